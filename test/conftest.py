@@ -1,0 +1,86 @@
+"""Fixtures that all tests share: the data folder, and a ROS 2 network of the test's own."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Generated messages read the first when they are imported, so a fixture would set it too late:
+# with it, an int or a numpy.float32 in a float field raises instead of arriving as garbage.
+os.environ["ROS_PYTHON_CHECK_FIELDS"] = "1"
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+_starts = itertools.count(os.getpid() * 7)  # another first domain in each process and each test
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The repository's root."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of recorded logs: SEMIPARAM_DATA or ../shared/data; skips where there is none."""
+    folder = Path(os.environ.get("SEMIPARAM_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no recorded logs: {folder} is not a folder (SEMIPARAM_DATA names another)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_file(data_folder: Path) -> Callable[[str], Path]:
+    """A function from a path inside the data folder to the file; skips where it is missing."""
+
+    def find(name: str) -> Path:
+        path = data_folder / name
+        if not path.exists():
+            pytest.skip(f"the data folder has no {name}")
+        return path
+
+    return find
+
+
+@pytest.fixture
+def ros_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """The environment for child processes, on a ROS domain that no other test uses meanwhile.
+
+    The same variables hold in the test's own process, before its `rclpy.init()`.
+    """
+    domain, claim = _claim_domain()
+    try:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
+        monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "ros_log"))
+        yield dict(os.environ)
+    finally:
+        os.close(claim)
+
+
+def _claim_domain() -> tuple[int, int]:
+    """Lock one of the domains 1 to 101 against every other test process on this machine.
+
+    Higher domains' ports would fall among those that the system hands out. The lock goes with the
+    process however it ends.
+    """
+    folder = Path(tempfile.gettempdir()) / f"semiparam_domains_{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    start = next(_starts)
+    for offset in range(101):
+        domain = (start + offset) % 101 + 1
+        claim = os.open(folder / str(domain), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(claim)
+            continue
+        return domain, claim
+    pytest.fail(f"all 101 ROS domains are claimed by other tests: see {folder}")
