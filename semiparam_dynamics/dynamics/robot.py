@@ -1,0 +1,252 @@
+"""From a URDF to the regressor Phi(q, dq, ddq): y = Phi pi (thesis 8.2.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from semiparam_dynamics.dynamics.base_parameters import BaseParameters, reduce_columns
+from semiparam_dynamics.dynamics.joint_effects import EffectColumns, joint_effects, sensor_offsets
+from semiparam_dynamics.dynamics.multibody import INERTIAL, Multibody, check_joints
+from semiparam_dynamics.dynamics.urdf_tree import UrdfTree, parse_urdf, read_urdf
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.parameters import parameter, replace
+
+Array = npt.NDArray[np.float64]
+WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+
+@dataclass(frozen=True)
+class RobotConfig:
+    """What is predicted, from which joints, and the regressor's columns beside the inertial."""
+
+    target: str = parameter(
+        "effort",
+        "what is measured and predicted: joint efforts, or a six-axis sensor's wrench",
+        choices=("effort", "wrench"),
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "learned joints in order; empty: all actuated joints of the URDF; others are locked"
+    )
+    sensor_frame: str = parameter(
+        "", "joint or link of the URDF in which the six-axis sensor reads (wrench target)"
+    )
+    gravity: tuple[float, ...] = parameter(
+        (0.0, 0.0, -9.81),
+        "gravity in the frame of the root link: a tilted base is a tilted gravity",
+        unit="m/s^2",
+        low=-100.0,
+        high=100.0,
+    )
+    viscous: bool = parameter(True, "a viscous friction column per joint (effort target)")
+    coulomb: bool = parameter(True, "a Coulomb friction column per joint (effort target)")
+    offset: bool = parameter(True, "a constant column per joint (effort target)")
+    rotor_inertia: bool = parameter(True, "a rotor inertia column per joint (effort target)")
+    coulomb_velocity: float = parameter(
+        0.02,
+        "velocity over which Coulomb friction changes sign, as tanh(dq / coulomb_velocity)",
+        unit="rad/s",
+        low=1e-6,
+        high=10.0,
+    )
+    sensor_offset: bool = parameter(True, "six constant columns (wrench target)")
+
+
+class RobotModel:
+    """The regressor of a robot's rigid-body dynamics, reduced to base parameters.
+
+    ``y = regressor(q, dq, ddq) @ parameters``, where y is, by `RobotConfig.target`:
+
+    - ``effort``: (n_joints,) the joints' efforts (N m, or N of prismatic ones), in the order of
+      `joint_names`;
+    - ``wrench``: (6,) the force (N) and the moment about the sensor's origin (N m), both in the
+      sensor frame, that the part between base and sensor exerts on the part beyond it: the sum
+      over the bodies beyond of ``I a + v x* I v``, a containing minus gravity. At rest it is the
+      weight held up, f = -m g. A sensor that reports the opposite reaction needs its sign turned.
+
+    Parameters
+    ----------
+    urdf: URDF text (as in ``robot_description``), or a file's path. Meshes are not needed.
+    config: the configuration; `overrides` change single fields of it.
+    locked: positions (rad or m) of joints that are not learned, 0 where not given. Mimic joints
+        do not follow their leader: they are locked unless asked for.
+
+    Attributes
+    ----------
+    joint_names: the learned joints, in the order of q, dq and ddq. n_joints: their number.
+    axes: names of y's entries. n_axes: their number.
+    n_parameters: number of the regressor's columns; they are linearly independent.
+    labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
+    prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
+        offsets and rotor inertia.
+    bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
+    base: how the columns of `full_labels` (ten per body, then the effects) were combined.
+    urdf_sha256: of the URDF text, to recognise the robot that a model was learned on.
+
+    Raises
+    ------
+    RobotModelError: the URDF can't be read, or lacks a joint or the frame asked for.
+    ConfigurationError: a parameter has the wrong type or lies outside its range.
+
+    Not thread-safe: the working memory is shared between calls.
+
+    """
+
+    def __init__(
+        self,
+        urdf: str,
+        config: RobotConfig | None = None,
+        *,
+        locked: Mapping[str, float] | None = None,
+        **overrides: object,
+    ) -> None:
+        config = replace(config or RobotConfig(), **overrides)
+        if len(config.gravity) != 3:
+            raise ConfigurationError(f"parameter 'gravity' needs 3 numbers, not {config.gravity}")
+        text = read_urdf(urdf)
+        tree = parse_urdf(text)
+        joints = config.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
+        if not joints:
+            raise RobotModelError("the URDF has no joint that moves")
+        check_joints(tree, joints)
+        locked = _checked_locks(tree, joints, locked or {})
+        wrench = config.target == "wrench"
+        if wrench and not config.sensor_frame:
+            raise RobotModelError("the wrench target needs 'sensor_frame': a frame of the URDF")
+
+        self.config = config
+        self.urdf_sha256 = hashlib.sha256(text.encode()).hexdigest()
+        self.joint_names: tuple[str, ...] = joints
+        self.n_joints = len(joints)
+        self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
+        self.n_axes = len(self.axes)
+        frame = config.sensor_frame if wrench else ""
+        self._multibody = Multibody(tree, joints, locked, config.gravity, frame)
+        self.bodies = self._multibody.bodies
+        self.inertial_prior = self._multibody.inertial_prior
+        effects = _effects(config, self.axes, joints)
+        inertial_labels = tuple(f"{name} {body}" for body in self.bodies for name in INERTIAL)
+        self.full_labels = inertial_labels + effects.labels
+        self._reduce(effects, tree)
+
+    def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
+        """Choose independent columns; inertial ones first, so that the prior stays with them."""
+        entries, inertial = self._multibody.entries, self.inertial_prior.size
+        self._use_columns(entries, effects)
+        stack = self.regressors(*_random_states(tree, self.joint_names, self.n_parameters))
+        self.base: BaseParameters = reduce_columns(
+            stack.reshape(-1, self.n_parameters), self.full_labels
+        )
+        kept = self.base.independent
+        self._use_columns(
+            np.ascontiguousarray(entries[:, kept[kept < inertial]]),
+            effects.select(kept[kept >= inertial] - inertial),
+        )
+        self.labels: tuple[str, ...] = self.base.labels
+        without_effects = np.zeros(len(self.full_labels))
+        without_effects[:inertial] = self.inertial_prior
+        self.prior: Array = self.base.project(without_effects)
+
+    def _use_columns(self, entries: npt.NDArray[np.intp], effects: EffectColumns) -> None:
+        self._entries, self._effects = entries, effects
+        self._n_inertial = entries.shape[1]
+        self.n_parameters = self._n_inertial + len(effects.labels)
+        self._effect_columns = np.arange(self._n_inertial, self.n_parameters)
+
+    def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """(n_axes, n_parameters) at one state; q, dq, ddq: (n_joints,) in rad, rad/s, rad/s^2.
+
+        A new array at each call. Raises SampleError on wrong sizes.
+        """
+        q, dq, ddq = self._state(q), self._state(dq), self._state(ddq)
+        return self._fill(np.zeros((self.n_axes, self.n_parameters)), q, dq, ddq)
+
+    def regressors(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """(n, n_axes, n_parameters) at n states; q, dq, ddq: (n, n_joints)."""
+        q, dq, ddq = (np.asarray(values, dtype=np.float64) for values in (q, dq, ddq))
+        if q.ndim != 2 or q.shape[1] != self.n_joints or not q.shape == dq.shape == ddq.shape:
+            raise SampleError(
+                f"q, dq and ddq must each be (n, {self.n_joints}),"
+                f" not {q.shape}, {dq.shape} and {ddq.shape}"
+            )
+        out = np.zeros((len(q), self.n_axes, self.n_parameters))
+        for row, *state in zip(out, q, dq, ddq, strict=True):
+            self._fill(row, *state)
+        return out
+
+    def inertial_regressor(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
+    ) -> Array:
+        """(n_axes, 10 * bodies) before reduction and without effects: the factor of
+
+        `inertial_prior`, whose order is ten per body, as `multibody.INERTIAL` names them.
+        """
+        q, dq, ddq = self._state(q), self._state(dq), self._state(ddq)
+        return self._multibody.regressor(q, dq, ddq, self._multibody.entries)
+
+    def inverse_dynamics(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
+    ) -> Array:
+        """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
+        prediction: Array = self.regressor(q, dq, ddq) @ self.prior
+        return prediction
+
+    def _state(self, values: npt.ArrayLike) -> Array:
+        array = np.asarray(values, dtype=np.float64)
+        if array.shape != (self.n_joints,):
+            raise SampleError(
+                f"a state of {self.n_joints} joints needs arrays of that size, not {array.shape}"
+            )
+        return array
+
+    def _fill(self, out: Array, q: Array, dq: Array, ddq: Array) -> Array:
+        out[:, : self._n_inertial] = self._multibody.regressor(q, dq, ddq, self._entries)
+        out[self._effects.rows, self._effect_columns] = self._effects.values(dq, ddq)
+        return out
+
+
+def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]) -> EffectColumns:
+    if config.target == "wrench":
+        return sensor_offsets(axes, len(joints), wanted=config.sensor_offset)
+    return joint_effects(
+        joints,
+        viscous=config.viscous,
+        coulomb=config.coulomb,
+        offset=config.offset,
+        rotor_inertia=config.rotor_inertia,
+        coulomb_velocity=config.coulomb_velocity,
+    )
+
+
+def _checked_locks(
+    tree: UrdfTree, joints: tuple[str, ...], locked: Mapping[str, float]
+) -> dict[str, float]:
+    check_joints(tree, tuple(locked))
+    for name, value in locked.items():
+        if name in joints:
+            raise RobotModelError(f"the joint '{name}' is both learned and locked")
+        if not math.isfinite(value):
+            raise RobotModelError(f"the joint '{name}' can't be locked at {value}")
+    return {name: float(value) for name, value in locked.items()}
+
+
+def _random_states(
+    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
+) -> tuple[Array, Array, Array]:
+    """States enough to tell the columns apart: within the limits, or a turn where none are set."""
+    low, high = (
+        np.array([getattr(tree.joints[name], bound) for name in joints])
+        for bound in ("lower", "upper")
+    )
+    usable = (low < high) & (high - low < 4 * math.pi + 1e-6)
+    low, high = np.where(usable, low, -math.pi), np.where(usable, high, math.pi)
+    rng = np.random.default_rng(0)
+    # Proximal joints see every column, a distal one only its own: count states, not rows.
+    n = 2 * n_columns
+    q = rng.uniform(low, high, (n, len(joints)))
+    return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)
