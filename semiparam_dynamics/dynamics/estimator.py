@@ -1,0 +1,201 @@
+"""Incremental semiparametric inverse dynamics (thesis chapter 8, figure 8.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.dynamics.fourier_residual import FourierResidual, RandomFourierConfig
+from semiparam_dynamics.dynamics.local_model import part
+from semiparam_dynamics.dynamics.nystrom_residual import NystromConfig, NystromResidual
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Prediction, Sample
+from semiparam_dynamics.dynamics.scales import expected_scales
+from semiparam_dynamics.dynamics.spread import RunningSquare, blend
+from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.parameters import group, parameter, replace, to_flat
+from semiparam_dynamics.storage import load_state, save_state
+
+
+@dataclass(frozen=True)
+class EstimatorConfig:
+    """The estimator's stages."""
+
+    residual: str = parameter(
+        "nystrom",
+        "the nonparametric part: local Nyström features, safe off its data, or the thesis' "
+        "random Fourier features",
+        choices=("nystrom", "random_fourier"),
+    )
+    seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
+    error_horizon: float = parameter(
+        20.0,
+        "the standard deviations follow the errors of about the last seconds",
+        unit="s",
+        low=0.1,
+        high=1e5,
+    )
+    rigid_body: RigidBodyConfig = group(RigidBodyConfig)
+    nystrom: NystromConfig = group(NystromConfig)
+    random_fourier: RandomFourierConfig = group(RandomFourierConfig)
+
+
+class SemiparametricEstimator:
+    """The three models side by side: rigid body, nonparametric alone, and semiparametric.
+
+    On each sample: predict, score, update. The rigid body is identified first and never sees the
+    nonparametric part ("prioritised"); the residual model learns what the rigid body leaves and
+    takes its prediction among its inputs; the semiparametric prediction is their sum. The
+    nonparametric model alone learns y from [q, dq, ddq], for comparison.
+    """
+
+    def __init__(
+        self, model: RobotModel, config: EstimatorConfig | None = None, **overrides: object
+    ) -> None:
+        self.model = model
+        self.config = replace(config or EstimatorConfig(), **overrides)
+        self.n_learned = 0
+        scales = expected_scales(model)
+        from_urdf = self.config.rigid_body.prior == "urdf"
+        self.rigid_body = RigidBodyIdentifier(
+            scales.output,
+            scales.column,
+            model.prior if from_urdf else np.zeros(model.n_parameters),
+            self.config.rigid_body,
+        )
+        self.residual: NystromResidual | FourierResidual
+        self.alone: NystromResidual | FourierResidual
+        n, axes = model.n_joints, model.n_axes
+        nothing = np.zeros((axes, 0))
+        if self.config.residual == "nystrom":
+            per_joint, config = model.config.target == "effort", self.config.nystrom
+            self.residual = NystromResidual(2 * n + axes, scales.active, per_joint, config)
+            self.alone = NystromResidual(3 * n, nothing, False, config)
+        else:
+            seed, fourier = self.config.seed, self.config.random_fourier
+            self.residual = FourierResidual(3 * n + axes, axes, fourier, seed)
+            self.alone = FourierResidual(3 * n, axes, fourier, seed + 1)
+        self._last_stamp: int | None = None
+        self._mean_y = np.zeros(model.n_axes)
+        self._errors = {
+            name: RunningSquare(model.n_axes, self.config.error_horizon)
+            for name in ("rigid_body", "nonparametric", "semiparametric", "y")
+        }
+
+    def sample(
+        self, q: Array, dq: Array, ddq: Array, y: Array | None = None, stamp: int = 0
+    ) -> Sample:
+        """Make a sample of an unfiltered state (n_joints,) and measurement (n_axes,)."""
+        return Sample(stamp, q, dq, ddq, self.model.regressor(q, dq, ddq), y)
+
+    def predict(self, sample: Sample) -> Prediction:
+        """Predict the outputs at a sample's state; its measurement is not looked at."""
+        s = sample
+        rigid = self.rigid_body.predict(s.regressor)
+        left = self.residual.predict(self._inputs(s, rigid), self.rigid_body.parameters)
+        alone = self.alone.predict(np.concatenate((s.q, s.dq, s.ddq)), self.rigid_body.parameters)
+        spread = {name: error.value for name, error in self._errors.items()}
+        leverage = 1.0 + self.rigid_body.leverage(s.regressor)
+        return Prediction(
+            rigid_body=rigid,
+            nonparametric=alone.value,
+            semiparametric=rigid + left.value,
+            rigid_body_std=np.sqrt(spread["rigid_body"] * leverage),
+            nonparametric_std=blend(alone.confidence, spread["nonparametric"], spread["y"]),
+            semiparametric_std=np.sqrt(leverage)
+            * blend(left.confidence, spread["semiparametric"], spread["rigid_body"]),
+            guesses=(left, alone),
+        )
+
+    def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
+        """Learn from a sample; `prediction` is what :meth:`predict` said of it, if it was asked."""
+        if sample.y is None:
+            return
+        prediction = prediction or self.predict(sample)
+        self.update_rigid_body(sample, prediction)
+        self.update_nonparametric(sample, prediction)
+
+    def update_rigid_body(self, sample: Sample, prediction: Prediction) -> None:
+        """The first half of :meth:`update`."""
+        if sample.y is not None:
+            self.rigid_body.update(sample.regressor, sample.y)
+
+    def update_nonparametric(self, sample: Sample, prediction: Prediction) -> None:
+        """The second half of :meth:`update`: both nonparametric models, and the spreads."""
+        if sample.y is None:
+            return
+        s, y, p = sample, sample.y, prediction
+        left, alone = p.guesses
+        x = self._inputs(s, p.rigid_body)
+        self.residual.update(s.stamp, x, left, y, s.regressor, p.rigid_body)
+        x = np.concatenate((s.q, s.dq, s.ddq))
+        self.alone.update(s.stamp, x, alone, y, s.regressor[:, :0], 0.0 * y)
+        self._update_spreads(s.stamp, y, p)
+        self.n_learned += 1
+
+    def _inputs(self, s: Sample, rigid_body: Array) -> Array:
+        """The residual's inputs: accelerations only as in the thesis, they spread local centres."""
+        if self.config.residual == "nystrom":
+            return np.concatenate((s.q, s.dq, rigid_body))
+        return np.concatenate((s.q, s.dq, s.ddq, rigid_body))
+
+    def _update_spreads(self, stamp: int, y: Array, p: Prediction) -> None:
+        dt = 0.0 if self._last_stamp is None else (stamp - self._last_stamp) * 1e-9
+        dt = min(max(dt, 0.0), 1.0)
+        self._last_stamp = stamp
+        self._mean_y += (y - self._mean_y) / (self.n_learned + 1)
+        self._errors["y"].update(y - self._mean_y, dt)
+        self._errors["rigid_body"].update(y - p.rigid_body, dt)
+        self._errors["nonparametric"].update(y - p.nonparametric, dt)
+        self._errors["semiparametric"].update(y - p.semiparametric, dt)
+
+    def state(self) -> dict[str, Array]:
+        """Everything learned, as named arrays."""
+        parts = {"rigid_body": self.rigid_body, "residual": self.residual, "alone": self.alone}
+        parts |= {f"error.{name}": error for name, error in self._errors.items()}  # type: ignore[dict-item]
+        state = {f"{p}.{n}": v for p, owner in parts.items() for n, v in owner.state().items()}
+        state["mean_y"] = self._mean_y.copy()
+        last = -1 if self._last_stamp is None else self._last_stamp
+        state["counts"] = np.array([self.n_learned, last], dtype=np.int64)
+        return state
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state` of an estimator of the same robot and configuration."""
+        self.rigid_body.restore(part(state, "rigid_body."))
+        self.residual.restore(part(state, "residual."))
+        self.alone.restore(part(state, "alone."))
+        for name, error in self._errors.items():
+            error.restore(part(state, f"error.{name}."))
+        self._mean_y = state["mean_y"].copy()
+        self.n_learned, last = (int(value) for value in state["counts"])
+        self._last_stamp = None if last < 0 else last
+
+    def copy(self) -> SemiparametricEstimator:
+        """Another estimator of the same robot that knows the same and learns on its own."""
+        other = SemiparametricEstimator(self.model, self.config)
+        other.restore(self.state())
+        return other
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to one file, whole or not at all. Raises StorageError."""
+        save_state(path, self._identity(), self.state())
+
+    def load(self, path: str | Path) -> None:
+        """Go on from a file of :meth:`save`.
+
+        Raises StorageError if it can't be read, is damaged, or is of another robot or
+        configuration; the estimator is then what it was.
+        """
+        self.restore(load_state(path, self._identity()))
+
+    def _identity(self) -> dict[str, object]:
+        robot = {f"robot.{name}": value for name, value in to_flat(self.model.config).items()}
+        return {
+            "urdf_sha256": self.model.urdf_sha256,
+            "joints": list(self.model.joint_names),
+            **robot,
+            **to_flat(self.config),
+        }

@@ -1,0 +1,194 @@
+"""From measurements to samples: the two sides of the equation, filtered alike, at one instant.
+
+Velocity and acceleration are estimated causally. What matters is that the regressor and the
+measurement lag alike. So positions, velocities and measurements pass one wide low-pass;
+differences are central, which puts every signal one measurement back; the regressor is computed
+there; and then every entry of the regressor, the measurement and the residual's inputs pass one
+and the same narrow low-pass. A model linear in its parameters is untouched by that: if
+y = Phi pi, then filter(y) = filter(Phi) pi, whatever the filter's lag.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.learning.compiled import Array, lowpass_step
+from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.samples.measurement import Measurement
+
+NANO = 1e-9
+
+
+@dataclass(frozen=True)
+class FilterConfig:
+    """How measured signals become samples."""
+
+    cutoff: float = parameter(
+        5.0,
+        "cut-off of the low-pass that the regressor, the measurement and the residual's inputs "
+        "share; 0: no filter at all",
+        unit="Hz",
+        low=0.0,
+        high=1000.0,
+    )
+    stages: int = parameter(
+        1, "how many second-order Butterworth stages that low-pass has", low=1, high=4
+    )
+    prefilter_ratio: float = parameter(
+        4.0,
+        "cut-off of the low-pass that positions, velocities and measurements pass before they are "
+        "differentiated, in multiples of filter.cutoff",
+        low=1.0,
+        high=100.0,
+    )
+    max_gap: float = parameter(
+        0.5,
+        "a longer pause between two messages starts the filters anew",
+        unit="s",
+        low=0.001,
+        high=60.0,
+    )
+    max_rate: float = parameter(
+        0.0,
+        "samples a second at most that are predicted and learned, the messages in between only "
+        "pass the filters; 0: every message",
+        unit="Hz",
+        low=0.0,
+        high=1e5,
+    )
+
+
+class LowPass:
+    """A causal Butterworth low-pass over a vector, for uneven steps.
+
+    It starts in equilibrium at its first input. Being linear, it commutes with any fixed linear
+    combination of the entries, the first sample included.
+    """
+
+    def __init__(self, size: int, cutoff: float, stages: int = 1) -> None:
+        self._cutoff = cutoff
+        self._band = np.zeros((stages, size))
+        self._low = np.zeros((stages, size))
+        self._started = False
+
+    def reset(self) -> None:
+        """Forget the past; the next input is the new equilibrium."""
+        self._started = False
+
+    def __call__(self, value: Array, dt: float) -> Array:
+        """Filter `value` (size,), `dt` seconds after the one before; returns a fresh array."""
+        output = value.copy()
+        if self._cutoff <= 0.0:
+            return output
+        if not self._started:
+            self._band[:] = 0.0
+            self._low[:] = value
+            self._started = True
+            return output
+        # A cut-off near the Nyquist frequency would make tan() explode: there it passes all.
+        g = math.tan(math.pi * min(self._cutoff * dt, 0.45))
+        for band, low in zip(self._band, self._low, strict=True):
+            lowpass_step(output, band, low, output, g)
+        return output
+
+
+class SampleFilter:
+    """Turns measurements, in the order of their stamps, into samples one measurement back."""
+
+    def __init__(self, model: RobotModel, config: FilterConfig) -> None:
+        self._model = model
+        self._config = config
+        n, axes, width = model.n_joints, model.n_axes, model.n_parameters
+        self._wide = LowPass(2 * n + axes, config.prefilter_ratio * config.cutoff)
+        self._narrow = LowPass(3 * n + axes + axes * width, config.cutoff, config.stages)
+        self._past: list[tuple[int, Array, bool]] = []
+        self._held_y = np.zeros(axes)
+        self._unmeasured = -(1 << 62)  # stamp of the last measurement without y
+        # A held value that jumps back to the measured one has left both filters by then.
+        self._settling = int(2.0 / config.cutoff / NANO) if config.cutoff > 0.0 else 0
+        self._last_sample = -(1 << 62)
+        self.dropped: Counter[str] = Counter()
+
+    def reset(self) -> None:
+        """Start anew, as after a pause."""
+        self._wide.reset()
+        self._narrow.reset()
+        self._past.clear()
+
+    def push(self, measurement: Measurement) -> Sample | None:
+        """Take the next measurement; return the sample of the instant before, if there is one.
+
+        A measurement whose stamp isn't later than the last one's is counted and left out, unless
+        the clock went back by more than filter.max_gap (a bag played again): then, as after a
+        long pause, the filters start anew.
+        """
+        m = measurement
+        if self._past and not self._follows(m):
+            return None
+        step = (m.stamp - self._past[-1][0]) * NANO if self._past else 0.0
+        self._past.append((m.stamp, self._wide(self._signals(m), step), m.dq is not None))
+        return self._between() if len(self._past) == 3 else None
+
+    def _signals(self, m: Measurement) -> Array:
+        if m.y is None:
+            # Prediction goes on where the effort is missing: the filters are fed the last one,
+            # and nothing is learned until they have forgotten it.
+            self._unmeasured = m.stamp
+        else:
+            self._held_y = m.y
+        dq = np.zeros(self._model.n_joints) if m.dq is None else m.dq
+        return np.concatenate((m.q, dq, self._held_y))
+
+    def _follows(self, m: Measurement) -> bool:
+        """False if `m` is to be left out; where it can't follow the past, the past is dropped."""
+        last, _, had_velocity = self._past[-1]
+        dt = (m.stamp - last) * NANO
+        if -self._config.max_gap <= dt <= 0.0:
+            self.dropped["out of order"] += 1
+            return False
+        if not 0.0 < dt <= self._config.max_gap:
+            self.dropped["filter restarted after a pause"] += 1
+            self.reset()
+        elif had_velocity != (m.dq is not None):
+            # Velocities that come or go would pass the filter as a step.
+            self.dropped["filter restarted, velocities came or went"] += 1
+            self.reset()
+        return True
+
+    def _between(self) -> Sample | None:
+        n = self._model.n_joints
+        (t0, a, _), (t1, b, has_velocity), (t2, c, _) = self._past
+        back, ahead = (t1 - t0) * NANO, (t2 - t1) * NANO
+        q = b[:n]
+        if has_velocity:
+            dq = b[n : 2 * n]
+            ddq = (c[n : 2 * n] - a[n : 2 * n]) / (back + ahead)
+        else:
+            before, after = (q - a[:n]) / back, (c[:n] - q) / ahead
+            dq = (c[:n] - a[:n]) / (back + ahead)
+            ddq = (after - before) * (2.0 / (back + ahead))
+        regressor = self._model.regressor(q, dq, ddq)
+        # The narrow filter's first input is its equilibrium, so its first step never counts.
+        out = self._narrow(np.concatenate((q, dq, ddq, b[2 * n :], regressor.ravel())), back)
+        del self._past[0]
+        if self._config.max_rate > 0.0:
+            # Half a message early counts as in time, else jitter would halve the rate.
+            if (t1 - self._last_sample) * NANO < 1.0 / self._config.max_rate - 0.5 * back:
+                return None
+            self._last_sample = t1
+        axes = self._model.n_axes
+        measured = t1 > self._unmeasured + self._settling
+        return Sample(
+            stamp=t1,
+            q=out[:n],
+            dq=out[n : 2 * n],
+            ddq=out[2 * n : 3 * n],
+            regressor=out[3 * n + axes :].reshape(axes, -1),
+            y=out[3 * n : 3 * n + axes] if measured else None,
+        )

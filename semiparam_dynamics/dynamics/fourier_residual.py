@@ -1,0 +1,89 @@
+"""The thesis' residual: random Fourier features of [q, dq, ddq, y^] (thesis 8.3, figure 8.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.dynamics.local_model import part
+from semiparam_dynamics.dynamics.sample import Guess
+from semiparam_dynamics.dynamics.standardizer import Standardizer
+from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.learning.features import draw_frequencies, fourier_features
+from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.parameters import parameter
+
+
+@dataclass(frozen=True)
+class RandomFourierConfig:
+    """The residual `random_fourier`: the thesis', good where it was trained, unsafe elsewhere."""
+
+    n_features: int = parameter(
+        500, "random features (half of them cosines, half sines)", low=2, high=20000
+    )
+    length_scale: float = parameter(
+        1.0,
+        "width of the Gaussian kernel on standardised inputs, in units of sqrt(inputs / 2)",
+        low=1e-3,
+        high=1e3,
+    )
+    penalty: float = parameter(1.0, "ridge on the weights", low=1e-9, high=1e9)
+    window: float = parameter(
+        10.0,
+        "the inputs are standardised by what the first seconds of motion showed",
+        unit="s",
+        low=0.0,
+        high=3600.0,
+    )
+
+
+class FourierResidual:
+    """Ridge regression of the residual y - y^ on random Fourier features of a Gaussian kernel.
+
+    The target is the residual at the time of the sample, as in the thesis.
+    """
+
+    def __init__(self, n_inputs: int, n_axes: int, config: RandomFourierConfig, seed: int) -> None:
+        width = config.length_scale * math.sqrt(n_inputs / 2)
+        half = max(config.n_features // 2, 1)
+        self._frequencies = draw_frequencies(half, n_inputs, width, seed)
+        self.standardizer = Standardizer(n_inputs, config.window)
+        self.core = RecursiveLeastSquares(2 * half, n_axes, config.penalty)
+
+    @property
+    def n_features(self) -> int:
+        """Features in use."""
+        return self.core.n_features
+
+    def predict(self, x: Array, parameters: Array) -> Guess:
+        """The residual at x; `parameters` are not needed, the targets were stored as they were."""
+        if not self.standardizer.ready:
+            return Guess(np.zeros(self.core.n_outputs), 0.0)
+        scaled = self.standardizer.transform(x)
+        phi = fourier_features(scaled, self._frequencies)
+        value = self.core.predict(phi)
+        confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
+        return Guess(value, confidence, scaled, (phi,))
+
+    def update(
+        self, stamp: int, x: Array, guess: Guess, y: Array, regressor: Array, rigid_body: Array
+    ) -> None:
+        """Learn one sample: the target is y minus the rigid body's prediction of it."""
+        if guess.inputs is None:
+            self.standardizer.observe(stamp, x)
+        else:
+            self.core.update(guess.features[0], y - rigid_body)
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
+        state |= {f"core.{name}": value for name, value in self.core.state().items()}
+        return state | {"frequencies": self._frequencies.copy()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self.standardizer.restore(part(state, "standardizer."))
+        self.core.restore(part(state, "core."))
+        self._frequencies = state["frequencies"].copy()

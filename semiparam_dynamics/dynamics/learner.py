@@ -1,0 +1,87 @@
+"""One measurement in, one prediction out, one sample learned: what node and bag reader call."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Prediction, Sample
+from semiparam_dynamics.evaluation.scores import RunningScores
+from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.samples.measurement import Measurement
+
+if TYPE_CHECKING:
+    from semiparam_dynamics.config import InverseDynamicsConfig
+
+MODELS = ("rigid_body", "nonparametric", "semiparametric")
+RECENT_SAMPLES = 1000.0  # over about how many samples the recent scores look back
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A sample and what was predicted of it before it was learned."""
+
+    sample: Sample
+    prediction: Prediction
+
+    @property
+    def stamp(self) -> int:
+        """Nanoseconds, of the message that the sample belongs to."""
+        return self.sample.stamp
+
+    @property
+    def y(self) -> Array | None:
+        """The measurement (n_axes,), filtered as the prediction; None where there is none."""
+        return self.sample.y
+
+
+class InverseDynamicsLearner:
+    """Filter, predict, score; and learn when there is time."""
+
+    def __init__(self, model: RobotModel, config: InverseDynamicsConfig) -> None:
+        self.model = model
+        self.config = config
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything learned."""
+        self.filter = SampleFilter(self.model, self.config.filter)
+        self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
+        self.scores = RunningScores(MODELS, self.model.n_axes)
+        self.recent = RunningScores(MODELS, self.model.n_axes, math.exp(-1.0 / RECENT_SAMPLES))
+
+    def observe(self, measurement: Measurement) -> Step | None:
+        """Take in a measurement; predict the instant before it, unless the filters only start."""
+        sample = self.filter.push(measurement)
+        if sample is None:
+            return None
+        prediction = self.estimator.predict(sample)
+        if sample.y is not None:
+            values = {name: getattr(prediction, name) for name in MODELS}
+            stds = {name: getattr(prediction, f"{name}_std") for name in MODELS}
+            self.scores.add(sample.y, values, stds)
+            self.recent.add(sample.y, values, stds)
+        return Step(sample, prediction)
+
+    def learn(self, step: Step) -> None:
+        """Learn from a step of :meth:`observe`; may come later, or never."""
+        self.estimator.update(step.sample, step.prediction)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Measurements that the filter left out, by reason."""
+        return self.filter.dropped
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file. Raises StorageError."""
+        self.estimator.save(path)
+
+    def load(self, path: str | Path) -> None:
+        """Go on from a saved file. Raises StorageError; the learner is then what it was."""
+        self.estimator.load(path)

@@ -1,0 +1,86 @@
+"""Ridge regression on growing local features, for a residual whose rigid-body part moves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
+from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+
+
+class LocalModel:
+    """Learns y and the columns of Phi as functions of x, so that residuals never go stale.
+
+    A residual y - Phi pi_t stored at time t goes stale as pi moves. So the outputs regressed are
+    y and the columns of Phi themselves: they share one gain, and the residual for today's pi is
+    phi'(w_y - W_Phi pi). Columns that never act on an axis are left out: `active` (n_axes,
+    n_parameters) marks those that do; None makes it a plain regression of y.
+    """
+
+    def __init__(
+        self,
+        n_inputs: int,
+        n_axes: int,
+        active: Array | None,
+        *,
+        length_scale: float,
+        capacity: int,
+        novelty: float,
+        penalty: float,
+    ) -> None:
+        self.n_axes = n_axes
+        self.axis, self.column = np.nonzero(np.zeros((1, 1)) if active is None else active)
+        self.features = IncrementalNystromFeatures(n_inputs, length_scale, capacity, novelty)
+        self.core = RecursiveLeastSquares(
+            0, n_axes + len(self.axis), penalty, capacity=capacity
+        )
+
+    def targets(self, y: Array, regressor: Array) -> Array:
+        """What is regressed: y (n_axes,) and the active columns of Phi, in one vector."""
+        return np.concatenate((y, regressor[self.axis, self.column]))
+
+    def residual(self, outputs: Array, parameters: Array) -> Array:
+        """y - Phi pi, (n_axes,), from a vector laid out as :meth:`targets`."""
+        value = outputs[: self.n_axes]
+        if not len(self.axis):
+            return value
+        moved = outputs[self.n_axes :] * parameters[self.column]
+        return value - np.bincount(self.axis, moved, self.n_axes)
+
+    def predict(self, x: Array) -> tuple[Array, float, Array]:
+        """Outputs (laid out as targets), confidence in [0, 1] and features, at inputs x (d,).
+
+        The confidence is one minus the posterior variance of a Gaussian process with this
+        kernel: near 1 among many samples, 0 far from all.
+        """
+        phi = self.features.transform(x)
+        if not len(phi):
+            return np.zeros(self.core.n_outputs), 0.0, phi
+        outputs = self.core.predict(phi)
+        variance = 1.0 - self.features.explained + self.core.penalty * self.core.leverage
+        return outputs, min(max(1.0 - variance, 0.0), 1.0), phi
+
+    def update(self, x: Array, phi: Array, targets: Array) -> None:
+        """Learn targets at x (d,); `phi` may be from before the centres last grew."""
+        if len(phi) != self.features.n_centers:
+            phi = self.features.transform(x)
+        if self.features.grow(x, phi):
+            self.core.add_feature()
+            phi = self.features.transform(x)
+        self.core.update(phi, targets)
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        features = {f"features.{name}": value for name, value in self.features.state().items()}
+        return features | {f"core.{name}": value for name, value in self.core.state().items()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self.features.restore(part(state, "features."))
+        self.core.restore(part(state, "core."))
+
+
+def part(state: dict[str, Array], prefix: str) -> dict[str, Array]:
+    """The entries of a state whose names begin with `prefix`, without it."""
+    return {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)}

@@ -1,0 +1,140 @@
+"""The default residual: local Nyström features in two levels, the second one joint by joint."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.dynamics.local_model import LocalModel, part
+from semiparam_dynamics.dynamics.sample import Guess
+from semiparam_dynamics.dynamics.standardizer import Standardizer
+from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.parameters import parameter
+
+
+@dataclass(frozen=True)
+class NystromConfig:
+    """The residual `nystrom`: local, and silent where there is no data."""
+
+    max_centers: int = parameter(500, "centres at most", low=1, high=20000)
+    length_scale: float = parameter(
+        0.2,
+        "width of the Gaussian kernel on standardised inputs, in units of sqrt(inputs / 2)",
+        low=1e-3,
+        high=1e3,
+    )
+    novelty: float = parameter(
+        0.5,
+        "a sample becomes a centre when more than this share of it is not explained by the others",
+        low=1e-6,
+        high=1.0,
+    )
+    penalty: float = parameter(5.0, "ridge on the weights", low=1e-9, high=1e9)
+    window: float = parameter(
+        10.0,
+        "the inputs are standardised by what the first seconds of motion showed",
+        unit="s",
+        low=0.0,
+        high=3600.0,
+    )
+    joint_max_centers: int = parameter(
+        200,
+        "centres at most of each joint's own second residual (target effort); 0: none",
+        low=0,
+        high=5000,
+    )
+    joint_length_scale: float = parameter(
+        0.1, "kernel width of the second residual, in units of sqrt(3)", low=1e-3, high=1e3
+    )
+    joint_penalty: float = parameter(
+        25.0, "ridge on the second residual's weights", low=1e-9, high=1e9
+    )
+
+
+class NystromResidual:
+    """What the rigid body leaves, as a function of x = [q, dq, rigid-body prediction].
+
+    With `per_joint`, where the outputs are joint efforts, a second model for each joint, of
+    [q_j, dq_j, its prediction], learns what the first one left, with the same exactness in pi.
+    With no `active` columns (n_axes, 0) it learns y itself from any inputs.
+    """
+
+    def __init__(self, n_inputs: int, active: Array, per_joint: bool, config: NystromConfig) -> None:
+        n_axes, d = len(active), n_inputs
+        self.standardizer = Standardizer(d, config.window)
+        self.shared = LocalModel(
+            d,
+            n_axes,
+            active,
+            length_scale=config.length_scale * math.sqrt(d / 2),
+            capacity=config.max_centers,
+            novelty=config.novelty,
+            penalty=config.penalty,
+        )
+        n_joints = n_axes if per_joint and config.joint_max_centers > 0 else 0
+        self.joints = [
+            LocalModel(
+                3,
+                1,
+                active[j : j + 1],
+                length_scale=config.joint_length_scale * math.sqrt(3.0),
+                capacity=config.joint_max_centers,
+                novelty=config.novelty,
+                penalty=config.joint_penalty,
+            )
+            for j in range(n_joints)
+        ]
+        self._own = [[j, n_joints + j, 2 * n_joints + j] for j in range(len(self.joints))]
+
+    @property
+    def n_features(self) -> int:
+        """Features in use, over both levels."""
+        return sum(model.features.n_centers for model in (self.shared, *self.joints))
+
+    def predict(self, x: Array, parameters: Array) -> Guess:
+        """The residual that today's rigid-body `parameters` leave at x."""
+        if not self.standardizer.ready:
+            return Guess(np.zeros(self.shared.n_axes), 0.0)
+        scaled = self.standardizer.transform(x)
+        outputs, confidence, phi = self.shared.predict(scaled)
+        value = self.shared.residual(outputs, parameters).copy()
+        features = [phi]
+        for j, model in enumerate(self.joints):
+            outputs, _, phi = model.predict(scaled[self._own[j]])
+            value[j] += model.residual(outputs, parameters)[0]
+            features.append(phi)
+        return Guess(value, confidence, scaled, tuple(features))
+
+    def update(
+        self, stamp: int, x: Array, guess: Guess, y: Array, regressor: Array, rigid_body: Array
+    ) -> None:
+        """Learn one sample: y (n_axes,) and its regressor; `guess` is predict's answer for x."""
+        if guess.inputs is None:
+            self.standardizer.observe(stamp, x)
+            return
+        targets = self.shared.targets(y, regressor)
+        if self.joints:
+            known, _, _ = self.shared.predict(guess.inputs)
+            left = targets - known
+            unknown_y = left[: len(y)]
+            unknown_columns = np.zeros_like(regressor)
+            unknown_columns[self.shared.axis, self.shared.column] = left[len(y) :]
+        self.shared.update(guess.inputs, guess.features[0], targets)
+        for j, model in enumerate(self.joints):
+            own = model.targets(unknown_y[j : j + 1], unknown_columns[j : j + 1])
+            model.update(guess.inputs[self._own[j]], guess.features[1 + j], own)
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
+        for i, model in enumerate((self.shared, *self.joints)):
+            state |= {f"model{i}.{name}": value for name, value in model.state().items()}
+        return state
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self.standardizer.restore(part(state, "standardizer."))
+        for i, model in enumerate((self.shared, *self.joints)):
+            model.restore(part(state, f"model{i}."))

@@ -1,0 +1,42 @@
+"""One instant, ready to learn from: state, measurement and regressor, all filtered alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from semiparam_dynamics.learning.compiled import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the estimator sees of one instant."""
+
+    stamp: int  # ns, of the message
+    q: Array  # (n_joints,) rad
+    dq: Array  # (n_joints,) rad/s
+    ddq: Array  # (n_joints,) rad/s^2
+    regressor: Array  # (n_axes, n_parameters)
+    y: Array | None = None  # (n_axes,) N m or N; None where nothing was measured
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A nonparametric model's answer, with what its update will need again."""
+
+    value: Array  # (n_axes,)
+    confidence: float  # 0: no data near; 1: plenty
+    inputs: Array | None = None  # standardised, None while the standardiser is still looking
+    features: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the models say of one sample, with standard deviations; all (n_axes,)."""
+
+    rigid_body: Array
+    nonparametric: Array
+    semiparametric: Array
+    rigid_body_std: Array
+    nonparametric_std: Array
+    semiparametric_std: Array
+    guesses: tuple[Guess, Guess]  # of the residual and of the nonparametric model alone

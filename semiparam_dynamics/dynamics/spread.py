@@ -1,0 +1,39 @@
+"""How far off a prediction is likely to be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from semiparam_dynamics.learning.compiled import Array
+
+
+class RunningSquare:
+    """Running mean of squared errors (n_axes,) over about `horizon` seconds."""
+
+    def __init__(self, n_axes: int, horizon: float) -> None:
+        self._horizon = horizon
+        self.value: Array = np.zeros(n_axes)
+        self._weight = 0.0
+
+    def update(self, error: Array, dt: float) -> None:
+        """Take in the errors (n_axes,) of a sample that came `dt` seconds after the last one."""
+        keep = math.exp(-dt / self._horizon)
+        # The weight makes it a plain mean at first, so that it doesn't start from zero.
+        self._weight = keep * self._weight + 1.0
+        self.value += (error**2 - self.value) / self._weight
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {"value": self.value.copy(), "weight": np.array([self._weight])}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self.value = state["value"].copy()
+        self._weight = float(state["weight"][0])
+
+
+def blend(confidence: float, near: Array, far: Array) -> Array:
+    """Standard deviation (n_axes,): the near model's spread among data, the far one's elsewhere."""
+    return np.sqrt(confidence * np.minimum(near, far) + (1.0 - confidence) * far)

@@ -1,0 +1,66 @@
+"""Inputs brought to zero mean and unit variance, by what the first seconds showed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.learning.compiled import Array
+
+
+class Standardizer:
+    """Looks at the inputs of the first `window` seconds, then scales all later ones by them.
+
+    Kernels of local features need inputs of one size; scales that went on moving would move the
+    features under what was learned on them.
+    """
+
+    def __init__(self, n_inputs: int, window: float) -> None:
+        self._window = window
+        self._seen = 0.0  # s, of continuous motion
+        self._last = 0
+        self._count = 0
+        self._mean = np.zeros(n_inputs)
+        self._square = np.zeros(n_inputs)
+        self.ready = False
+        self._scale = np.ones(n_inputs)
+
+    def observe(self, stamp: int, x: Array) -> None:
+        """Look at the input x (d,) at `stamp` (ns); after the window this does nothing."""
+        if self.ready:
+            return
+        step = (stamp - self._last) * 1e-9 if self._count else 0.0
+        # Pauses and jumps of the clock are not motion that was looked at.
+        self._seen += step if 0.0 < step <= 1.0 else 0.0
+        self._last = stamp
+        self._count += 1
+        delta = x - self._mean
+        self._mean += delta / self._count
+        self._square += delta * (x - self._mean)
+        if self._seen >= self._window and self._count > 1:
+            std = np.sqrt(self._square / self._count)
+            # An input that never moved tells nothing: a unit scale leaves it alone.
+            self._scale = 1.0 / np.where(std > 1e-9, std, 1.0)
+            self.ready = True
+
+    def transform(self, x: Array) -> Array:
+        """Standardised x (d,)."""
+        return (x - self._mean) * self._scale
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {
+            "mean": self._mean.copy(),
+            "square": self._square.copy(),
+            "scale": self._scale.copy(),
+            "seen": np.array([self._seen]),
+            "counts": np.array([self._count, self._last, int(self.ready)], dtype=np.int64),
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self._mean = state["mean"].copy()
+        self._square = state["square"].copy()
+        self._scale = state["scale"].copy()
+        self._seen = float(state["seen"][0])
+        self._count, self._last, ready = (int(value) for value in state["counts"])
+        self.ready = bool(ready)

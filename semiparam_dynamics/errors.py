@@ -1,0 +1,29 @@
+"""The package's own exceptions: each message is a sentence that a user can act on."""
+
+
+class SemiparamError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class ConfigurationError(SemiparamError, ValueError):
+    """A parameter is unknown, has the wrong type or lies outside its range."""
+
+
+class RobotModelError(SemiparamError, ValueError):
+    """A URDF can't be read, or lacks the joints or the frame that were asked for."""
+
+
+class SampleError(SemiparamError, ValueError):
+    """A message or an array has the wrong size, a value that is not finite or a bad stamp."""
+
+
+class BagError(SemiparamError):
+    """A bag or a log can't be read, or lacks the topic that was asked for."""
+
+
+class StorageError(SemiparamError):
+    """A saved model can't be written, is damaged, or belongs to another robot or configuration."""
+
+
+class MissingExtraError(SemiparamError, ImportError):
+    """An optional dependency is needed for what was asked; the message names the extra."""

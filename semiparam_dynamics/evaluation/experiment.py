@@ -1,0 +1,161 @@
+"""Evaluate the learner on recordings, under all protocols, in one pass over the data."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from semiparam_dynamics import __version__
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
+from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.samples.measurement import Measurement
+
+TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Measurements of one bag or log, to be read as often as needed."""
+
+    name: str
+    duration: float  # s
+    measurements: Callable[[], Iterable[Measurement]]
+
+
+@dataclass
+class Evaluation:
+    """What an evaluation found; `results` is what goes to results.json."""
+
+    model: RobotModel
+    config: InverseDynamicsConfig
+    runs: dict[str, ProtocolRun]
+    timing: list[float] = field(default_factory=list)  # s, filter + predict + score + update
+    skipped: Counter[str] = field(default_factory=Counter)
+    samples: int = 0
+    motion: float = 0.0  # s between samples that follow each other
+
+    def results(self) -> dict[str, object]:
+        """The contents of results.json; NaN becomes null."""
+        microseconds = np.array(self.timing or [np.nan]) * 1e6
+        scores = {protocol: run.scores for protocol, run in self.runs.items()}
+        scores |= {f"{p}_rest": run.rest for p, run in self.runs.items() if run.rest is not None}
+        return {
+            "samples": self.samples,
+            "rate_hz": self.samples / self.motion if self.motion > 0.0 else None,
+            "target": self.model.config.target,
+            "axes": list(self.model.axes),
+            "scores": {
+                protocol: {
+                    name: {
+                        "rmse": _listed(score.rmse(name)),
+                        "nmse": _listed(score.nmse(name)),
+                        "coverage": _listed(score.coverage(name)),
+                    }
+                    for name in ALL_MODELS
+                }
+                for protocol, score in scores.items()
+            },
+            "timing_us": {
+                "p50": float(np.percentile(microseconds, 50)),
+                "p99": float(np.percentile(microseconds, 99)),
+                "max": float(microseconds.max()),
+            },
+            "skipped": dict(sorted(self.skipped.items())),
+            "parameters": to_flat(self.config),
+            "seed": self.config.estimator.seed,
+            "version": __version__,
+        }
+
+
+def evaluate(
+    model: RobotModel,
+    config: InverseDynamicsConfig,
+    test: Sequence[Recording],
+    train: Sequence[Recording] = (),
+    progress: Callable[[float], None] = lambda share: None,
+) -> Evaluation:
+    """Lead the models through the recordings.
+
+    With `train`, the models first learn those, and `test` is scored under the three protocols.
+    Without, `test` is scored from the first sample on, sequential and delayed; the models as
+    they are after 60 % of its time are scored `frozen` on the rest, and beside it stand
+    `sequential_rest` and `delayed_rest`, the other two protocols' scores on that rest alone.
+
+    `progress` is called with the share of the work done. Raises BagError if nothing could be
+    scored.
+    """
+    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    evaluation = Evaluation(model, config, {})
+    total = sum(r.duration for r in (*train, *test)) or 1.0
+    done = 0.0
+    for recording in train:
+        for sample, elapsed, _ in _samples(evaluation, recording):
+            first.step(sample, score=False)
+            progress(min((done + elapsed) / total, 1.0))
+        done += recording.duration
+    if train:
+        runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
+        split = np.inf
+    else:
+        delayed = ProtocolRun(SemiparametricEstimator(model, config.estimator), "delayed")
+        runs = {"sequential": first, "delayed": delayed}
+        split = TRAINING_SHARE * sum(r.duration for r in test)
+    evaluation.runs = runs
+    trained, evaluation.samples, evaluation.motion = done, 0, 0.0
+    for recording in test:
+        for sample, elapsed, spent in _samples(evaluation, recording):
+            if "frozen" not in runs and done - trained + elapsed > split:
+                for run in runs.values():
+                    run.score_rest()
+                runs["frozen"] = first.branch("frozen")
+            started = time.perf_counter()
+            runs["sequential"].step(sample)
+            evaluation.timing.append(spent + time.perf_counter() - started)
+            for name, run in runs.items():
+                if name != "sequential":
+                    run.step(sample)
+            progress(min((done + elapsed) / total, 1.0))
+        done += recording.duration
+    if not runs["sequential"].scores.samples:
+        reasons = ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
+        raise BagError(f"no sample of the recordings could be scored ({reasons})")
+    return evaluation
+
+
+def _samples(
+    evaluation: Evaluation, recording: Recording
+) -> Iterator[tuple[Sample, float, float]]:
+    """Samples of a recording, the time into it (s), and what filtering took (s)."""
+    sampler = SampleFilter(evaluation.model, evaluation.config.filter)
+    start: int | None = None
+    last: int | None = None
+    spent = 0.0
+    for measurement in recording.measurements():
+        start = measurement.stamp if start is None else start
+        before = time.perf_counter()
+        sample = sampler.push(measurement)
+        spent += time.perf_counter() - before
+        if sample is None:
+            continue
+        evaluation.samples += 1
+        step = 0.0 if last is None else (sample.stamp - last) * 1e-9
+        evaluation.motion += step if 0.0 < step <= evaluation.config.filter.max_gap else 0.0
+        last = sample.stamp
+        yield sample, (sample.stamp - start) * 1e-9, spent
+        spent = 0.0
+    evaluation.skipped.update(sampler.dropped)
+
+
+def _listed(values: Array) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]

@@ -1,0 +1,64 @@
+"""Errors of several models on one stream, summed up as it goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from semiparam_dynamics.learning.compiled import Array
+
+
+class RunningScores:
+    """Root and normalised mean squared errors per axis, and coverage, without a history.
+
+    `keep` below 1 makes it follow the recent samples: each one fades by that factor a sample.
+    """
+
+    def __init__(self, models: Iterable[str], n_axes: int, keep: float = 1.0) -> None:
+        self._keep = keep
+        self._count = 0.0
+        self._mean = np.zeros(n_axes)
+        self._spread = np.zeros(n_axes)
+        self._errors = {name: np.zeros(n_axes) for name in models}
+        self._covered = {name: np.zeros(n_axes) for name in self._errors}
+        self._has_std: set[str] = set()
+        self.samples = 0
+
+    def add(
+        self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]
+    ) -> None:
+        """Take in one sample: measured y (n_axes,), each model's prediction and, if any, std."""
+        self.samples += 1
+        self._count = self._keep * self._count + 1.0
+        delta = y - self._mean
+        self._mean += delta / self._count
+        self._spread = self._keep * self._spread + delta * (y - self._mean)
+        for name, errors in self._errors.items():
+            error = y - predictions[name]
+            errors *= self._keep
+            errors += error**2
+            covered = self._covered[name]
+            covered *= self._keep
+            if name in stds:
+                self._has_std.add(name)
+                covered += np.abs(error) <= 2.0 * stds[name]
+
+    def rmse(self, model: str) -> Array:
+        """Root mean squared error per axis, (n_axes,); NaN before the first sample."""
+        return np.sqrt(self._errors[model] / self._count) if self._count else self._nothing()
+
+    def nmse(self, model: str) -> Array:
+        """Mean squared error over the variance of the measured axis, (n_axes,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nmse: Array = self._errors[model] / self._spread
+        return np.where(self._spread > 0.0, nmse, np.nan)
+
+    def coverage(self, model: str) -> Array:
+        """Share of samples within two predicted standard deviations, (n_axes,)."""
+        if model not in self._has_std or not self._count:
+            return self._nothing()
+        return self._covered[model] / self._count
+
+    def _nothing(self) -> Array:
+        return np.full(len(self._mean), np.nan)

@@ -1,0 +1,63 @@
+"""Nyström features of a Gaussian kernel whose centres are chosen while data come in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.learning.compiled import Array, gaussian_row, solve_lower
+
+
+class IncrementalNystromFeatures:
+    """Features phi(x) = L^-1 k(C, x), with L L' = k(C, C), and centres C added on the way.
+
+    phi'phi' approximates the kernel (thesis 4.2: K_nm K_mm^-1 K_nm'), and |phi(x)|^2 tells how
+    much of x the centres explain: 1 on them, 0 far away, where the features vanish and with
+    them whatever was learned on them. A point of which less than `1 - novelty` is explained
+    becomes a centre: one row appended to L, the earlier features unchanged.
+    """
+
+    def __init__(self, n_inputs: int, length_scale: float, capacity: int, novelty: float) -> None:
+        self.n_centers = 0
+        self.capacity = capacity
+        self.novelty = novelty
+        self.gamma = 0.5 / length_scale**2
+        self._centers = np.zeros((capacity, n_inputs))
+        self._factor = np.zeros((capacity, capacity))
+        self._kernel = np.zeros(capacity)
+        self._phi = np.zeros(capacity)
+        self.explained = 0.0
+
+    @property
+    def centers(self) -> Array:
+        """The centres so far, (m, d)."""
+        return self._centers[: self.n_centers]
+
+    def transform(self, x: Array) -> Array:
+        """Features (m,) of one input (d,); `explained` is then |phi|^2."""
+        m = self.n_centers
+        gaussian_row(self._centers, x, self.gamma, self._kernel, m)
+        self.explained = solve_lower(self._factor, self._kernel, self._phi, m)
+        return self._phi[:m].copy()
+
+    def grow(self, x: Array, phi: Array) -> bool:
+        """Make x (d,), whose features are `phi` (m,), a centre if it is new enough."""
+        m = self.n_centers
+        rest = 1.0 - float(phi @ phi)
+        if m == self.capacity or rest <= self.novelty:
+            return False
+        self._centers[m] = x
+        self._factor[m, :m] = phi
+        self._factor[m, m] = np.sqrt(rest)
+        self.n_centers = m + 1
+        return True
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        m = self.n_centers
+        return {"centers": self._centers[:m].copy(), "factor": self._factor[:m, :m].copy()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        m = self.n_centers = len(state["centers"])
+        self._centers[:m] = state["centers"]
+        self._factor[:m, :m] = state["factor"]
