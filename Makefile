@@ -1,0 +1,53 @@
+# make demo: install and show the learner at work.  make test: install and test.  make lint: check.
+# PYTHON names the interpreter (3.10 or newer), ARGS is passed on: make demo ARGS="--seconds 30".
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+# The nodes of a demo or a test talk to each other, not to the network's other robots.
+export ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
+
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint clean
+.DELETE_ON_ERROR:
+
+demo: $(READY)
+	@$(VENV)/bin/semiparam demo $(ARGS)
+
+test: $(READY)
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+lint: $(READY)
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+
+clean:
+	rm -rf $(VENV) build dist install log demo_out *.egg-info
+
+# Where a ROS 2 installation is sourced its rclpy is used, and pip, which keeps the numpy it was
+# built for. Elsewhere ROS 2 comes as wheels; uv resolves these in seconds where pip takes a minute,
+# but doesn't read pip's configuration: where it fails, pip gets its turn.
+$(READY): setup.py pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if v >= (3, 10) else \
+	    "Python 3.10 or newer is needed; $(PYTHON) is %d.%d (make PYTHON=python3.12 names another)" % v)'
+	@$(PYTHON) -m venv --clear --without-pip --system-site-packages $(VENV)
+	@set -e; \
+	if $(VENV)/bin/python -c 'import rclpy' 2> /dev/null; then \
+	    echo "1/2 making $(VENV) on this machine's ROS 2"; \
+	    $(PYTHON) -m venv --clear --system-site-packages $(VENV); \
+	    echo "2/2 installing what ROS 2 doesn't bring (a minute or two)"; \
+	    $(VENV)/bin/python -m pip install -q -e '.[sim,test]'; \
+	else \
+	    echo "1/2 making $(VENV)"; \
+	    $(PYTHON) -m venv --clear $(VENV); \
+	    echo "2/2 installing ROS 2 and everything else from PyPI (about 0.4 GB)"; \
+	    index=$${PIP_INDEX_URL:-$$($(VENV)/bin/python -m pip config get global.index-url 2> /dev/null || true)}; \
+	    { $(VENV)/bin/python -m pip install -q uv && \
+	      VIRTUAL_ENV='$(abspath $(VENV))' $${index:+env UV_DEFAULT_INDEX="$$index"} \
+	      $(VENV)/bin/uv pip install -q -e '.[ros,sim,test]'; } || \
+	    { echo "    once more, with pip (a minute or two)"; \
+	      $(VENV)/bin/python -m pip install -q -e '.[ros,sim,test]'; }; \
+	fi
+	@touch $@

@@ -1,0 +1,94 @@
+"""The package for both builds: colcon (ament_python) on a ROS 2 machine, and pip anywhere."""
+
+import re
+import sys
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "semiparam_dynamics"
+NODES = ["inverse_dynamics", "arm_simulator"]
+ROOT = Path(__file__).parent
+
+version = re.search(r'^__version__ = "(.+)"$', (ROOT / NAME / "__init__.py").read_text(), re.M)
+
+# rclpy and the messages as wheels, to try and to test on a machine without ROS 2. They are third
+# parties' builds: exact versions, of one distribution (Kilted). On a ROS 2 machine they come from
+# the distribution, so nothing else may require them. The rmw isn't pulled in by rclpy.
+ROS = [
+    "ros-rclpy==9.1.2",
+    "ros-rmw-fastrtps-cpp==9.3.3",
+    "ros-diagnostic-msgs==5.5.1",
+    "ros-geometry-msgs==5.5.1",
+    "ros-lifecycle-msgs==2.3.0",
+    "ros-rcl-interfaces==2.3.0",
+    "ros-rosgraph-msgs==2.3.0",
+    "ros-sensor-msgs==5.5.1",
+    "ros-std-msgs==5.5.1",
+    "ros-std-srvs==5.5.1",
+]
+EXTRAS = {
+    "ros": ROS,
+    "sim": ["mujoco>=3.2", "icub-models>=3"],
+    "vision": ["onnxruntime>=1.17", "pillow>=10"],
+    "distributed": ["dask[distributed]>=2024.1"],
+    "test": ["pytest>=7", "hypothesis>=6", "idyntree>=12", "mypy>=1.10", "ruff>=0.5", "setuptools"],
+}
+
+
+def data_files():
+    """What ROS 2 looks up by the package's name under an installation's prefix."""
+    share = f"share/{NAME}"
+    files = [
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (share, ["package.xml"]),
+        (f"{share}/launch", sorted(str(path) for path in Path("launch").glob("*.launch.py"))),
+        (f"{share}/config", sorted(str(path) for path in Path("config").glob("*.yaml"))),
+    ]
+    # pip ignores setup.cfg's install_scripts and puts the executables in bin/ only. colcon doesn't
+    # build a wheel, and these would overwrite its executables.
+    if "bdist_wheel" in sys.argv:
+        files.append((f"lib/{NAME}", [f"resource/executables/{name}" for name in NODES]))
+    return files
+
+
+setup(
+    name=NAME,
+    version=version.group(1),
+    description="Semiparametric learning of robot dynamics, sample by sample, over ROS 2",
+    long_description=(ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else "",
+    long_description_content_type="text/markdown",
+    maintainer="semiparam_dynamics maintainers",
+    maintainer_email="maintainers@semiparam-dynamics.example",
+    license="Apache-2.0",
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering",
+        "Typing :: Typed",
+    ],
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={NAME: ["py.typed"]},
+    data_files=data_files(),
+    python_requires=">=3.10",
+    install_requires=[
+        "numpy>=1.26",
+        "scipy>=1.11",
+        "numba>=0.58",
+        "scikit-learn>=1.4",
+        "rosbags>=0.10",
+        "PyYAML>=6",
+        "matplotlib>=3.6",
+        # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;
+        # it doesn't read this list.
+        "pin>=3",
+    ],
+    extras_require={**EXTRAS, "all": sorted({one for extra in EXTRAS.values() for one in extra})},
+    entry_points={
+        "console_scripts": [
+            f"semiparam = {NAME}.cli.main:main",
+            *(f"{name} = {NAME}.nodes.{name}:main" for name in NODES),
+        ]
+    },
+    zip_safe=False,
+)
