@@ -1,0 +1,48 @@
+"""A simulated arm and the learner of its dynamics; Ctrl-C ends both."""
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, Shutdown
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.substitutions import FindPackageShare
+
+
+def generate_launch_description() -> LaunchDescription:
+    share = FindPackageShare("semiparam_dynamics")
+    arguments = [
+        DeclareLaunchArgument(
+            "params_file",
+            default_value=PathJoinSubstitution([share, "config", "demo.yaml"]),
+            description="YAML file of the learner's parameters",
+        ),
+        DeclareLaunchArgument(
+            "simulator_params_file",
+            default_value=PathJoinSubstitution([share, "config", "arm_simulator.yaml"]),
+            description="YAML file of the simulator's parameters",
+        ),
+        DeclareLaunchArgument(
+            "namespace", default_value="", description="the namespace of both nodes"
+        ),
+        DeclareLaunchArgument(
+            "log_level",
+            default_value="info",
+            choices=["debug", "info", "warn", "error", "fatal"],
+            description="lowest level of the log messages shown",
+        ),
+    ]
+    simulator = Node(
+        package="semiparam_dynamics",
+        executable="arm_simulator",
+        name="arm_simulator",
+        namespace=LaunchConfiguration("namespace"),
+        parameters=[LaunchConfiguration("simulator_params_file")],
+        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
+        output="both",
+        emulate_tty=True,
+        on_exit=Shutdown(reason="the simulator has ended"),
+    )
+    # The learner's namespace, parameters and log level are this file's arguments of those names.
+    learner = IncludeLaunchDescription(
+        PathJoinSubstitution([share, "launch", "inverse_dynamics.launch.py"])
+    )
+    return LaunchDescription([*arguments, simulator, learner])

@@ -1,0 +1,40 @@
+"""A recorded bag played to the learner, on the bag's own time."""
+
+from launch import LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument,
+    ExecuteProcess,
+    IncludeLaunchDescription,
+    Shutdown,
+)
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.substitutions import FindPackageShare
+
+
+def generate_launch_description() -> LaunchDescription:
+    arguments = [
+        DeclareLaunchArgument("bag", description="the bag: a rosbag2 folder, an .mcap or a .db3"),
+        DeclareLaunchArgument("rate", default_value="1.0", description="how fast it is played"),
+        DeclareLaunchArgument(
+            "delay",
+            default_value="5.0",
+            description="seconds that the learner gets to start before the first message",
+        ),
+    ]
+    player = ExecuteProcess(
+        cmd=[
+            *["ros2", "bag", "play", LaunchConfiguration("bag"), "--clock", "100"],
+            *["--rate", LaunchConfiguration("rate"), "--delay", LaunchConfiguration("delay")],
+        ],
+        name="player",
+        output="both",
+        on_exit=Shutdown(reason="the bag has ended"),
+    )
+    # This file takes all of its arguments too: the parameters, the URDF, the bag's topic names.
+    learner = IncludeLaunchDescription(
+        PathJoinSubstitution(
+            [FindPackageShare("semiparam_dynamics"), "launch", "inverse_dynamics.launch.py"]
+        ),
+        launch_arguments={"use_sim_time": "true"}.items(),
+    )
+    return LaunchDescription([*arguments, learner, player])
