@@ -1,0 +1,107 @@
+"""The `arm_simulator` node: a simulated arm that publishes what a real one would."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import rclpy
+from geometry_msgs.msg import WrenchStamped
+from rclpy.executors import Executor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from semiparam_dynamics.nodes import parameters, runtime
+from semiparam_dynamics.nodes.config import ArmSimulatorNodeConfig
+from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
+from semiparam_dynamics.nodes.pacing import Pacer
+from semiparam_dynamics.simulation.arm import ArmSimulator
+
+DEPTH = 50
+SETTLE = 0.5  # s: a subscriber may know of this publisher a little later than the other way round
+REPORT = 10.0  # s between warnings
+
+
+class ArmSimulatorNode(Node):  # type: ignore[misc]
+    """Publishes `joint_states`, `wrench` and `robot_description` of a simulated arm.
+
+    Stamps are simulated time, counted from the node's clock at the start.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("arm_simulator")
+        config = parameters.declare(self, ArmSimulatorNodeConfig)
+        self._config = config
+        self._arm = ArmSimulator(config.urdf, config.simulator)
+        self._joint_states = self.create_publisher(JointState, "joint_states", DEPTH)
+        # A robot may carry no six-axis sensor.
+        self._wrench = (
+            self.create_publisher(WrenchStamped, "wrench", DEPTH)
+            if self._arm.sensor_frame
+            else None
+        )
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description.publish(String(data=self._arm.urdf))
+        self._start = 0
+
+    def simulate(self, executor: Executor) -> int:
+        """Step and publish at the wall clock's pace until shutdown; returns the exit code."""
+        self._wait_for_subscribers(executor)
+        rate = self._config.simulator.rate * self._config.real_time_factor
+        pacer = Pacer(1.0 / rate)
+        reported, given_up = time.monotonic(), 0.0
+        self._start = self.get_clock().now().nanoseconds
+        while rclpy.ok():
+            executor.spin_once(timeout_sec=0)
+            delay = pacer.delay(now := time.monotonic())
+            if delay > 0:
+                time.sleep(min(delay, runtime.IDLE_WAIT))
+                continue
+            self._step()
+            pacer.stepped()
+            if pacer.given_up > given_up and now - reported > REPORT:
+                slower = (pacer.given_up - given_up) / (now - reported)
+                self.get_logger().warning(
+                    f"this machine can't keep up: the simulation ran {100 * slower:.0f} % slower "
+                    "than asked for; no reading was left out"
+                )
+                reported, given_up = now, pacer.given_up
+        return 0
+
+    def _wait_for_subscribers(self, executor: Executor) -> None:
+        wanted = self._config.wait_for_subscribers
+        publishers = [p for p in (self._joint_states, self._wrench) if p is not None]
+        ready_at = np.inf if wanted else 0.0
+        while rclpy.ok() and time.monotonic() < ready_at:
+            executor.spin_once(timeout_sec=0.05)
+            ready = all(p.get_subscription_count() >= wanted for p in publishers)
+            ready_at = min(ready_at, time.monotonic() + SETTLE) if ready else np.inf
+
+    def _step(self) -> None:
+        reading = self._arm.advance()
+        stamp = self._start + round(reading.time * 1e9)
+        names = self._arm.joint_names
+        self._joint_states.publish(
+            joint_state_message(stamp, names, reading.q, reading.dq, reading.effort)
+        )
+        if self._wrench is not None:
+            self._wrench.publish(wrench_message(stamp, self._arm.sensor_frame, reading.wrench))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return runtime.run(
+        "arm_simulator",
+        ArmSimulatorNode,
+        lambda node, executor: node.simulate(executor),
+        arguments,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

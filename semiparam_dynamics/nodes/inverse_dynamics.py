@@ -1,0 +1,153 @@
+"""The `inverse_dynamics` node: learns an arm's inverse dynamics while it moves."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from rclpy.executors import Executor
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from semiparam_dynamics.dynamics.learner import Step
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.nodes import parameters, runtime
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.diagnostics import SessionReport
+from semiparam_dynamics.nodes.managed import ManagedNode
+from semiparam_dynamics.nodes.model_services import ModelServices
+from semiparam_dynamics.nodes.outputs import Outputs
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.nodes.topics import WatchedTopic
+
+# Best effort takes reliable publishers too; the other way round nothing would arrive.
+SENSORS = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class InverseDynamicsNode(ManagedNode):
+    """Configured it has a session, at the latest when the URDF comes; active it answers messages.
+
+    A URDF that doesn't serve leaves it unconfigured, with the reason on /diagnostics; the next
+    one on `robot_description` is tried again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("inverse_dynamics")
+        self._config = parameters.declare(self, InverseDynamicsNodeConfig)
+        self._urdf = os.path.expanduser(self._config.urdf)
+        self._model_file = os.path.expanduser(self._config.model_file)
+        self.session: Session | None = None
+        self._outputs: Outputs | None = None
+        self._report: SessionReport | None = None
+        self._inputs: list[WatchedTopic] = []
+        self._description: WatchedTopic | None = None
+        ModelServices(self, self._required_session, self._model_file)
+        if not self._urdf:
+            self._description = WatchedTopic(
+                self, "robot_description", String, self._described, LATCHED
+            )
+
+    def start(self) -> bool:
+        """With `autostart` come to the active state once there is a URDF; False if that failed."""
+        return not (self._config.autostart and self._urdf) or self.bring_to("active")
+
+    def set_up(self) -> None:
+        """Make the session, unless its URDF has yet to come."""
+        if not self._urdf:
+            return
+        session = Session(self._urdf, self._config)
+        if self._config.autoload and os.path.exists(self._model_file):
+            session.load(self._model_file)
+        self.session = session
+        self._outputs = Outputs(self, session.model)
+        self._report = SessionReport(session)
+
+    def begin(self) -> None:
+        """Subscribe: from now on each message is answered."""
+        if self.session is None:
+            return
+        self._listen("joint_states", JointState, self.session.joint_state)
+        if self.session.model.config.target == "wrench":
+            self._listen("wrench", WrenchStamped, self.session.wrench)
+
+    def pause(self) -> None:
+        """Unsubscribe; what was learned stays."""
+        for topic in self._inputs:
+            topic.destroy()
+        self._inputs.clear()
+        if self.session is not None and self._config.autosave and self._model_file:
+            self.session.save(self._model_file)
+
+    def tear_down(self) -> None:
+        """Give up the session and what it learned."""
+        self.pause()
+        if self._outputs is not None:
+            self._outputs.destroy()
+        self.session = self._outputs = self._report = None
+
+    def _listen(self, topic: str, kind: type, steps_of: Callable[[Any], Iterator[Step]]) -> None:
+        publish = self._outputs.publish
+
+        def answer(message: Any) -> None:
+            for step in steps_of(message):
+                publish(step)
+
+        self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS))
+
+    def _described(self, message: String) -> None:
+        if self.session is not None:
+            if message.data != self._urdf:
+                self.get_logger().warning("another robot_description came; the first one is kept")
+            return
+        wanted = "active" if self._config.autostart else self.state
+        self.bring_to("unconfigured")
+        self._urdf = message.data
+        self.bring_to(wanted)
+
+    def _required_session(self) -> Session:
+        if self.session is None:
+            raise ConfigurationError(self._waiting())
+        return self.session
+
+    def _waiting(self) -> str:
+        if self.problem or self._description is None or self._urdf:
+            return self.problem or f"the node is {self.state}"
+        return f"waiting for the robot's URDF: {self._description.problem()}"
+
+    def report(self) -> DiagnosticStatus:
+        """The session's figures and what is wrong, if anything."""
+        if self.session is None or self._report is None or self._outputs is None:
+            level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
+            return self.status(level, self._waiting(), {})
+        self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
+        silent = [problem for topic in self._inputs if (problem := topic.problem())]
+        level, summary = self._report.summary(silent)
+        if self.state != "active":
+            level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
+        return self.status(level, summary, self._report.values())
+
+
+def spin(node: InverseDynamicsNode, executor: Executor) -> int:
+    """Bring the node up, run it until shutdown and end it; returns the exit code."""
+    try:
+        if not node.start():
+            return 1
+        runtime.spin(executor, lambda: node.session.backlog if node.session else None)
+        return 0
+    finally:
+        node.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return runtime.run("inverse_dynamics", InverseDynamicsNode, spin, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

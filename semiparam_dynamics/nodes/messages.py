@@ -1,0 +1,69 @@
+"""From the core's arrays to ROS messages.
+
+Every number passes through float: rclpy serialises an int or a numpy.float32 in a float field as
+garbage, without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
+
+NANOSECONDS = 1_000_000_000
+
+
+def time_message(stamp: int) -> Time:
+    """A stamp in nanoseconds as a message."""
+    return Time(sec=stamp // NANOSECONDS, nanosec=stamp % NANOSECONDS)
+
+
+def wrench_message(stamp: int, frame: str, values: np.ndarray) -> WrenchStamped:
+    """Forces (N) and torques (N m), shape (6,), in the sensor's frame."""
+    fx, fy, fz, tx, ty, tz = (float(value) for value in values)
+    message = WrenchStamped()
+    message.header.stamp = time_message(stamp)
+    message.header.frame_id = frame
+    message.wrench = Wrench(force=Vector3(x=fx, y=fy, z=fz), torque=Vector3(x=tx, y=ty, z=tz))
+    return message
+
+
+def effort_message(stamp: int, frame: str, names: Sequence[str], values: np.ndarray) -> JointState:
+    """Joint efforts (N m or N), shape (n_joints,), as a JointState with names and effort only."""
+    message = JointState()
+    message.header.stamp = time_message(stamp)
+    message.header.frame_id = frame
+    message.name = list(names)
+    message.effort = [float(value) for value in values]
+    return message
+
+
+def joint_state_message(
+    stamp: int,
+    names: Sequence[str],
+    position: np.ndarray,
+    velocity: np.ndarray,
+    effort: np.ndarray,
+) -> JointState:
+    """Positions (rad), velocities (rad/s) and efforts (N m), each of shape (n_joints,)."""
+    message = effort_message(stamp, "", names, effort)
+    message.position = [float(value) for value in position]
+    message.velocity = [float(value) for value in velocity]
+    return message
+
+
+def parameters_message(
+    labels: Sequence[str], values: np.ndarray, deviations: np.ndarray
+) -> Float64MultiArray:
+    """Base parameters with standard deviations, both of shape (n,), in the labels' order.
+
+    Dimension i of the layout is labelled with parameter i; data[2 i] is its value and
+    data[2 i + 1] its standard deviation.
+    """
+    dimensions = [MultiArrayDimension(label=label, size=2, stride=2) for label in labels]
+    pairs = np.column_stack([values, deviations]).astype(float)
+    return Float64MultiArray(layout=MultiArrayLayout(dim=dimensions), data=pairs.ravel().tolist())

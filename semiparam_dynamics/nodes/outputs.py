@@ -1,0 +1,60 @@
+"""What the `inverse_dynamics` node publishes of each sample."""
+
+from __future__ import annotations
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from semiparam_dynamics.dynamics.learner import Step
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.nodes.messages import effort_message, parameters_message, wrench_message
+
+DEPTH = 50
+
+
+class Outputs:
+    """The node's publishers: wrenches in the sensor's frame, or joint efforts with names."""
+
+    def __init__(self, node: Node, model: RobotModel) -> None:
+        self._node = node
+        self._model = model
+        self._wrench = model.config.target == "wrench"
+        kind = WrenchStamped if self._wrench else JointState
+        self._predicted = node.create_publisher(kind, "~/predicted", DEPTH)
+        self._rigid_body = node.create_publisher(kind, "~/rigid_body", DEPTH)
+        self._external = node.create_publisher(kind, "~/external", DEPTH)
+        self._parameters = node.create_publisher(Float64MultiArray, "~/inertial_parameters", 1)
+
+    def publish(self, step: Step) -> None:
+        """Publish a sample's predictions and, where it was measured, the difference."""
+        predicted = step.prediction.semiparametric
+        self._publish(self._predicted, step.stamp, predicted)
+        self._publish(self._rigid_body, step.stamp, step.prediction.rigid_body)
+        if step.y is not None:
+            self._publish(self._external, step.stamp, step.y - predicted)
+
+    def publish_parameters(self, identifier: RigidBodyIdentifier) -> None:
+        """Publish the base parameters as they stand."""
+        deviations = identifier.standard_deviations()
+        message = parameters_message(self._model.labels, identifier.parameters, deviations)
+        self._parameters.publish(message)
+
+    def _publish(self, publisher: Publisher, stamp: int, values: np.ndarray) -> None:
+        # Making a message costs as much as a prediction: only where somebody listens.
+        if not publisher.get_subscription_count():
+            return
+        if self._wrench:
+            message = wrench_message(stamp, self._model.config.sensor_frame, values)
+        else:
+            message = effort_message(stamp, "", self._model.joint_names, values)
+        publisher.publish(message)
+
+    def destroy(self) -> None:
+        """Take the topics down."""
+        for publisher in (self._predicted, self._rigid_body, self._external, self._parameters):
+            self._node.destroy_publisher(publisher)

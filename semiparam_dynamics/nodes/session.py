@@ -1,0 +1,131 @@
+"""From messages to predictions, and to learning when there is time; without any ROS.
+
+One sample's way through the node: `MeasurementStream` pairs and checks messages, the learner
+filters and predicts, the caller publishes, and the step waits in the backlog to be learned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.nodes.backlog import Backlog
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.stream import MeasurementStream
+
+TIMINGS = 2000  # steps over which the percentiles are taken
+
+
+class Session:
+    """What the node does with one robot. Raises RobotModelError where the URDF doesn't serve."""
+
+    def __init__(self, urdf: str, config: InverseDynamicsNodeConfig) -> None:
+        self._config = config
+        self.model = RobotModel(urdf, config.learner.robot)
+        self.learner = InverseDynamicsLearner(self.model, config.learner)
+        warm_up(self.model, config)
+        self.backlog: Backlog[Step] = Backlog(self._learn, config.learning_queue)
+        self.learning = True
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything learned, and count anew."""
+        self.learner.reset()
+        self.stream = MeasurementStream(
+            self.model.joint_names, self.model.config.target, self._config.learner.samples
+        )
+        core = self.learner.estimator.rigid_body.core
+        self._ridge = np.diagonal(core.R).copy()
+        self.backlog.clear()
+        self.backlog.dropped = 0
+        self.measured = self.predicted = self.deferred = self.not_learned = 0
+        self.predict_us: deque[float] = deque(maxlen=TIMINGS)
+        self.learn_us: deque[float] = deque(maxlen=TIMINGS)
+
+    def joint_state(self, message: Any) -> Iterator[Step]:
+        """Take a JointState; yield what can be predicted now. Publish each step at once."""
+        start = time.perf_counter()
+        return self._steps(self.stream.joint_state(message), start)
+
+    def wrench(self, message: Any) -> Iterator[Step]:
+        """The same for a WrenchStamped."""
+        start = time.perf_counter()
+        return self._steps(self.stream.wrench(message), start)
+
+    def _steps(self, measurements: list[Measurement], start: float) -> Iterator[Step]:
+        self.backlog.interrupted()
+        for k, measurement in enumerate(measurements):
+            if k > 0:
+                start = time.perf_counter()
+                # Several at once came with one message: each is learned before the next, as
+                # offline, unless learning is behind anyway.
+                if len(self.backlog) == 1:
+                    self.backlog.do_one()
+            self.measured += 1
+            waited = bool(self.backlog)
+            step = self.learner.observe(measurement)
+            if step is None:
+                continue
+            self.predicted += 1
+            self.deferred += waited
+            self.predict_us.append((time.perf_counter() - start) * 1e6)
+            yield step
+            self._schedule(step)
+
+    def _schedule(self, step: Step) -> None:
+        if step.y is None:
+            return
+        if not self.learning:
+            self.not_learned += 1
+            return
+        self.backlog.add(step)
+        if not self._config.defer_learning:
+            self.backlog.do_all()
+
+    def _learn(self, step: Step) -> None:
+        start = time.perf_counter()
+        self.learner.learn(step)
+        self.learn_us.append((time.perf_counter() - start) * 1e6)
+
+    def save(self, path: str | Path) -> None:
+        """Save what was learned, with what still waits. Raises StorageError."""
+        self.backlog.do_all()
+        self.learner.save(path)
+
+    def load(self, path: str | Path) -> None:
+        """Go on from a file. Raises StorageError; the learner is then what it was."""
+        self.learner.load(path)
+        self.backlog.clear()
+
+    def dropped(self) -> Counter[str]:
+        """What was left out and why: messages, measurements and updates."""
+        dropped = Counter(self.stream.dropped) + Counter(self.learner.dropped)
+        dropped["learning could not keep up"] += self.backlog.dropped
+        dropped["learning switched off"] += self.not_learned
+        return +dropped
+
+    def excitation_rank(self) -> int:
+        """How many directions of the parameters the motion has shown more than the ridge holds."""
+        R = self.learner.estimator.rigid_body.core.R
+        information = np.linalg.svd(R / self._ridge, compute_uv=False) ** 2
+        return int(np.count_nonzero(information > 2.0))
+
+
+def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
+    """Lead a learner that is thrown away through a motion, so that everything is compiled."""
+    learner = InverseDynamicsLearner(model, config.learner)
+    step_time = 0.5 * config.learner.filter.max_gap
+    rng = np.random.default_rng(0)
+    for k in range(round(15.0 / step_time)):
+        q, y = rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
+        step = learner.observe(Measurement(round(k * step_time * 1e9), q, 0.1 * q, y))
+        if step is not None:
+            learner.learn(step)
