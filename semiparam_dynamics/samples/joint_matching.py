@@ -1,0 +1,55 @@
+"""Joints matched by name, never by index: a message's order is its publisher's own business."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Index = npt.NDArray[np.intp]
+
+
+class JointMatcher:
+    """Finds the wanted joints among a message's names.
+
+    The answer for the last list of names is kept, since publishers hardly ever change theirs.
+    Joints that aren't wanted are ignored, even where their names are doubled.
+
+    Attributes
+    ----------
+    problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``),
+        empty where it was accepted.
+    detail: the same as a sentence that names the joints.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self.joint_names = tuple(joint_names)
+        self.problem = ""
+        self.detail = ""
+        self._seen: list[str] | None = None
+        self._index: Index | None = None
+
+    def match(self, names: Sequence[str]) -> Index | None:
+        """Positions of the wanted joints in `names`, in the wanted order; None where refused."""
+        if self._seen is None or names != self._seen:
+            self._seen = list(names)
+            self._index = self._find(self._seen)
+        return self._index
+
+    def _find(self, names: list[str]) -> Index | None:
+        self.problem = self.detail = ""
+        count = Counter(names)
+        missing = [name for name in self.joint_names if not count[name]]
+        doubled = [name for name in self.joint_names if count[name] > 1]
+        if missing:
+            self.problem = "missing joint"
+            there = ", ".join(names[:20]) or "none"
+            self.detail = f"no {', '.join(missing)} among the message's joints: {there}"
+            return None
+        if doubled:
+            self.problem = "duplicate joint name"
+            self.detail = f"the message names {', '.join(doubled)} more than once"
+            return None
+        return np.array([names.index(name) for name in self.joint_names], dtype=np.intp)

@@ -1,0 +1,246 @@
+"""From ROS messages to measurements: every check that a message has to pass, in one place.
+
+A live node and a bag reader hand their messages to the same `MeasurementStream`, so that both
+learn from the same measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.samples.joint_matching import Index, JointMatcher
+from semiparam_dynamics.samples.measurement import Array, Measurement
+from semiparam_dynamics.samples.pairing import WrenchPairer
+
+SECOND = 1_000_000_000  # nanoseconds
+IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
+FRAMES_KEPT = 16
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """How the messages of one robot become measurements."""
+
+    pair_tolerance: float = parameter(
+        0.02,
+        "a joint state is paired with the wrenches before and after it if both are this near",
+        unit="s",
+        low=0.0,
+        high=1.0,
+    )
+    pair_wait: float = parameter(
+        0.1,
+        "how far one topic may run ahead before a joint state goes on without a wrench",
+        unit="s",
+        low=0.0,
+        high=10.0,
+    )
+    clock_jump: float = parameter(
+        1.0,
+        "stamps going back by more than this are a restarted clock, by less a late message",
+        unit="s",
+        low=0.001,
+        high=3600.0,
+    )
+
+
+class MeasurementStream:
+    """Turns JointState and WrenchStamped messages into measurements with increasing stamps.
+
+    Messages are those of rclpy or of rosbags, or anything with the same fields. A bad message never
+    raises and never changes what good ones give: it is dropped and counted.
+
+    Parameters
+    ----------
+    joint_names: the wanted joints in order, matched by name; other joints are ignored.
+    target: ``effort`` (y are the joints' efforts) or ``wrench`` (y is the paired wrench).
+    config: tolerances.
+    wrench_frame: where given, wrenches in another frame (``header.frame_id``) are dropped; an
+        empty frame_id is accepted.
+
+    Attributes
+    ----------
+    received: messages taken in, by topic (``joint states``, ``wrenches``).
+    dropped: reason -> count. A joint state with one of the reasons in `INCOMPLETE` still gives a
+        measurement, without the part in question; all others give none. ``clock jumped`` is
+        counted once a jump; that message is accepted, and a stamp may then be below the last one.
+    details: reason -> a sentence on the first message dropped for it, where there is more to say.
+    frames: the frame_ids seen in wrenches.
+    """
+
+    INCOMPLETE = ("no effort", "effort not finite", "velocity not finite", "unpaired joint state")
+
+    def __init__(
+        self,
+        joint_names: Sequence[str],
+        target: str = "effort",
+        config: StreamConfig | None = None,
+        *,
+        wrench_frame: str = "",
+    ) -> None:
+        if target not in ("effort", "wrench"):
+            raise ConfigurationError(f"the target must be effort or wrench, not '{target}'")
+        config = config or StreamConfig()
+        self.received: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        self.details: dict[str, str] = {}
+        self.frames: set[str] = set()
+        self._effort = target == "effort"
+        self._matcher = JointMatcher(joint_names)
+        self._pairer = WrenchPairer(
+            round(config.pair_tolerance * SECOND), round(config.pair_wait * SECOND), self.dropped
+        )
+        self._clock_jump = round(config.clock_jump * SECOND)
+        self._wrench_frame = wrench_frame.lstrip("/")
+        self._moved = False  # the driver has given a velocity other than zero
+        self._last_joint_state: int | None = None
+        self._last_wrench: int | None = None
+
+    def joint_state(self, message: Any) -> list[Measurement]:
+        """Take one sensor_msgs/JointState in; return the measurements that are complete now."""
+        self.received["joint states"] += 1
+        try:
+            return self._joint_state(message)
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            return self._drop("malformed", str(error))
+
+    def wrench(self, message: Any) -> list[Measurement]:
+        """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
+        self.received["wrenches"] += 1
+        try:
+            return self._wrench(message)
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            return self._drop("malformed", str(error))
+
+    def flush(self) -> list[Measurement]:
+        """Release the joint states that still wait for a wrench: the messages have ended."""
+        return self._pairer.flush()
+
+    def _joint_state(self, message: Any) -> list[Measurement]:
+        names = message.name
+        index = self._matcher.match(names)
+        if index is None:
+            return self._drop(self._matcher.problem, self._matcher.detail)
+        n = len(names)
+        n_dq, n_effort = len(message.velocity), len(message.effort)
+        if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
+            sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
+            return self._drop("wrong length", f"{n} names, {sizes}")
+        q = _select(message.position, index)
+        problem = _problem(q)
+        if problem:
+            return self._drop(problem)
+        stamp = _stamp(message)
+        jumped = self._out_of_order(stamp, self._last_joint_state)
+        if jumped is None:
+            return []
+        released: list[Measurement] = []
+        if jumped:
+            released = self._pairer.restart_joint_states(stamp + self._clock_jump)
+        self._last_joint_state = stamp
+        dq = self._velocity(message.velocity, index) if n_dq else None
+        if self._effort:
+            return [Measurement(stamp, q, dq, self._efforts(message.effort, index))]
+        released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
+        return released
+
+    def _wrench(self, message: Any) -> list[Measurement]:
+        frame = message.header.frame_id
+        if frame not in self.frames and len(self.frames) < FRAMES_KEPT:
+            self.frames.add(frame)
+        if self._wrench_frame and frame and frame.lstrip("/") != self._wrench_frame:
+            text = f"the wrench is in frame '{frame}', not '{self._wrench_frame}'"
+            return self._drop("wrench in another frame", text)
+        force, torque = message.wrench.force, message.wrench.torque
+        values = np.array(
+            [force.x, force.y, force.z, torque.x, torque.y, torque.z], dtype=np.float64
+        )
+        problem = _problem(values)
+        if problem:
+            return self._drop(problem)
+        stamp = _stamp(message)
+        jumped = self._out_of_order(stamp, self._last_wrench)
+        if jumped is None or self._effort:
+            return []
+        released: list[Measurement] = []
+        if jumped:
+            released = self._pairer.restart_wrenches(stamp + self._clock_jump)
+        self._last_wrench = stamp
+        released += self._pairer.wrench(stamp, values)
+        return released
+
+    def _out_of_order(self, stamp: int, last: int | None) -> bool | None:
+        """None: refused and counted; True: the clock has gone back; False: all is well."""
+        if stamp <= 0:
+            self._drop("zero stamp")
+            return None
+        if last is None or stamp > last:
+            return False
+        if stamp == last:
+            self._drop("repeated stamp")
+            return None
+        if last - stamp <= self._clock_jump:
+            self._drop("out of order")
+            return None
+        back = (last - stamp) / SECOND
+        self._drop("clock jumped", f"stamps went back by {back:.3f} s: a restarted clock or bag")
+        return True
+
+    def _velocity(self, values: Any, index: Index) -> Array | None:
+        dq = _select(values, index)
+        if not self._moved:
+            # Drivers that never fill velocity leave zeros. Until one isn't zero it is unknown
+            # which kind this is; the velocity of a robot at rest is zero by differences as well.
+            if not dq.any():
+                return None
+            self._moved = bool(np.isfinite(dq).all())
+        if _problem(dq):
+            self._drop("velocity not finite")
+            return None
+        return dq
+
+    def _efforts(self, values: Any, index: Index) -> Array | None:
+        if not len(values):
+            self._drop("no effort", "the joint states carry no effort: nothing can be learned")
+            return None
+        y = _select(values, index)
+        if _problem(y):
+            self._drop("effort not finite")
+            return None
+        return y
+
+    def _drop(self, reason: str, detail: str = "") -> list[Measurement]:
+        self.dropped[reason] += 1
+        if detail and reason not in self.details:
+            self.details[reason] = detail
+        return []
+
+
+def _select(values: Any, index: Index) -> Array:
+    # Indexing with an array copies: the measurement never shares memory with the message.
+    selected: Array = np.asarray(values, dtype=np.float64)[index]
+    return selected
+
+
+def _problem(values: Array) -> str:
+    """Why these few numbers can't be a measurement; empty where they can."""
+    # For a handful of numbers plain Python is faster than NumPy's reductions.
+    numbers = values.tolist()
+    if not all(map(math.isfinite, numbers)):
+        return "not finite"
+    if numbers and (max(numbers) > IMPLAUSIBLE or min(numbers) < -IMPLAUSIBLE):
+        return "implausible value"
+    return ""
+
+
+def _stamp(message: Any) -> int:
+    stamp = message.header.stamp
+    return int(stamp.sec) * SECOND + int(stamp.nanosec)
