@@ -85,6 +85,7 @@ class RobotModel:
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
     bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
+    inertial_prior: (10 * bodies,) the URDF's parameters before reduction.
     base: how the columns of `full_labels` (ten per body, then the effects) were combined.
     urdf_sha256: of the URDF text, to recognise the robot that a model was learned on.
 
@@ -182,9 +183,9 @@ class RobotModel:
     def inertial_regressor(
         self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
     ) -> Array:
-        """(n_axes, 10 * bodies) before reduction and without effects: the factor of
+        """(n_axes, 10 * bodies) before reduction and without effects.
 
-        `inertial_prior`, whose order is ten per body, as `multibody.INERTIAL` names them.
+        Its factor is `inertial_prior`: ten per body, as `multibody.INERTIAL` names them.
         """
         q, dq, ddq = self._state(q), self._state(dq), self._state(ddq)
         return self._multibody.regressor(q, dq, ddq, self._multibody.entries)
@@ -193,7 +194,7 @@ class RobotModel:
         self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
     ) -> Array:
         """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
-        prediction: Array = self.regressor(q, dq, ddq) @ self.prior
+        prediction: Array = self.inertial_regressor(q, dq, ddq) @ self.inertial_prior
         return prediction
 
     def _state(self, values: npt.ArrayLike) -> Array:
