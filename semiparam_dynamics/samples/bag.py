@@ -1,0 +1,217 @@
+"""Reading rosbag2 recordings: folders, and bare .db3 or .mcap files."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_typestore
+
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.samples.bag_files import one_line, open_recording
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.stream import MeasurementStream, StreamConfig
+
+JOINT_STATE = "sensor_msgs/msg/JointState"
+WRENCH = "geometry_msgs/msg/WrenchStamped"
+STRING = "std_msgs/msg/String"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic of a bag: its message type and how many messages it has."""
+
+    type: str
+    count: int
+
+
+class BagReader:
+    """A rosbag2 recording, open for reading; a context manager.
+
+    A recording that broke off (no metadata.yaml, a truncated file) is read as far as it goes, and
+    `warnings` says so.
+
+    Raises BagError where there is no such file, or nothing in it can be read.
+
+    Attributes
+    ----------
+    topics: name -> type and number of messages.
+    warnings: sentences on what could not be read, complete once the messages have been read.
+    undecodable: topic -> number of messages whose bytes are no message of its type.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        self.topics: dict[str, Topic] = {}
+        self.warnings: list[str] = []
+        self.undecodable: Counter[str] = Counter()
+        self._readers: list[Reader] = []
+        self._stack = ExitStack()
+        self._store = get_typestore(Stores.ROS2_KILTED)
+
+    def __enter__(self) -> BagReader:
+        with ExitStack() as stack:
+            self._readers = open_recording(self.path, stack, self.warnings)
+            self._stack = stack.pop_all()
+        counts: Counter[str] = Counter()
+        for connection in (c for reader in self._readers for c in reader.connections):
+            counts[connection.topic] += connection.msgcount
+            self.topics[connection.topic] = Topic(connection.msgtype, counts[connection.topic])
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def duration(self) -> float:
+        """Seconds between the first and the last message, by the time of recording."""
+        readers = [reader for reader in self._readers if reader.message_count]
+        if not readers:
+            return 0.0
+        first = min(reader.start_time for reader in readers)
+        return (max(reader.end_time for reader in readers) - 1 - first) / 1e9
+
+    def messages(self, topics: Collection[str] = ()) -> Iterator[tuple[str, Any, int]]:
+        """(topic, message, time of recording in ns) of `topics` (empty: all), in that time's order.
+
+        Raises BagError for a topic that isn't there or has a type unknown here.
+        """
+        for name in topics or self.topics:
+            if name not in self.topics:
+                raise BagError(f"{self.path} has no topic '{name}'; it has: {self._listed()}")
+            if self.topics[name].type not in self._store.fielddefs:
+                kind = self.topics[name].type
+                raise BagError(f"topic '{name}' of {self.path} has the unknown type {kind}")
+        streams = [self._raw(reader, topics) for reader in self._readers]
+        for stamp, topic, data in heapq.merge(*streams, key=itemgetter(0)):
+            try:
+                message = self._store.deserialize_cdr(data, self.topics[topic].type)
+            except Exception:  # any byte may be wrong, so any error may come of it
+                self.undecodable[topic] += 1
+                continue
+            yield topic, message, stamp
+
+    def choose(self, kind: str, asked: str = "") -> str:
+        """The topic `asked` for, or the only one of the type `kind`; else BagError says which."""
+        candidates = [name for name, topic in self.topics.items() if topic.type == kind]
+        if asked:
+            name = asked if asked in self.topics else f"/{asked}"
+            if name in candidates:
+                return name
+            found = "has no topic" if name not in self.topics else f"has no {kind} on"
+            raise BagError(f"{self.path} {found} '{asked}'; it has: {self._listed()}")
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            several = ", ".join(sorted(candidates))
+            raise BagError(f"{self.path} has several topics of type {kind}, name one: {several}")
+        raise BagError(f"{self.path} has no topic of type {kind}; it has: {self._listed()}")
+
+    def robot_description(self) -> str | None:
+        """The URDF text recorded on a topic ``robot_description``, None where there is none."""
+        topics = [
+            name
+            for name, topic in self.topics.items()
+            if topic.type == STRING and name.rsplit("/", 1)[-1] == "robot_description"
+        ]
+        if not topics:
+            return None
+        texts = (str(message.data) for _, message, _ in self.messages(topics))
+        return next((text for text in texts if text.strip()), None)
+
+    def _listed(self) -> str:
+        listed = ", ".join(f"{name} ({topic.type})" for name, topic in sorted(self.topics.items()))
+        return listed or "no topics at all"
+
+    def _raw(
+        self, reader: Reader, topics: Collection[str]
+    ) -> Iterator[tuple[int, str, bytes | memoryview]]:
+        connections = [c for c in reader.connections if not topics or c.topic in topics]
+        if not connections:
+            return
+        try:
+            for connection, stamp, data in reader.messages(connections):
+                yield stamp, connection.topic, data
+        except Exception as error:  # the storages' libraries raise each their own
+            self.warnings.append(f"{reader.path} is read only in part: {one_line(error)}")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The measurements of one bag, and what became of its messages.
+
+    Attributes
+    ----------
+    measurements: in the order of their stamps.
+    received, dropped, details, frames: as in `MeasurementStream`.
+    joint_states_topic, wrench_topic: the topics read; the second is empty for the effort target.
+    warnings: sentences on what of the bag could not be read.
+    """
+
+    measurements: list[Measurement]
+    received: Counter[str]
+    dropped: Counter[str]
+    details: dict[str, str]
+    frames: set[str]
+    joint_states_topic: str
+    wrench_topic: str
+    warnings: list[str]
+
+
+def read_measurements(
+    path: str | Path,
+    joint_names: Sequence[str],
+    target: str = "effort",
+    config: StreamConfig | None = None,
+    *,
+    joint_states_topic: str = "",
+    wrench_topic: str = "",
+    wrench_frame: str = "",
+) -> Recording:
+    """Read a bag's measurements just as a live node would make them.
+
+    A topic that isn't named is the bag's only one of its type. The other arguments are those of
+    `MeasurementStream`. Raises BagError where the bag or a topic can't be read, or none of the
+    joint states can be used.
+    """
+    stream = MeasurementStream(joint_names, target, config, wrench_frame=wrench_frame)
+    measurements: list[Measurement] = []
+    with BagReader(path) as bag:
+        joints = bag.choose(JOINT_STATE, joint_states_topic)
+        wrench = bag.choose(WRENCH, wrench_topic) if target == "wrench" else ""
+        for topic, message, _ in bag.messages([joints, wrench] if wrench else [joints]):
+            take = stream.joint_state if topic == joints else stream.wrench
+            measurements += take(message)
+        measurements += stream.flush()
+        if bag.undecodable:
+            stream.dropped["undecodable"] += bag.undecodable.total()
+        warnings = list(bag.warnings)
+    if not measurements:
+        why = "; ".join(f"{count} times {reason}" for reason, count in stream.dropped.items())
+        told = "".join(f" ({text})" for text in stream.details.values())
+        raise BagError(
+            f"no message on {joints} of {path} can be used: {why or 'it is empty'}{told}"
+        )
+    return Recording(
+        measurements,
+        stream.received,
+        stream.dropped,
+        stream.details,
+        stream.frames,
+        joints,
+        wrench,
+        warnings,
+    )
