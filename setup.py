@@ -18,6 +18,7 @@ version = re.search(r'^__version__ = "(.+)"$', (ROOT / NAME / "__init__.py").rea
 ROS = [
     "ros-rclpy==9.1.2",
     "ros-rmw-fastrtps-cpp==9.3.3",
+    "ros-builtin-interfaces==2.3.0",
     "ros-diagnostic-msgs==5.5.1",
     "ros-geometry-msgs==5.5.1",
     "ros-lifecycle-msgs==2.3.0",
@@ -32,7 +33,14 @@ EXTRAS = {
     "sim": ["mujoco>=3.2", "icub-models>=3"],
     "vision": ["onnxruntime>=1.17", "pillow>=10"],
     "distributed": ["dask[distributed]>=2024.1"],
-    "test": ["pytest>=7", "hypothesis>=6", "idyntree>=12", "mypy>=1.10", "ruff>=0.5", "setuptools"],
+    "test": [
+        "pytest>=7",
+        "hypothesis>=6",
+        "idyntree>=12",
+        "mypy>=1.10",
+        "ruff>=0.5",
+        "setuptools>=70.1",
+    ],
 }
 
 

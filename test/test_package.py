@@ -1,0 +1,154 @@
+"""What gets installed, from a wheel that is really built, and that its descriptions agree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+import semiparam_dynamics
+
+ROOT = Path(__file__).resolve().parent.parent
+NODES = ["arm_simulator", "inverse_dynamics"]
+# Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
+NAMES: dict[str, tuple[str, str | None]] = {
+    "icub_models": ("icub-models", None),
+    "matplotlib": ("matplotlib", "python3-matplotlib"),
+    "mujoco": ("mujoco", "python3-mujoco-pip"),
+    "numba": ("numba", "python3-numba"),
+    "numpy": ("numpy", "python3-numpy"),
+    "pinocchio": ("pin", "pinocchio"),
+    "rosbags": ("rosbags", "python3-rosbags-pip"),
+    "scipy": ("scipy", "python3-scipy"),
+    "sklearn": ("scikit-learn", "python3-sklearn"),
+    "yaml": ("pyyaml", "python3-yaml"),
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel that pip would build, made from a copy: building leaves folders behind."""
+    pytest.importorskip("setuptools.command.bdist_wheel", reason="setuptools 70.1 builds wheels")
+    source = tmp_path_factory.mktemp("source") / "copy"
+    unwanted = (".*", "build", "install", "log", "*.egg-info", "__pycache__", "demo_out")
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*unwanted))
+    command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", "dist"]
+    result = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    (path,) = (source / "dist").iterdir()
+    return zipfile.ZipFile(path)
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> str:
+    (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+    return wheel.read(name).decode()
+
+
+@pytest.fixture(scope="module")
+def manifest() -> ElementTree.Element:
+    return ElementTree.parse(ROOT / "package.xml").getroot()
+
+
+def third_party() -> set[str]:
+    """Top-level modules that the package imports and neither Python nor the package brings."""
+    names: set[str] = set()
+    for path in (ROOT / "semiparam_dynamics").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    return names - set(sys.stdlib_module_names) - {"semiparam_dynamics"}
+
+
+def test_one_version(manifest: ElementTree.Element, metadata: str) -> None:
+    assert manifest.findtext("version") == semiparam_dynamics.__version__
+    assert f"\nVersion: {semiparam_dynamics.__version__}\n" in metadata
+
+
+def test_wheel_has_every_module(wheel: zipfile.ZipFile) -> None:
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "semiparam_dynamics").rglob("*.py")
+        if "__pycache__" not in path.parts
+    }
+    assert sources <= set(wheel.namelist())
+    assert "semiparam_dynamics/py.typed" in wheel.namelist()
+    assert not [name for name in wheel.namelist() if name.startswith("test/")]
+
+
+def test_wheel_has_what_ros_looks_up(wheel: zipfile.ZipFile) -> None:
+    installed = {name.partition(".data/data/")[2] for name in wheel.namelist()}
+    expected = {"share/ament_index/resource_index/packages/semiparam_dynamics"}
+    for folder, pattern in (("", "package.xml"), ("launch", "*.launch.py"), ("config", "*.yaml")):
+        files = list((ROOT / folder).glob(pattern))
+        assert files
+        expected |= {
+            f"share/semiparam_dynamics/{path.relative_to(ROOT).as_posix()}" for path in files
+        }
+    assert expected <= installed
+
+
+def test_wheel_has_the_executables_of_ros2_run(wheel: zipfile.ZipFile) -> None:
+    found = {
+        Path(entry.filename).name: entry.external_attr >> 16 & 0o777
+        for entry in wheel.infolist()
+        if ".data/data/lib/semiparam_dynamics/" in entry.filename
+    }
+    assert found == dict.fromkeys(NODES, 0o755)
+
+
+def test_each_console_script_has_its_function(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+    entries = ConfigParser()
+    entries.read_string(wheel.read(name).decode())
+    scripts = dict(entries["console_scripts"])
+    assert sorted(scripts) == sorted([*NODES, "semiparam"])
+    for target in scripts.values():
+        module, _, function = target.partition(":")
+        path = ROOT / (module.replace(".", "/") + ".py")
+        defined = [n.name for n in ast.parse(path.read_text()).body if hasattr(n, "name")]
+        assert function in defined, f"{path} defines no {function}"
+
+
+def test_imports_are_declared_to_pip_and_to_rosdep(
+    metadata: str, manifest: ElementTree.Element
+) -> None:
+    required = set(re.findall(r"^Requires-Dist: ([A-Za-z0-9_.-]+)", metadata, re.M))
+    distributions = {name.lower().replace("_", "-") for name in required}
+    keys = {element.text for element in manifest.findall("exec_depend")}
+    assert third_party(), "found no imports at all"
+    for module in third_party():
+        distribution, key = NAMES.get(module, (f"ros-{module.replace('_', '-')}", module))
+        assert distribution in distributions, f"setup.py doesn't require {distribution}"
+        assert key is None or key in keys, f"package.xml has no exec_depend {key}"
+
+
+def test_ros_wheels_are_an_extra_only(metadata: str) -> None:
+    required = re.findall(r"^Requires-Dist: (ros-.+)$", metadata, re.M)
+    assert required
+    for line in required:
+        requirement, _, condition = line.partition(";")
+        assert "extra ==" in condition
+        assert re.fullmatch(r"ros-[a-z0-9-]+==\d+\.\d+\.\d+", requirement.strip())
+
+
+def test_the_executable_hands_over_to_the_one_in_bin(tmp_path: Path) -> None:
+    folder, scripts = tmp_path / "lib" / "semiparam_dynamics", tmp_path / "bin"
+    folder.mkdir(parents=True)
+    scripts.mkdir()
+    shutil.copy(ROOT / "resource" / "executables" / "arm_simulator", folder)
+    (scripts / "arm_simulator").write_text('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n')
+    (scripts / "arm_simulator").chmod(0o755)
+    command = [folder / "arm_simulator", "--ros-args", "-p", "a:=two words"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.stdout, result.returncode) == ("--ros-args|-p|a:=two words|", 7)
