@@ -11,9 +11,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from semiparam_dynamics.errors import ConfigurationError
@@ -133,7 +132,8 @@ def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tupl
         kind = hints[field.name]
         if "parameter" in field.metadata:
             about = field.metadata["parameter"]
-            yield Parameter(prefix + field.name, kind, field.default, **about), (field.name,)
+            default = typing.cast(Value, field.default)
+            yield Parameter(prefix + field.name, kind, default, **about), (field.name,)
         elif "inline" in field.metadata:
             inner = prefix if field.metadata["inline"] else f"{prefix}{field.name}."
             for entry, path in _walk(kind, inner):
@@ -155,12 +155,10 @@ def _build(config_type: type[C], prefix: str, values: Mapping[str, Value]) -> C:
 
 def _coerce(kind: Any, value: object) -> Value:
     if typing.get_origin(kind) is tuple:
-        if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, types.GeneratorType)):
-            values: Sequence[object] = list(value) if hasattr(value, "tolist") else _refuse()
-        else:
-            values = list(value)
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            _refuse()
         item = typing.get_args(kind)[0]
-        return tuple(_coerce(item, entry) for entry in values)  # type: ignore[return-value]
+        return tuple(_coerce(item, entry) for entry in value)  # type: ignore[return-value]
     if kind is bool:
         return value if isinstance(value, bool) else _refuse()
     if kind is str:

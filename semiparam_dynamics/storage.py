@@ -80,7 +80,9 @@ def load_state(path: str | Path, identity: dict[str, object]) -> State:
     expected = _plain(identity)
     differing = sorted(k for k in {*saved, *expected} if saved.get(k) != expected.get(k))
     if differing:
-        what = ", ".join(f"{k} is {saved.get(k)!r} there, {expected.get(k)!r} here" for k in differing)
+        what = ", ".join(
+            f"{k} is {saved.get(k)!r} there, {expected.get(k)!r} here" for k in differing
+        )
         raise StorageError(f"{path} belongs to another robot or configuration: {what}")
     return state
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.fourier_residual import FourierResidual, RandomFourierConfig
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.nystrom_residual import NystromConfig, NystromResidual
@@ -15,7 +16,6 @@ from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.dynamics.spread import RunningSquare, blend
-from semiparam_dynamics.learning.compiled import Array
 from semiparam_dynamics.parameters import group, parameter, replace, to_flat
 from semiparam_dynamics.storage import load_state, save_state
 
@@ -71,9 +71,9 @@ class SemiparametricEstimator:
         n, axes = model.n_joints, model.n_axes
         nothing = np.zeros((axes, 0))
         if self.config.residual == "nystrom":
-            per_joint, config = model.config.target == "effort", self.config.nystrom
-            self.residual = NystromResidual(2 * n + axes, scales.active, per_joint, config)
-            self.alone = NystromResidual(3 * n, nothing, False, config)
+            per_joint, local = model.config.target == "effort", self.config.nystrom
+            self.residual = NystromResidual(2 * n + axes, scales.active, per_joint, local)
+            self.alone = NystromResidual(3 * n, nothing, False, local)
         else:
             seed, fourier = self.config.seed, self.config.random_fourier
             self.residual = FourierResidual(3 * n + axes, axes, fourier, seed)
@@ -154,9 +154,11 @@ class SemiparametricEstimator:
 
     def state(self) -> dict[str, Array]:
         """Everything learned, as named arrays."""
+        state: dict[str, Array] = {}
         parts = {"rigid_body": self.rigid_body, "residual": self.residual, "alone": self.alone}
-        parts |= {f"error.{name}": error for name, error in self._errors.items()}  # type: ignore[dict-item]
-        state = {f"{p}.{n}": v for p, owner in parts.items() for n, v in owner.state().items()}
+        errors = {f"error.{name}": error for name, error in self._errors.items()}
+        for name, owner in (parts | errors).items():
+            state |= {f"{name}.{key}": value for key, value in owner.state().items()}
         state["mean_y"] = self._mean_y.copy()
         last = -1 if self._last_stamp is None else self._last_stamp
         state["counts"] = np.array([self.n_learned, last], dtype=np.int64)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.learning.compiled import Array, lowpass_step
+from semiparam_dynamics.learning.compiled import lowpass_step
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.measurement import Measurement
 

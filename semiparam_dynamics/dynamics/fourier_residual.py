@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.sample import Guess
 from semiparam_dynamics.dynamics.standardizer import Standardizer
-from semiparam_dynamics.learning.compiled import Array
 from semiparam_dynamics.learning.features import draw_frequencies, fourier_features
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import parameter

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.evaluation.scores import RunningScores
-from semiparam_dynamics.learning.compiled import Array
 from semiparam_dynamics.samples.measurement import Measurement
 
 if TYPE_CHECKING:

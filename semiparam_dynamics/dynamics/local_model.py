@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 
@@ -32,9 +32,7 @@ class LocalModel:
         self.n_axes = n_axes
         self.axis, self.column = np.nonzero(np.zeros((1, 1)) if active is None else active)
         self.features = IncrementalNystromFeatures(n_inputs, length_scale, capacity, novelty)
-        self.core = RecursiveLeastSquares(
-            0, n_axes + len(self.axis), penalty, capacity=capacity
-        )
+        self.core = RecursiveLeastSquares(0, n_axes + len(self.axis), penalty, capacity=capacity)
 
     def targets(self, y: Array, regressor: Array) -> Array:
         """What is regressed: y (n_axes,) and the active columns of Phi, in one vector."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.local_model import LocalModel, part
 from semiparam_dynamics.dynamics.sample import Guess
 from semiparam_dynamics.dynamics.standardizer import Standardizer
-from semiparam_dynamics.learning.compiled import Array
 from semiparam_dynamics.parameters import parameter
 
 
@@ -61,8 +61,11 @@ class NystromResidual:
     With no `active` columns (n_axes, 0) it learns y itself from any inputs.
     """
 
-    def __init__(self, n_inputs: int, active: Array, per_joint: bool, config: NystromConfig) -> None:
+    def __init__(
+        self, n_inputs: int, active: Array, per_joint: bool, config: NystromConfig
+    ) -> None:
         n_axes, d = len(active), n_inputs
+        self.n_updates = 0
         self.standardizer = Standardizer(d, config.window)
         self.shared = LocalModel(
             d,
@@ -98,14 +101,14 @@ class NystromResidual:
         if not self.standardizer.ready:
             return Guess(np.zeros(self.shared.n_axes), 0.0)
         scaled = self.standardizer.transform(x)
-        outputs, confidence, phi = self.shared.predict(scaled)
-        value = self.shared.residual(outputs, parameters).copy()
+        known, confidence, phi = self.shared.predict(scaled)
+        value = self.shared.residual(known, parameters).copy()
         features = [phi]
         for j, model in enumerate(self.joints):
             outputs, _, phi = model.predict(scaled[self._own[j]])
             value[j] += model.residual(outputs, parameters)[0]
             features.append(phi)
-        return Guess(value, confidence, scaled, tuple(features))
+        return Guess(value, confidence, scaled, tuple(features), known, self.n_updates)
 
     def update(
         self, stamp: int, x: Array, guess: Guess, y: Array, regressor: Array, rigid_body: Array
@@ -116,11 +119,14 @@ class NystromResidual:
             return
         targets = self.shared.targets(y, regressor)
         if self.joints:
-            known, _, _ = self.shared.predict(guess.inputs)
+            known = guess.outputs
+            if guess.version != self.n_updates or known is None:
+                known, _, _ = self.shared.predict(guess.inputs)
             left = targets - known
             unknown_y = left[: len(y)]
             unknown_columns = np.zeros_like(regressor)
             unknown_columns[self.shared.axis, self.shared.column] = left[len(y) :]
+        self.n_updates += 1
         self.shared.update(guess.inputs, guess.features[0], targets)
         for j, model in enumerate(self.joints):
             own = model.targets(unknown_y[j : j + 1], unknown_columns[j : j + 1])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import parameter
 

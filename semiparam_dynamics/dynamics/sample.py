@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Guess:
     confidence: float  # 0: no data near; 1: plenty
     inputs: Array | None = None  # standardised, None while the standardiser is still looking
     features: tuple[Array, ...] = ()
+    outputs: Array | None = None  # the shared model's, as they were after `version` updates
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

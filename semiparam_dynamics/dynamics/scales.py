@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.learning.compiled import Array
 
 
 @dataclass(frozen=True)

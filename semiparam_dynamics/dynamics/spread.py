@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 
 
 class RunningSquare:

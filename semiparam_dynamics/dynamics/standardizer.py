@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 
 
 class Standardizer:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from semiparam_dynamics import __version__
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
@@ -17,7 +18,6 @@ from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
-from semiparam_dynamics.learning.compiled import Array
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -128,14 +128,14 @@ def evaluate(
             progress(min((done + elapsed) / total, 1.0))
         done += recording.duration
     if not runs["sequential"].scores.samples:
-        reasons = ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
+        reasons = (
+            ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
+        )
         raise BagError(f"no sample of the recordings could be scored ({reasons})")
     return evaluation
 
 
-def _samples(
-    evaluation: Evaluation, recording: Recording
-) -> Iterator[tuple[Sample, float, float]]:
+def _samples(evaluation: Evaluation, recording: Recording) -> Iterator[tuple[Sample, float, float]]:
     """Samples of a recording, the time into it (s), and what filtering took (s)."""
     sampler = SampleFilter(evaluation.model, evaluation.config.filter)
     start: int | None = None

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.learner import MODELS
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.evaluation.scores import RunningScores
 from semiparam_dynamics.evaluation.trace import Trace
-from semiparam_dynamics.learning.compiled import Array
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 ALL_MODELS = ("urdf", *MODELS, "persistence")

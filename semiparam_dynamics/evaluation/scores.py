@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 
 
 class RunningScores:
@@ -25,9 +25,7 @@ class RunningScores:
         self._has_std: set[str] = set()
         self.samples = 0
 
-    def add(
-        self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]
-    ) -> None:
+    def add(self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]) -> None:
         """Take in one sample: measured y (n_axes,), each model's prediction and, if any, std."""
         self.samples += 1
         self._count = self._keep * self._count + 1.0

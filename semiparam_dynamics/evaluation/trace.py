@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 
 WINDOWS = 400  # at most; windows double in length when they are used up
 POINTS = 4000  # last samples kept whole
@@ -47,7 +47,8 @@ class Trace:
         """Window centres (k,) in s and RMSE (k, models, n_axes)."""
         used = np.flatnonzero(self._counts)
         mean = self._squares[used] / self._counts[used, None, None]
-        return (used + 0.5) * self.window, np.sqrt(mean)
+        centres: Array = (used.astype(np.float64) + 0.5) * self.window
+        return centres, np.sqrt(mean)
 
     def points(self) -> tuple[Array, Array, Array, Array]:
         """Of the last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""

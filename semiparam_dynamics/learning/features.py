@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from semiparam_dynamics.learning.compiled import Array
+from semiparam_dynamics.arrays import Array
 
 
 def draw_frequencies(n: int, n_inputs: int, length_scale: float, seed: Any) -> Array:
@@ -52,9 +52,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         """Draw the frequencies for inputs (n, d)."""
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         half = max(self.n_features // 2, 1)
-        self.frequencies_ = draw_frequencies(
-            half, X.shape[1], self.length_scale, self.random_state
-        )
+        self.frequencies_ = draw_frequencies(half, X.shape[1], self.length_scale, self.random_state)
         return self
 
     def transform(self, X: Any) -> Array:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.learning.compiled import Array, gaussian_row, solve_lower
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.compiled import gaussian_row, solve_lower
 
 
 class IncrementalNystromFeatures:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compiled import (
-    Array,
     project,
     rotate_row,
     solve_transposed,
@@ -89,7 +89,8 @@ class RecursiveLeastSquares:
         n = self.n_features
         inverse = np.eye(n)
         solve_upper(self.R, inverse, n)
-        return np.sum(inverse**2, axis=1)
+        variances: Array = np.sum(inverse**2, axis=1)
+        return variances
 
     def _forget(self, n: int) -> None:
         root = math.sqrt(self.forgetting)

@@ -1,0 +1,8 @@
+"""The one array type of the package; shapes stand in docstrings and comments."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
