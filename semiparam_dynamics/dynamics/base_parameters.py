@@ -39,9 +39,7 @@ class BaseParameters:
         return projected
 
 
-def reduce_columns(
-    stack: Array, labels: Sequence[str], tolerance: float = 1e-4
-) -> BaseParameters:
+def reduce_columns(stack: Array, labels: Sequence[str], tolerance: float = 1e-4) -> BaseParameters:
     """Find the base parameters of the regressor `stack` (rows, n), rows of many random states.
 
     A column counts as dependent when what the earlier ones leave of it is below `tolerance` of its

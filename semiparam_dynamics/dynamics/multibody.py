@@ -109,9 +109,7 @@ def check_joints(tree: UrdfTree, names: Sequence[str]) -> None:
             raise RobotModelError(f"the joint '{name}' is {kind}, not of one degree: {hint}")
 
 
-def _reduced_model(
-    tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, float]
-) -> pin.Model:
+def _reduced_model(tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, float]) -> pin.Model:
     try:
         full = pin.buildModelFromXML(tree.to_xml())
     except Exception as error:  # the library raises several types, all on the URDF's content

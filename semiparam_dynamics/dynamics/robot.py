@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -100,7 +101,7 @@ class RobotModel:
 
     def __init__(
         self,
-        urdf: str,
+        urdf: str | os.PathLike[str],
         config: RobotConfig | None = None,
         *,
         locked: Mapping[str, float] | None = None,
@@ -180,9 +181,7 @@ class RobotModel:
             self._fill(row, *state)
         return out
 
-    def inertial_regressor(
-        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
-    ) -> Array:
+    def inertial_regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, 10 * bodies) before reduction and without effects.
 
         Its factor is `inertial_prior`: ten per body, as `multibody.INERTIAL` names them.
@@ -190,9 +189,7 @@ class RobotModel:
         q, dq, ddq = self._state(q), self._state(dq), self._state(ddq)
         return self._multibody.regressor(q, dq, ddq, self._multibody.entries)
 
-    def inverse_dynamics(
-        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
-    ) -> Array:
+    def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
         prediction: Array = self.inertial_regressor(q, dq, ddq) @ self.inertial_prior
         return prediction

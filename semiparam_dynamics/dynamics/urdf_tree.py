@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import os
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -76,18 +77,19 @@ class UrdfTree:
         return ET.tostring(robot, encoding="unicode")
 
 
-def read_urdf(urdf: str) -> str:
+def read_urdf(urdf: str | os.PathLike[str]) -> str:
     """URDF text as it is, or the text of the file that `urdf` names (a text contains ``<``).
 
     Raises RobotModelError where there is no text or the file can't be read.
     """
+    urdf = os.fspath(urdf)
     if "<" in urdf:
         return urdf
     if not urdf.strip():
         raise RobotModelError("the URDF is empty: give a robot description or a file's path")
     try:
         text = Path(urdf).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise RobotModelError(f"the URDF file '{urdf}' can't be read: {error}") from None
     if not text.strip():
         raise RobotModelError(f"the URDF file '{urdf}' is empty")
