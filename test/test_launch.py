@@ -1,0 +1,174 @@
+"""Launch files: what they refer to exists, and, where `launch` is installed, they really run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.parameters import parameters
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+NODES = ["arm_simulator", "inverse_dynamics"]
+
+
+def constants(path: Path) -> set[str]:
+    found = (getattr(node, "value", None) for node in ast.walk(ast.parse(path.read_text())))
+    return {value for value in found if isinstance(value, str)}
+
+
+def assigned(path: Path, name: str) -> Any:
+    """The literal that a file assigns to a name at its top level."""
+    for statement in ast.parse(path.read_text()).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
+            return ast.literal_eval(statement.value)
+    raise LookupError(f"{path} assigns no {name}")
+
+
+def test_there_are_launch_files() -> None:
+    assert {path.name.partition(".")[0] for path in FILES} >= {"demo", "inverse_dynamics", "replay"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_that_a_launch_file_names_exist(path: Path) -> None:
+    for name in constants(path):
+        if re.fullmatch(r"\w+\.yaml", name):
+            assert (ROOT / "config" / name).is_file()
+        elif re.fullmatch(r"\w+\.launch\.py", name):
+            assert (ROOT / "launch" / name).is_file()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_executables_that_a_launch_file_starts_exist(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.keyword) and node.arg == "executable":
+            assert ast.literal_eval(node.value) in NODES
+
+
+def test_arguments_are_parameters_of_the_node() -> None:
+    named = assigned(ROOT / "launch" / "inverse_dynamics.launch.py", "PARAMETERS")
+    assert set(named) <= {one.name for one in parameters(InverseDynamicsNodeConfig)}
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installation of this source tree as ROS 2 sees one, found through AMENT_PREFIX_PATH."""
+    # Our own folder named launch would do for `import launch`.
+    reason = "launch and launch_ros come with a ROS 2 distribution, and there is none here"
+    pytest.importorskip("launch.actions", reason=reason)
+    pytest.importorskip("launch_ros.actions", reason=reason)
+    prefix = tmp_path / "prefix"
+    share = prefix / "share" / "semiparam_dynamics"
+    for folder in ("launch", "config"):
+        shutil.copytree(ROOT / folder, share / folder)
+    shutil.copy(ROOT / "package.xml", share)
+    index = prefix / "share" / "ament_index" / "resource_index" / "packages"
+    index.mkdir(parents=True)
+    (index / "semiparam_dynamics").touch()
+    executables = prefix / "lib" / "semiparam_dynamics"
+    executables.mkdir(parents=True)
+    for name in NODES:
+        script = executables / name
+        script.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" -m semiparam_dynamics.nodes.{name} "$@"\n'
+        )
+        script.chmod(0o755)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(prefix), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=":")
+    return prefix
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_arguments_are_declared_and_described(path: Path, prefix: Path) -> None:
+    from launch.launch_description_sources import get_launch_description_from_python_launch_file
+
+    arguments = get_launch_description_from_python_launch_file(str(path)).get_launch_arguments()
+    assert arguments
+    for argument in arguments:
+        assert argument.description and argument.description != "no description given"
+
+
+RUN = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+service = LaunchService(argv=sys.argv[2:])
+given = [pair.split(":=", 1) for pair in sys.argv[2:]]
+service.include_launch_description(
+    LaunchDescription([IncludeLaunchDescription(sys.argv[1], launch_arguments=given)])
+)
+sys.exit(service.run())
+"""
+
+
+def start(file: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run a launch file as `ros2 launch` does, in a session of its own to be interrupted."""
+    command = [sys.executable, "-c", RUN, str(ROOT / "launch" / file), *arguments]
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+def finish(process: subprocess.Popen[bytes]) -> int:
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+
+
+def test_demo_predicts_and_ends_cleanly(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("mujoco", reason="the simulator needs the extra sim")
+    pytest.importorskip("icub_models", reason="the simulator needs the extra sim")
+    import rclpy
+    from geometry_msgs.msg import WrenchStamped
+
+    log = tmp_path / "log"
+    process = start("demo.launch.py", log, "namespace:=arm")
+    received: list[WrenchStamped] = []
+    rclpy.init()
+    try:
+        node = rclpy.create_node("probe")
+        topic = "/arm/inverse_dynamics/predicted"
+        node.create_subscription(WrenchStamped, topic, received.append, 10)
+        deadline = time.monotonic() + 60
+        while len(received) < 20 and process.poll() is None and time.monotonic() < deadline:
+            rclpy.spin_once(node, timeout_sec=0.1)
+    finally:
+        rclpy.try_shutdown()
+        code = finish(process) if process.poll() is None else process.returncode
+    text = log.read_text()
+    assert len(received) >= 20, text
+    assert code == 0, text
+    assert "Traceback" not in text
+    assert text.count("process has finished cleanly") == len(NODES), text
+
+
+def test_arguments_reach_the_node(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    missing = tmp_path / "missing.urdf"
+    process = start("inverse_dynamics.launch.py", log, f"urdf:={missing}", "name:=learner")
+    try:
+        deadline = time.monotonic() + 30
+        while str(missing) not in log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.1)
+    finally:
+        if process.poll() is None:
+            finish(process)
+    assert str(missing) in log.read_text()
