@@ -70,11 +70,12 @@ class InverseDynamicsNode(ManagedNode):
 
     def begin(self) -> None:
         """Subscribe: from now on each message is answered."""
-        if self.session is None:
+        if self.session is None or self._outputs is None:
             return
-        self._listen("joint_states", JointState, self.session.joint_state)
-        if self.session.model.config.target == "wrench":
-            self._listen("wrench", WrenchStamped, self.session.wrench)
+        session, publish = self.session, self._outputs.publish
+        self._listen("joint_states", JointState, session.joint_state, publish)
+        if session.model.config.target == "wrench":
+            self._listen("wrench", WrenchStamped, session.wrench, publish)
 
     def pause(self) -> None:
         """Unsubscribe; what was learned stays."""
@@ -91,11 +92,15 @@ class InverseDynamicsNode(ManagedNode):
             self._outputs.destroy()
         self.session = self._outputs = self._report = None
 
-    def _listen(self, topic: str, kind: type, steps_of: Callable[[Any], Iterator[Step]]) -> None:
-        publish = self._outputs.publish
-
+    def _listen(
+        self,
+        topic: str,
+        kind: type,
+        predict: Callable[[Any], Iterator[Step]],
+        publish: Callable[[Step], None],
+    ) -> None:
         def answer(message: Any) -> None:
-            for step in steps_of(message):
+            for step in predict(message):
                 publish(step)
 
         self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS))

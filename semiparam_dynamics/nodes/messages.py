@@ -9,37 +9,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
+from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout
 
 NANOSECONDS = 1_000_000_000
 
 
-def time_message(stamp: int) -> Time:
-    """A stamp in nanoseconds as a message."""
-    return Time(sec=stamp // NANOSECONDS, nanosec=stamp % NANOSECONDS)
+def header(stamp: int, frame: str = "") -> Header:
+    """A header of a stamp in nanoseconds."""
+    made = Header(frame_id=frame)
+    made.stamp.sec, made.stamp.nanosec = divmod(stamp, NANOSECONDS)
+    return made
+
+
+def stamp_of(message: JointState | WrenchStamped) -> int:
+    """A message's stamp in nanoseconds."""
+    stamp = message.header.stamp
+    return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
 
 
 def wrench_message(stamp: int, frame: str, values: np.ndarray) -> WrenchStamped:
     """Forces (N) and torques (N m), shape (6,), in the sensor's frame."""
     fx, fy, fz, tx, ty, tz = (float(value) for value in values)
-    message = WrenchStamped()
-    message.header.stamp = time_message(stamp)
-    message.header.frame_id = frame
-    message.wrench = Wrench(force=Vector3(x=fx, y=fy, z=fz), torque=Vector3(x=tx, y=ty, z=tz))
-    return message
+    wrench = Wrench(force=Vector3(x=fx, y=fy, z=fz), torque=Vector3(x=tx, y=ty, z=tz))
+    return WrenchStamped(header=header(stamp, frame), wrench=wrench)
 
 
-def effort_message(stamp: int, frame: str, names: Sequence[str], values: np.ndarray) -> JointState:
+def effort_message(stamp: int, names: Sequence[str], values: np.ndarray) -> JointState:
     """Joint efforts (N m or N), shape (n_joints,), as a JointState with names and effort only."""
-    message = JointState()
-    message.header.stamp = time_message(stamp)
-    message.header.frame_id = frame
-    message.name = list(names)
-    message.effort = [float(value) for value in values]
-    return message
+    efforts = [float(value) for value in values]
+    return JointState(header=header(stamp), name=list(names), effort=efforts)
 
 
 def joint_state_message(
@@ -50,7 +50,7 @@ def joint_state_message(
     effort: np.ndarray,
 ) -> JointState:
     """Positions (rad), velocities (rad/s) and efforts (N m), each of shape (n_joints,)."""
-    message = effort_message(stamp, "", names, effort)
+    message = effort_message(stamp, names, effort)
     message.position = [float(value) for value in position]
     message.velocity = [float(value) for value in velocity]
     return message

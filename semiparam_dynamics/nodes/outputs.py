@@ -51,7 +51,7 @@ class Outputs:
         if self._wrench:
             message = wrench_message(stamp, self._model.config.sensor_frame, values)
         else:
-            message = effort_message(stamp, "", self._model.joint_names, values)
+            message = effort_message(stamp, self._model.joint_names, values)
         publisher.publish(message)
 
     def destroy(self) -> None:

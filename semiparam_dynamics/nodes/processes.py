@@ -1,0 +1,116 @@
+"""Nodes as processes of their own, as `ros2 run` would start them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from semiparam_dynamics.errors import SemiparamError
+
+PATIENCE = 5.0  # s that a node gets to end by itself
+DOMAINS = range(1, 102)  # higher domains' ports may collide with those the system hands out
+
+
+class NodeProcess:
+    """One node of this package in a process of its own; a context manager that ends it.
+
+    Parameters
+    ----------
+    name: the node's module in `semiparam_dynamics.nodes`.
+    parameters: its parameters by name; values as on the command line.
+    log: file that its output goes to.
+    params_file: YAML file of further parameters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Mapping[str, object],
+        log: Path,
+        params_file: Path | None = None,
+    ) -> None:
+        self.name = name
+        self._log = log
+        arguments = ["--ros-args"]
+        if params_file is not None:
+            arguments += ["--params-file", str(params_file)]
+        for key, value in parameters.items():
+            arguments += ["-p", f"{key}:={value}"]
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"semiparam_dynamics.nodes.{name}", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C in the terminal must not end it before what listens to it.
+                start_new_session=True,
+            )
+
+    def check(self) -> None:
+        """Raise SemiparamError, with the last line it wrote, if the node has ended by itself."""
+        code = self._process.poll()
+        if code is not None:
+            lines = self._log.read_text(errors="replace").strip().splitlines()
+            last = lines[-1] if lines else "it wrote nothing"
+            raise SemiparamError(
+                f"the node {self.name} ended with exit code {code} ({self._log}): {last}"
+            )
+
+    def wait(self, timeout: float) -> int:
+        """Wait until it ends by itself; returns its exit code. Raises subprocess.TimeoutExpired."""
+        return self._process.wait(timeout)
+
+    def stop(self) -> int:
+        """Interrupt it, as Ctrl-C does, and wait; returns its exit code."""
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if self._process.poll() is None:
+                self._process.send_signal(how)
+            try:
+                return self._process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                continue
+        return self._process.wait()
+
+    def __enter__(self) -> NodeProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def use_own_network() -> int:
+    """Keep the nodes that this process starts apart from others; returns the ROS domain.
+
+    What the user has set stays. Call it before `rclpy.init`.
+    """
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    os.environ.setdefault("ROS_DOMAIN_ID", str(free_domain()))
+    return int(os.environ["ROS_DOMAIN_ID"])
+
+
+def free_domain(candidates: Sequence[int] = DOMAINS) -> int:
+    """A ROS domain in which no node runs on this machine; the first candidate if all are taken."""
+    shuffled = random.sample(candidates, len(candidates))
+    return next((domain for domain in shuffled if _is_free(domain)), candidates[0])
+
+
+def _is_free(domain: int) -> bool:
+    # DDS: a machine's first participant in a domain listens on this port (DDSI-RTPS 9.6.1.1).
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("", 7400 + 250 * domain + 10))
+        except OSError:
+            return False
+    return True

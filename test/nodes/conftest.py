@@ -1,0 +1,159 @@
+"""Real nodes in processes of their own, and a peer that talks to them over DDS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.dynamics.robot import RobotModel
+
+try:
+    import rclpy
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+    from rclpy.context import Context
+    from rclpy.executors import SingleThreadedExecutor
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+    from sensor_msgs.msg import JointState
+
+    from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
+    from semiparam_dynamics.nodes.processes import NodeProcess
+except ImportError:  # no ROS 2 here: neither the extra 'ros' nor an installation
+    collect_ignore_glob = ["test_*.py"]
+
+TIMEOUT = 30.0  # s: only reached when something is broken
+
+URDF = """<robot name="two_links">
+  <link name="base"/>
+  <link name="upper"><inertial><origin xyz="0.1 0 0.02"/><mass value="2.0"/>
+    <inertia ixx="0.01" iyy="0.03" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="lower"><inertial><origin xyz="0.15 0.01 0"/><mass value="1.0"/>
+    <inertia ixx="0.005" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/>
+    <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="100" velocity="10"/></joint>
+  <joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/>
+    <origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>
+    <limit lower="-3" upper="3" effort="100" velocity="10"/></joint>
+</robot>"""
+
+
+class Peer:
+    """A node of the test's own, with its own context, and what it heard."""
+
+    def __init__(self) -> None:
+        self.context = Context()
+        rclpy.init(context=self.context)
+        self.node = rclpy.create_node("peer", context=self.context)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+        self.status: DiagnosticStatus | None = None
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._diagnosed, 10)
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        self.status = message.status[0]
+
+    def figures(self) -> dict[str, str]:
+        """The node's last diagnostics by name."""
+        return {pair.key: pair.value for pair in self.status.values} if self.status else {}
+
+    def listen(self, kind: type, topic: str) -> list[Any]:
+        """A list that fills with the topic's messages."""
+        heard: list[Any] = []
+        self.node.create_subscription(kind, topic, heard.append, QoSProfile(depth=1000))
+        return heard
+
+    def spin(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left)
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Spin until the condition holds; fail, saying what was awaited, if it never does."""
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            if time.monotonic() > end:
+                pytest.fail(f"waited {TIMEOUT:g} s for {what}; diagnostics: {self.status}")
+            self._executor.spin_once(timeout_sec=0.02)
+
+    def call(self, kind: type, service: str, request: Any = None) -> Any:
+        """Call a service and return its response."""
+        client = self.node.create_client(kind, service)
+        self.until(client.service_is_ready, f"the service {service}")
+        future = client.call_async(request or kind.Request())
+        self.until(future.done, f"an answer of {service}")
+        return future.result()
+
+    def close(self) -> None:
+        self.node.destroy_node()
+        rclpy.try_shutdown(context=self.context)
+
+
+class Arm:
+    """Publishes the joint states of a two-link arm that obeys its URDF exactly."""
+
+    def __init__(self, peer: Peer, *, reliable: bool = True) -> None:
+        self._peer = peer
+        self._model = RobotModel(URDF, viscous=False, coulomb=False, offset=False)
+        policy = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
+        qos = QoSProfile(depth=50, reliability=policy)
+        self.publisher = peer.node.create_publisher(JointState, "joint_states", qos)
+        self.stamps: list[int] = []
+        self.sent = 0
+
+    def message(self) -> JointState:
+        """The next instant's joint state, 10 ms after the one before."""
+        self.sent += 1
+        t = 0.01 * self.sent
+        w = np.array([2.0, 3.1])
+        q, dq, ddq = np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t)
+        effort = self._model.inverse_dynamics(q, dq, ddq)
+        stamp = round((100.0 + t) * 1e9)
+        return joint_state_message(stamp, self._model.joint_names, q, dq, effort)
+
+    def move(self, samples: int) -> None:
+        """Publish so many instants, 2 ms apart."""
+        self._peer.until(lambda: self.publisher.get_subscription_count() > 0, "the subscriber")
+        for _ in range(samples):
+            message = self.message()
+            self.stamps.append(stamp_of(message))
+            self.publisher.publish(message)
+            self._peer.spin(0.002)
+
+
+@pytest.fixture
+def peer(ros_environment: dict[str, str]) -> Iterator[Peer]:
+    made = Peer()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start(ros_environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
+    """A function that starts a node; all end with the test."""
+    started: list[NodeProcess] = []
+
+    def start(name: str, params_file: Path | None = None, **parameters: object) -> NodeProcess:
+        dotted = {key.replace("__", "."): value for key, value in parameters.items()}
+        log = tmp_path / f"{name}.log"
+        started.append(NodeProcess(name, dotted, log, params_file))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.stop()
+
+
+@pytest.fixture
+def urdf(tmp_path: Path) -> Path:
+    path = tmp_path / "two_links.urdf"
+    path.write_text(URDF)
+    return path
+
+
+@pytest.fixture
+def make_arm() -> type[Arm]:
+    return Arm

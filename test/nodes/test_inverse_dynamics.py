@@ -1,0 +1,179 @@
+"""The learner node over DDS, with a small arm whose dynamics are exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.parameters import from_flat
+
+NODE = "/inverse_dynamics"
+ERROR, WARN, OK = b"\x02", b"\x01", b"\x00"
+
+
+def log_of(folder: Path) -> str:
+    return (folder / "inverse_dynamics.log").read_text()
+
+
+def seen(peer) -> int:
+    return int(peer.figures().get("samples seen", -1))
+
+
+def test_publishes_what_the_core_gives_for_the_same_messages(peer, start, urdf, make_arm):
+    process = start("inverse_dynamics", urdf=urdf, defer_learning="false")
+    topics = ("predicted", "rigid_body", "external")
+    heard = {topic: peer.listen(JointState, f"{NODE}/{topic}") for topic in topics}
+    parameters = peer.listen(Float64MultiArray, f"{NODE}/inertial_parameters")
+    arm = make_arm(peer)
+    arm.move(200)
+    # One sample lags behind, for the central difference, and the filter starts on another.
+    peer.until(lambda: all(len(h) >= 198 for h in heard.values()), "198 predictions")
+    assert [stamp_of(m) for m in heard["predicted"]] == arm.stamps[1:-1]
+    assert list(heard["predicted"][0].name) == ["shoulder", "elbow"]
+
+    flat = {"urdf": str(urdf), "defer_learning": False}
+    session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, flat))
+    again = make_arm(peer)
+    for k in range(198):
+        steps = []
+        while not steps:
+            steps = list(session.joint_state(again.message()))
+        (step,) = steps
+        predicted, external = heard["predicted"][k].effort, heard["external"][k].effort
+        np.testing.assert_allclose(predicted, step.prediction.semiparametric, rtol=1e-9)
+        np.testing.assert_allclose(
+            heard["rigid_body"][k].effort, step.prediction.rigid_body, rtol=1e-9
+        )
+        np.testing.assert_allclose(np.add(predicted, external), step.y, rtol=1e-9)
+
+    peer.until(lambda: seen(peer) == 200, "diagnostics of all samples")
+    assert peer.status.level == OK
+    assert peer.figures()["samples learned"] == "198"
+    assert float(peer.figures()["nmse rigid_body elbow"]) < 0.5
+    peer.until(lambda: len(parameters) > 0, "the parameters")
+    labels = [dimension.label for dimension in parameters[-1].layout.dim]
+    assert labels == list(session.model.labels)
+    assert len(parameters[-1].data) == 2 * len(labels)
+    assert process.stop() == 0
+    assert "Traceback" not in log_of(Path(urdf).parent)
+
+
+def test_services_save_load_reset_and_switch_learning(peer, start, urdf, make_arm, tmp_path):
+    model_file = tmp_path / "models" / "arm.npz"
+    start("inverse_dynamics", urdf=urdf, model_file=model_file)
+    refused = peer.call(Trigger, f"{NODE}/load")
+    assert not refused.success
+    assert str(model_file) in refused.message
+    arm = make_arm(peer)
+    arm.move(60)
+    peer.until(lambda: peer.figures().get("samples learned") == "58", "58 samples learned")
+
+    assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=False)).success
+    arm.move(30)
+    peer.until(lambda: seen(peer) == 90, "90 samples")
+    assert peer.figures()["samples learned"] == "58"
+    assert peer.figures()["dropped: learning switched off"] == "30"
+    saved = peer.call(Trigger, f"{NODE}/save")
+    assert saved.success and "58" in saved.message and model_file.exists()
+
+    assert peer.call(Trigger, f"{NODE}/reset").success
+    peer.until(lambda: peer.figures()["samples learned"] == "0", "the reset")
+    assert peer.call(Trigger, f"{NODE}/load").success
+    peer.until(lambda: peer.figures()["samples learned"] == "58", "the loaded model")
+
+    model_file.write_bytes(b"not a model")
+    refused = peer.call(Trigger, f"{NODE}/load")
+    assert not refused.success and "damaged" in refused.message
+
+
+def test_lifecycle_and_bad_messages_from_a_best_effort_publisher(peer, start, urdf, make_arm):
+    process = start("inverse_dynamics", urdf=urdf, autostart="false")
+    change = ChangeState.Request()
+
+    def transition(identifier: int) -> bool:
+        change.transition.id = identifier
+        return peer.call(ChangeState, f"{NODE}/change_state", change).success
+
+    assert not peer.call(Trigger, f"{NODE}/reset").success
+    assert transition(Transition.TRANSITION_CONFIGURE)
+    assert transition(Transition.TRANSITION_ACTIVATE)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = make_arm(peer, reliable=False)
+    arm.move(30)
+    peer.until(lambda: len(predicted) >= 25, "predictions")
+
+    bad = [arm.message() for _ in range(4)]
+    bad[0].position[0] = float("nan")
+    bad[1].effort = bad[1].effort[:1]
+    bad[2].name = ["shoulder", "wrist"]
+    bad[3].header.stamp.sec, bad[3].header.stamp.nanosec = 0, 0
+    for message in bad:
+        arm.publisher.publish(message)
+        peer.spin(0.01)
+    figures = peer.figures
+    peer.until(lambda: "dropped: zero stamp" in figures(), "the bad messages' count")
+    dropped = {key: int(n) for key, n in figures().items() if key.startswith("dropped: ")}
+    assert sum(dropped.values()) == 4 and len(dropped) == 4
+    arm.move(10)
+    peer.until(lambda: len(predicted) >= 35, "predictions after bad messages")
+
+    assert transition(Transition.TRANSITION_DEACTIVATE)
+    peer.until(lambda: arm.publisher.get_subscription_count() == 0, "the unsubscription")
+    assert peer.call(GetState, f"{NODE}/get_state").current_state.label == "inactive"
+    known = len(predicted)
+    assert transition(Transition.TRANSITION_ACTIVATE)
+    arm.move(20)
+    peer.until(lambda: len(predicted) > known + 10, "predictions after the pause")
+    assert process.stop() == 0
+
+
+def test_urdf_from_the_topic_and_a_topic_that_never_comes(peer, start, urdf):
+    start("inverse_dynamics", joints="[shoulder,elbow]")
+    peer.until(lambda: peer.status is not None, "diagnostics")
+    assert peer.status.level == WARN and "robot_description" in peer.status.message
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    description = peer.node.create_publisher(String, "robot_description", latched)
+
+    description.publish(String(data=urdf.read_text().replace("elbow", "wrist")))
+    peer.until(lambda: peer.status.level == ERROR, "the refusal")
+    assert "elbow" in peer.status.message
+    assert peer.call(GetState, f"{NODE}/get_state").current_state.label == "unconfigured"
+    assert not (answer := peer.call(Trigger, f"{NODE}/save")).success
+    assert "elbow" in answer.message
+
+    peer.node.create_publisher(JointState, "/robot/joint_states", 10)
+    description.publish(String(data=urdf.read_text()))
+    peer.until(lambda: peer.figures().get("state") == "active", "the active state")
+    peer.until(lambda: "/robot/joint_states" in peer.status.message, "the other topic's name")
+    assert peer.status.level == WARN
+
+
+@pytest.mark.parametrize(
+    ("yaml", "reason"),
+    [
+        ("{filter: {cutof: 5.0}}", "did you mean 'filter.cutoff'?"),
+        ("{joints: [shoulder, wrist]}", "wrist"),
+        ("{urdf: missing.urdf}", "missing.urdf"),
+        ("{filter: {cutoff: -1.0}}", "filter.cutoff"),
+        ("{target: wrench, sensor_frame: nowhere}", "nowhere"),
+    ],
+)
+def test_refuses_a_mistake_with_one_line(start, urdf, tmp_path, yaml, reason):
+    params = tmp_path / "params.yaml"
+    params.write_text(f"/**: {{ros__parameters: {yaml}}}\n")
+    given = {} if "urdf" in yaml else {"urdf": urdf}
+    process = start("inverse_dynamics", params, **given)
+    assert process.wait(30.0) == 1
+    lines = log_of(tmp_path).strip().splitlines()
+    assert len(lines) == 1 and reason in lines[0], lines
