@@ -8,7 +8,8 @@ from semiparam_dynamics.dynamics.force_sensor import cut_at_sensor
 from semiparam_dynamics.dynamics.urdf_tree import UrdfTree, parse_urdf
 from semiparam_dynamics.errors import RobotModelError
 
-TREE = parse_urdf((Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text())
+TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
+TREE = parse_urdf(TEXT)
 
 
 def shape(tree: UrdfTree, joint: str) -> tuple[str, str, str]:
@@ -43,5 +44,10 @@ def test_a_marker_with_nothing_beside_it() -> None:
 
 
 def test_an_unknown_frame_lists_likely_ones_first() -> None:
-    with pytest.raises(RobotModelError, match="there are: boom_sensor, sensor_mark, "):
-        cut_at_sensor(TREE, "zzz")
+    plate = (
+        '<link name="base"/><link name="plate"/><joint name="mount" type="fixed">'
+        '<parent link="base"/><child link="plate"/></joint>'
+    )
+    tree = parse_urdf(TEXT.replace('<link name="base"/>', plate))
+    with pytest.raises(RobotModelError, match="there are: boom_sensor, sensor_mark, mount, "):
+        cut_at_sensor(tree, "zzz")
