@@ -1,0 +1,179 @@
+"""Configurations in YAML files: the same file serves a ROS node and the offline tools."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml  # type: ignore[import-untyped]
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import Parameter, Value, from_flat, parameters, to_flat
+
+C = TypeVar("C")
+
+# Parameters that every ROS node has, of no concern to a configuration.
+ROS_PARAMETERS = ("use_sim_time", "start_type_description_service")
+
+
+def load_yaml(
+    path: str | Path,
+    config_type: type[C],
+    node_name: str = "",
+    *,
+    ignore: Collection[str] = (),
+) -> C:
+    """Read a configuration from a YAML file, plain and nested or in ROS's form.
+
+    In ROS's form (``NODE: ros__parameters: ...``) the sections ``/**`` and then `node_name` count,
+    or the only section where no `node_name` is given. Names in `ignore`, such as a node's own
+    parameters, are passed over. Raises ConfigurationError, naming the file, where it can't be read
+    or a parameter is unknown, of the wrong type or out of range.
+    """
+    path = Path(path).expanduser()
+    values = read_flat(path, node_name)
+    passed_over = {*ROS_PARAMETERS, *ignore}
+    known = {name: value for name, value in values.items() if name not in passed_over}
+    try:
+        return from_flat(config_type, known)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+def read_flat(path: str | Path, node_name: str = "") -> dict[str, object]:
+    """The values in a YAML file under their dotted names, not checked yet (see `load_yaml`)."""
+    path = Path(path).expanduser()
+    try:
+        document = parse_value(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ConfigurationError) as error:
+        raise ConfigurationError(f"{path} can't be read: {' '.join(str(error).split())}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigurationError(f"{path} holds no parameters, but {type(document).__name__}")
+    sections = dict(_sections(document))
+    if not sections:
+        return dict(_flatten(document, path))
+    flat: dict[str, object] = {}
+    for section in _applying(sections, node_name, path):
+        flat.update(_flatten(section, path))
+    return flat
+
+
+def parse_value(text: str) -> Any:
+    """Parse YAML text as ROS does, so that 1e-3 is a number; ConfigurationError says why not."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"broken YAML: {' '.join(str(error).split())}") from None
+
+
+def dump_yaml(config: object, node_name: str) -> str:
+    """The configuration as a ROS parameter file, each parameter with its meaning and range."""
+    lines = [f"{node_name}:", "  ros__parameters:"]
+    opened: list[str] = []
+    for (name, value), entry in zip(to_flat(config).items(), parameters(type(config)), strict=True):
+        *groups, last = name.split(".")
+        shared = 0
+        while shared < min(len(groups), len(opened)) and groups[shared] == opened[shared]:
+            shared += 1
+        for depth in range(shared, len(groups)):
+            lines.append(f"{'  ' * (depth + 2)}{groups[depth]}:")
+        opened = groups
+        indent = "  " * (len(groups) + 2)
+        comment = textwrap.wrap(describe(entry), 98 - len(indent), break_on_hyphens=False)
+        lines.extend(f"{indent}# {line}" for line in comment)
+        # ROS can't tell what an empty list is a list of; such a default needs no saying.
+        hidden = "# " if value == () and entry.default == () else ""
+        lines.append(f"{indent}{hidden}{last}: {_yaml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def describe(entry: Parameter) -> str:
+    """A parameter's meaning, unit and range on one line."""
+    notes = []
+    if entry.choices:
+        notes.append(" | ".join(entry.choices))
+    if entry.low is not None or entry.high is not None:
+        low = "" if entry.low is None else f"{entry.low:.10g}"
+        high = "" if entry.high is None else f"{entry.high:.10g}"
+        notes.append(f"{low} .. {high}".strip())
+    if entry.unit:
+        notes.append(entry.unit)
+    text = " ".join(entry.description.split())
+    return f"{text} ({', '.join(notes)})" if notes else text
+
+
+def _sections(document: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Node name -> parameters, of ROS's form; a namespace may be a level of its own."""
+    for key, value in document.items():
+        if isinstance(value, dict):
+            name = f"{prefix}/{str(key).strip('/')}"
+            if "ros__parameters" in value:
+                yield name, value["ros__parameters"]
+            else:
+                yield from _sections(value, name)
+
+
+def _applying(sections: dict[str, Any], node_name: str, path: Path) -> list[Any]:
+    everywhere = [values for name, values in sections.items() if name.endswith("*")]
+    own = {name: values for name, values in sections.items() if not name.endswith("*")}
+    wanted = node_name.rsplit("/", 1)[-1]
+    chosen = [values for name, values in own.items() if name.rsplit("/", 1)[-1] == wanted]
+    if not node_name and len(own) <= 1:
+        chosen = list(own.values())
+    if len(chosen) > 1 or not (chosen or everywhere):
+        there = ", ".join(name.lstrip("/") for name in own)
+        raise ConfigurationError(
+            f"{path} must have one section for the node '{node_name}'; it has: {there}"
+        )
+    return [values or {} for values in (*everywhere, *chosen)]
+
+
+def _flatten(tree: Any, path: Path, prefix: str = "") -> Iterator[tuple[str, object]]:
+    if not isinstance(tree, dict):
+        raise ConfigurationError(f"{path}: parameters must be 'name: value' lines, not {tree!r}")
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _flatten(value, path, f"{name}.")
+        else:
+            yield name, value
+
+
+def _yaml(value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_yaml(item) for item in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = yaml.safe_dump(value, default_style='"', width=float("inf"), allow_unicode=False)
+        return str(text).strip()
+    text = repr(value)
+    if isinstance(value, float) and "." not in text:
+        # Only with a point is it a number to every YAML reader.
+        text = text.replace("e", ".0e") if "e" in text else f"{text}.0"
+    return text
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Safe YAML, with exponents as in YAML 1.2, and without silently doubled keys."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        """Refuse a key that stands twice: the first would be lost without a word."""
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            keys = [key.value for key, _ in node.value]
+            twice = next((str(key) for key in keys if keys.count(key) > 1), "")
+            raise yaml.YAMLError(f"'{twice}' stands twice, line {node.start_mark.line + 1}")
+        return mapping
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)

@@ -1,0 +1,171 @@
+"""Writing rosbag2 recordings (MCAP) of joint states, wrenches and the robot's description."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rosbags.interfaces import (
+    Connection,
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
+from rosbags.typesys import Stores, get_typestore
+
+from semiparam_dynamics.errors import BagError, SampleError
+from semiparam_dynamics.samples.bag import JOINT_STATE, STRING, WRENCH
+from semiparam_dynamics.samples.measurement import Measurement
+
+_BAG_FILES = (".db3", ".mcap", ".zstd", ".yaml", ".db3-wal", ".db3-shm")
+_UNLIMITED = QosTime(2147483647, 4294967295)
+# A player that knows these settings plays the description to subscribers that come later, too.
+_LATCHED = Qos(
+    QosHistory.KEEP_LAST,
+    1,
+    QosReliability.RELIABLE,
+    QosDurability.TRANSIENT_LOCAL,
+    _UNLIMITED,
+    _UNLIMITED,
+    QosLiveliness.AUTOMATIC,
+    _UNLIMITED,
+    False,
+)
+
+
+class BagWriter:
+    """A new rosbag2 folder in MCAP, open for writing; a context manager.
+
+    A topic is in the bag once its first message is written. Each message's time of recording is
+    its stamp. Where the block ends by an exception, the unfinished folder is removed.
+
+    Parameters
+    ----------
+    path: the folder to make; BagError where it exists, unless `overwrite` and it is a bag.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        joint_states_topic: str = "/joint_states",
+        wrench_topic: str = "/wrench",
+        overwrite: bool = False,
+    ) -> None:
+        self.path = Path(path).expanduser()
+        self._joint_states_topic = joint_states_topic
+        self._wrench_topic = wrench_topic
+        self._overwrite = overwrite
+        self._store = get_typestore(Stores.ROS2_KILTED)
+        self._connections: dict[str, Connection] = {}
+
+    def __enter__(self) -> BagWriter:
+        if self.path.exists():
+            self._remove_old()
+        try:
+            self._writer = Writer(self.path, version=9, storage_plugin=StoragePlugin.MCAP)
+            self._writer.open()
+        except (OSError, WriterError) as error:
+            raise BagError(f"the bag {self.path} can't be written: {error}") from None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
+        if kind is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def joint_state(
+        self,
+        stamp: int,
+        names: Sequence[str],
+        position: npt.ArrayLike,
+        velocity: npt.ArrayLike | None = None,
+        effort: npt.ArrayLike | None = None,
+    ) -> None:
+        """Write one JointState; `stamp` in ns, arrays (len(names),) in rad, rad/s, N m."""
+        arrays = [_floats(values, len(names)) for values in (position, velocity, effort)]
+        kind = self._store.types[JOINT_STATE]
+        message = kind(self._header(stamp, ""), list(names), *arrays)
+        self._write(self._joint_states_topic, JOINT_STATE, stamp, message)
+
+    def wrench(self, stamp: int, values: npt.ArrayLike, frame: str = "") -> None:
+        """Write one WrenchStamped; `values` (6,): fx, fy, fz (N), tx, ty, tz (N m)."""
+        x = [float(value) for value in _floats(values, 6)]
+        types = self._store.types
+        vector = types["geometry_msgs/msg/Vector3"]
+        wrench = types["geometry_msgs/msg/Wrench"](vector(*x[:3]), vector(*x[3:]))
+        message = types[WRENCH](self._header(stamp, frame), wrench)
+        self._write(self._wrench_topic, WRENCH, stamp, message)
+
+    def robot_description(self, urdf: str, stamp: int, topic: str = "/robot_description") -> None:
+        """Write the URDF text, as robot_state_publisher offers it."""
+        self._write(topic, STRING, stamp, self._store.types[STRING](urdf), [_LATCHED])
+
+    def _header(self, stamp: int, frame: str) -> Any:
+        time = self._store.types["builtin_interfaces/msg/Time"](*divmod(stamp, 1_000_000_000))
+        return self._store.types["std_msgs/msg/Header"](time, frame)
+
+    def _write(
+        self, topic: str, kind: str, stamp: int, message: Any, qos: Sequence[Qos] = ()
+    ) -> None:
+        connection = self._connections.get(topic)
+        if connection is None:
+            connection = self._writer.add_connection(
+                topic, kind, typestore=self._store, offered_qos_profiles=qos
+            )
+            self._connections[topic] = connection
+        self._writer.write(connection, stamp, self._store.serialize_cdr(message, kind))
+
+    def _remove_old(self) -> None:
+        if not self._overwrite:
+            raise BagError(f"{self.path} exists already: name another, or allow to overwrite it")
+        # A mistyped path must not cost a folder of something else.
+        is_bag = self.path.is_dir() and (self.path / "metadata.yaml").exists()
+        if not is_bag or any(file.suffix not in _BAG_FILES for file in self.path.iterdir()):
+            raise BagError(f"{self.path} is not only a bag, so it is not replaced")
+        shutil.rmtree(self.path)
+
+
+def write_measurements(
+    path: str | Path,
+    joint_names: Sequence[str],
+    measurements: Iterable[Measurement],
+    target: str = "effort",
+    *,
+    robot_description: str = "",
+    wrench_frame: str = "",
+    overwrite: bool = False,
+) -> None:
+    """Write measurements to a bag: y as the joint states' effort, or as wrenches (by `target`)."""
+    described = not robot_description
+    with BagWriter(path, overwrite=overwrite) as bag:
+        for m in measurements:
+            if not described:
+                bag.robot_description(robot_description, m.stamp)
+                described = True
+            bag.joint_state(m.stamp, joint_names, m.q, m.dq, m.y if target == "effort" else None)
+            if target == "wrench" and m.y is not None:
+                bag.wrench(m.stamp, m.y, wrench_frame)
+
+
+def _floats(values: npt.ArrayLike | None, n: int) -> npt.NDArray[np.float64]:
+    if values is None:
+        return np.empty(0)
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (n,):
+        raise SampleError(f"a message of {n} values can't hold an array of shape {array.shape}")
+    return array
