@@ -40,9 +40,11 @@ $(READY): setup.py pyproject.toml
 	    echo "2/2 installing what ROS 2 doesn't bring (a minute or two)"; \
 	    $(VENV)/bin/python -m pip install -q -e '.[sim,test]'; \
 	else \
+	    $(PYTHON) -c 'import sys; sys.exit(None if sys.version_info < (3, 14) else \
+	        "The ROS 2 wheels are for Python 3.10 to 3.13: make PYTHON=python3.13 names one")'; \
 	    echo "1/2 making $(VENV)"; \
 	    $(PYTHON) -m venv --clear $(VENV); \
-	    echo "2/2 installing ROS 2 and everything else from PyPI (about 0.4 GB)"; \
+	    echo "2/2 installing ROS 2 and everything else from PyPI (1.4 GB on disk)"; \
 	    index=$${PIP_INDEX_URL:-$$($(VENV)/bin/python -m pip config get global.index-url 2> /dev/null || true)}; \
 	    { $(VENV)/bin/python -m pip install -q uv && \
 	      VIRTUAL_ENV='$(abspath $(VENV))' $${index:+env UV_DEFAULT_INDEX="$$index"} \
