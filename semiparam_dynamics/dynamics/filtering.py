@@ -108,7 +108,7 @@ class SampleFilter:
         n, axes, width = model.n_joints, model.n_axes, model.n_parameters
         self._wide = LowPass(2 * n + axes, config.prefilter_ratio * config.cutoff)
         self._narrow = LowPass(3 * n + axes + axes * width, config.cutoff, config.stages)
-        self._past: list[tuple[int, Array, bool]] = []
+        self._past: list[tuple[int, Array, bool, bool]] = []
         self._held_y = np.zeros(axes)
         self._unmeasured = -(1 << 62)  # stamp of the last measurement without y
         # A held value that jumps back to the measured one has left both filters by then.
@@ -133,7 +133,9 @@ class SampleFilter:
         if self._past and not self._follows(m):
             return None
         step = (m.stamp - self._past[-1][0]) * NANO if self._past else 0.0
-        self._past.append((m.stamp, self._wide(self._signals(m), step), m.dq is not None))
+        wide = self._wide(self._signals(m), step)
+        measured = m.stamp > self._unmeasured + self._settling
+        self._past.append((m.stamp, wide, m.dq is not None, measured))
         return self._between() if len(self._past) == 3 else None
 
     def _signals(self, m: Measurement) -> Array:
@@ -148,7 +150,7 @@ class SampleFilter:
 
     def _follows(self, m: Measurement) -> bool:
         """False if `m` is to be left out; where it can't follow the past, the past is dropped."""
-        last, _, had_velocity = self._past[-1]
+        last, _, had_velocity, _ = self._past[-1]
         dt = (m.stamp - last) * NANO
         if -self._config.max_gap <= dt <= 0.0:
             self.dropped["out of order"] += 1
@@ -164,7 +166,7 @@ class SampleFilter:
 
     def _between(self) -> Sample | None:
         n = self._model.n_joints
-        (t0, a, _), (t1, b, has_velocity), (t2, c, _) = self._past
+        (t0, a, _, _), (t1, b, has_velocity, measured), (t2, c, _, _) = self._past
         back, ahead = (t1 - t0) * NANO, (t2 - t1) * NANO
         q = b[:n]
         if has_velocity:
@@ -184,7 +186,6 @@ class SampleFilter:
                 return None
             self._last_sample = t1
         axes = self._model.n_axes
-        measured = t1 > self._unmeasured + self._settling
         return Sample(
             stamp=t1,
             q=out[:n],

@@ -42,3 +42,8 @@ class Prediction:
     nonparametric_std: Array
     semiparametric_std: Array
     guesses: tuple[Guess, Guess]  # of the residual and of the nonparametric model alone
+
+    @property
+    def std(self) -> Array:
+        """The semiparametric prediction's standard deviation, (n_axes,)."""
+        return self.semiparametric_std

@@ -1,0 +1,52 @@
+"""A small arm that moves, with friction a rigid body doesn't explain; for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.samples.measurement import Measurement
+
+URDF = Path(__file__).resolve().parent.parent / "data" / "small_arm.urdf"
+
+
+def small_arm(**overrides: object) -> RobotModel:
+    return RobotModel(str(URDF), **overrides)
+
+
+def motion(model: RobotModel, t: np.ndarray, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """q, dq, ddq (n, n_joints) of a sum of sines that repeats every 5 s."""
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = (np.zeros((len(t), model.n_joints)) for _ in range(3))
+    for _ in range(4):
+        w = 2.0 * np.pi / 5.0 * rng.integers(1, 4, model.n_joints)
+        phase = rng.uniform(0.0, 6.28, model.n_joints)
+        a = 0.4 / w
+        angle = t[:, None] * w + phase
+        q += a * np.sin(angle)
+        dq += a * w * np.cos(angle)
+        ddq -= a * w**2 * np.sin(angle)
+    return q, dq, ddq
+
+
+def measurements(
+    model: RobotModel,
+    seconds: float = 20.0,
+    rate: float = 100.0,
+    *,
+    seed: int = 0,
+    extra: float = 0.0,
+    velocity: bool = True,
+    start: int = 1_000_000_000,
+) -> Iterator[Measurement]:
+    """Measurements of the model's own dynamics plus `extra` times an effect it does not have."""
+    t = np.arange(int(seconds * rate)) / rate
+    q, dq, ddq = motion(model, t, seed)
+    y = model.regressors(q, dq, ddq) @ model.prior
+    y = y + extra * np.sin(3.0 * q[:, :1]) * np.cos(2.0 * q[:, 1:2])
+    for k in range(len(t)):
+        stamp = start + round(t[k] * 1e9)
+        yield Measurement(stamp, q[k], dq[k] if velocity else None, y[k])

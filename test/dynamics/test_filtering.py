@@ -1,0 +1,137 @@
+"""Both sides of the equation filtered alike, against SciPy's filters and exact derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import butter, lfilter, lfilter_zi
+
+from semiparam_dynamics.dynamics.filtering import FilterConfig, LowPass, SampleFilter
+from semiparam_dynamics.samples.measurement import Measurement
+
+from .arms import measurements, motion, small_arm
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_low_pass_is_scipys_butterworth_at_a_constant_step(stages: int) -> None:
+    u = np.random.default_rng(0).standard_normal((300, 4)) + 3.0
+    low = LowPass(4, 5.0, stages)
+    ours = np.array([low(x, 0.01) for x in u])
+    b, a = butter(2, 5.0, fs=100.0)
+    expected = u
+    for _ in range(stages):
+        # The first output is the first input; that input has already gone through the filter.
+        start = lfilter_zi(b, a)[:, None] * expected[:1]
+        expected, _ = lfilter(b, a, expected, axis=0, zi=start)
+    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_low_pass_commutes_with_linear_models_at_uneven_steps() -> None:
+    rng = np.random.default_rng(1)
+    Phi, pi = rng.standard_normal((200, 6)), rng.standard_normal(6)
+    both = LowPass(7, 3.0)
+    for phi in Phi:
+        out = both(np.concatenate((phi, [phi @ pi])), rng.uniform(0.001, 0.05))
+        np.testing.assert_allclose(out[:6] @ pi, out[6], rtol=1e-9, atol=1e-12)
+
+
+def test_no_cutoff_passes_everything() -> None:
+    low = LowPass(2, 0.0)
+    assert low(np.array([1.0, 2.0]), 0.1).tolist() == [1.0, 2.0]
+    assert low(np.array([5.0, -2.0]), 0.1).tolist() == [5.0, -2.0]
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+def test_the_true_parameters_explain_the_filtered_samples(velocity: bool) -> None:
+    model = small_arm()
+    sampler = SampleFilter(model, FilterConfig(cutoff=5.0))
+    worst, size = 0.0, 0.0
+    for m in measurements(model, 10.0, 200.0, velocity=velocity):
+        sample = sampler.push(m)
+        if sample is not None and sample.y is not None and m.stamp > 2_000_000_000:
+            worst = max(worst, np.abs(sample.y - sample.regressor @ model.prior).max())
+            size = max(size, np.abs(sample.y).max())
+    assert worst < 0.01 * size
+
+
+def test_unfiltered_samples_are_the_instant_before_with_central_differences() -> None:
+    model = small_arm()
+    sampler = SampleFilter(model, FilterConfig(cutoff=0.0))
+    samples = [sampler.push(m) for m in measurements(model, 2.0, 100.0, velocity=False)]
+    assert samples[:2] == [None, None]
+    q, dq, ddq = motion(model, np.arange(200) / 100.0)
+    for k, sample in enumerate(samples[2:], start=1):
+        assert sample is not None
+        assert sample.stamp == 1_000_000_000 + k * 10_000_000
+        np.testing.assert_allclose(sample.q, q[k], atol=1e-12)
+        np.testing.assert_allclose(sample.dq, (q[k + 1] - q[k - 1]) / 0.02, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(sample.dq, dq[k], atol=0.01)
+        np.testing.assert_allclose(sample.ddq, ddq[k], atol=0.05)
+
+
+def test_late_and_repeated_stamps_are_left_out_and_change_nothing() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 1.0))
+    clean, noisy = (SampleFilter(model, FilterConfig()) for _ in range(2))
+    expected = [clean.push(m) for m in stream]
+    got = []
+    for k, m in enumerate(stream):
+        got.append(noisy.push(m))
+        assert noisy.push(stream[max(k - 3, 0)]) is None
+    assert noisy.dropped["out of order"] == len(stream)
+    for a, b in zip(expected, got, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None and b is not None:
+            assert np.array_equal(a.regressor, b.regressor)
+            assert a.y is not None and b.y is not None
+            assert np.array_equal(a.y, b.y)
+
+
+@pytest.mark.parametrize("jump", [5_000_000_000, -5_000_000_000])
+def test_a_pause_or_a_clock_gone_back_starts_anew(jump: int) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 1.0))
+    sampler, fresh = (SampleFilter(model, FilterConfig()) for _ in range(2))
+    for m in stream:
+        sampler.push(m)
+    for m in stream:
+        later = Measurement(m.stamp + jump, m.q, m.dq, m.y)
+        a, b = sampler.push(later), fresh.push(later)
+        assert (a is None) == (b is None)
+        if a is not None and b is not None:
+            assert np.array_equal(a.regressor, b.regressor)
+    assert sampler.dropped["filter restarted after a pause"] == 1
+
+
+def test_prediction_goes_on_without_the_effort_and_learning_waits_for_it() -> None:
+    model = small_arm()
+    sampler = SampleFilter(model, FilterConfig(cutoff=5.0))
+    lost = range(100, 120)
+    measured = []
+    for k, m in enumerate(measurements(model, 4.0)):
+        gone = Measurement(m.stamp, m.q, m.dq, None) if k in lost else m
+        sample = sampler.push(gone)
+        if k >= 2:
+            assert sample is not None
+            measured.append((k - 1, sample.y is not None, sample))
+    unmeasured = [k for k, has_y, _ in measured if not has_y]
+    assert unmeasured == list(range(100, 120 + 40))  # and 2 / 5 Hz until the filters forgot
+    clean = SampleFilter(model, FilterConfig(cutoff=5.0))
+    whole = {s.stamp: s for m in measurements(model, 4.0) if (s := clean.push(m)) is not None}
+    for _, has_y, sample in measured:
+        if has_y:
+            np.testing.assert_allclose(sample.y, whole[sample.stamp].y, rtol=1e-4, atol=2e-3)
+
+
+def test_max_rate_thins_the_samples_not_the_filter() -> None:
+    model = small_arm()
+    every, some = SampleFilter(model, FilterConfig()), SampleFilter(model, FilterConfig(max_rate=10))
+    all_samples, thinned = {}, []
+    for m in measurements(model, 3.0):
+        if (a := every.push(m)) is not None:
+            all_samples[a.stamp] = a
+        if (b := some.push(m)) is not None:
+            thinned.append(b)
+    assert np.all(np.diff([s.stamp for s in thinned]) == 100_000_000)
+    for s in thinned:
+        assert np.array_equal(s.regressor, all_samples[s.stamp].regressor)
