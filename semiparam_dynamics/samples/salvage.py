@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 MAGIC = b"\x89MCAP0\r\n"
-DATA_END, FOOTER = 0x0F, 0x02  # MCAP record opcodes
+CHUNK, DATA_END, FOOTER = 0x06, 0x0F, 0x02  # MCAP record opcodes
 
 
 def salvage(path: Path, folder: Path) -> Path:
@@ -32,22 +32,23 @@ def salvage(path: Path, folder: Path) -> Path:
 
 def _salvage_mcap(path: Path, copy: Path) -> None:
     """Keep the whole records and end the file as the MCAP specification has it, with no index."""
+    size = path.stat().st_size
     with path.open("rb") as source, copy.open("wb") as target:
         if source.read(len(MAGIC)) != MAGIC:
             raise ValueError("no MCAP file")
-        end = _whole_records(source, path.stat().st_size)
-        source.seek(0)
-        remaining = end
-        while remaining and (block := source.read(min(remaining, 1 << 20))):
-            target.write(block)
-            remaining -= len(block)
+        end = _whole_records(source, len(MAGIC), size)
+        _copy(source, target, 0, end)
+        # Without compression, a chunk's records are as good outside of the chunk as in it.
+        inside = _inside_chunk(source, end)
+        if inside is not None:
+            _copy(source, target, inside, _whole_records(source, inside, size))
         target.write(struct.pack("<BQI", DATA_END, 4, 0))
         target.write(struct.pack("<BQQQI", FOOTER, 20, 0, 0, 0) + MAGIC)
 
 
-def _whole_records(source: BinaryIO, size: int) -> int:
-    """Where the data section's last whole record ends."""
-    end = len(MAGIC)
+def _whole_records(source: BinaryIO, start: int, size: int) -> int:
+    """Where the last whole record of the data section ends, counted from `start` on."""
+    end = start
     while True:
         source.seek(end)
         head = source.read(9)
@@ -57,6 +58,23 @@ def _whole_records(source: BinaryIO, size: int) -> int:
         if following > size:
             return end
         end = following
+
+
+def _inside_chunk(source: BinaryIO, start: int) -> int | None:
+    """Where the records of an uncompressed chunk begin, if there is one at `start`."""
+    source.seek(start)
+    # Opcode, length; first and last time, uncompressed size, checksum; compression, size.
+    head = source.read(9 + 28 + 4 + 8)
+    if len(head) < 49 or head[0] != CHUNK or head[37:41] != bytes(4):
+        return None
+    return start + len(head)
+
+
+def _copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
+    source.seek(start)
+    while start < end and (block := source.read(min(end - start, 1 << 20))):
+        target.write(block)
+        start += len(block)
 
 
 def _salvage_sqlite(path: Path, copy: Path) -> None:

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
+from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.measurement import Measurement
+
+NAMES = ("elbow", "shoulder")
+MS = 1_000_000
+
+
+def motion(n: int = 2000) -> list[Measurement]:
+    rng = np.random.default_rng(3)
+    return [Measurement(MS * (k + 1), *rng.normal(size=(3, len(NAMES)))) for k in range(n)]
+
+
+def assert_equal(given: Iterable[Measurement], expected: Iterable[Measurement]) -> None:
+    for m, e in zip(given, expected, strict=True):
+        assert m.stamp == e.stamp
+        for name in ("q", "dq", "y"):
+            np.testing.assert_array_equal(getattr(m, name), getattr(e, name))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bag in MCAP, as the package writes it."""
+    path = tmp_path_factory.mktemp("bags") / "arm"
+    write_measurements(path, NAMES, motion(), robot_description="<robot/>")
+    return path
+
+
+@pytest.fixture(scope="module")
+def database(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same messages as a bag in SQLite."""
+    path = tmp_path_factory.mktemp("bags") / "arm"
+    store = get_typestore(Stores.ROS2_KILTED)
+    plugin = StoragePlugin.SQLITE3
+    with BagReader(folder) as bag, Writer(path, version=9, storage_plugin=plugin) as writer:
+        connections = {
+            name: writer.add_connection(name, topic.type, typestore=store)
+            for name, topic in bag.topics.items()
+        }
+        for topic, message, stamp in bag.messages():
+            data = store.serialize_cdr(message, bag.topics[topic].type)
+            writer.write(connections[topic], stamp, data)
+    return path
+
+
+@pytest.fixture(params=["mcap", "db3"])
+def recording(request: pytest.FixtureRequest, folder: Path, database: Path, tmp_path: Path) -> Path:
+    """A copy of either folder."""
+    source = folder if request.param == "mcap" else database
+    return Path(shutil.copytree(source, tmp_path / "arm"))
+
+
+def storage(recording: Path) -> Path:
+    return next(path for path in recording.iterdir() if path.suffix in (".db3", ".mcap"))
+
+
+def truncate(path: Path, share: float) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+
+
+def test_what_was_written_is_read_back_from_folder_and_bare_file(recording: Path) -> None:
+    for path in (recording, storage(recording)):
+        given = read_measurements(path, NAMES)
+        assert_equal(given.measurements, motion())
+        assert given.received["joint states"] == 2000
+        assert not given.dropped and not given.warnings
+        assert given.joint_states_topic == "/joint_states"
+
+
+def test_topics_duration_and_description(recording: Path) -> None:
+    with BagReader(recording) as bag:
+        assert bag.topics["/joint_states"].count == 2000
+        assert bag.topics["/joint_states"].type == JOINT_STATE
+        assert bag.duration == pytest.approx(1.999)
+        assert bag.robot_description() == "<robot/>"
+
+
+def test_joints_are_found_by_name_in_the_asked_order(folder: Path) -> None:
+    for m, e in zip(read_measurements(folder, NAMES[::-1]).measurements, motion(), strict=True):
+        np.testing.assert_array_equal(m.y, e.y[::-1])
+
+
+def test_wrenches_are_paired_in_a_bag_as_live(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    expected = [Measurement(m.stamp, m.q, m.dq, rng.normal(size=6)) for m in motion(50)]
+    write_measurements(tmp_path / "bag", NAMES, expected, "wrench", wrench_frame="sensor")
+    given = read_measurements(tmp_path / "bag", NAMES, "wrench", wrench_frame="sensor")
+    assert_equal(given.measurements, expected)
+    assert given.frames == {"sensor"} and given.wrench_topic == "/wrench"
+    other = read_measurements(tmp_path / "bag", NAMES, "wrench", wrench_frame="base")
+    assert other.dropped["wrench in another frame"] == 50
+    assert all(m.y is None for m in other.measurements)
+
+
+def test_a_topic_that_is_missing_or_one_of_several_is_explained(tmp_path: Path) -> None:
+    store = get_typestore(Stores.ROS2_KILTED)
+    write_measurements(tmp_path / "one", NAMES, motion(1))
+    with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
+        ((_, message, _),) = bag.messages()
+        for topic in ("/left", "/right"):
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=store)
+            writer.write(connection, 1, store.serialize_cdr(message, JOINT_STATE))
+    with pytest.raises(BagError, match=f"several topics of type {JOINT_STATE}.*: /left, /right"):
+        read_measurements(tmp_path / "two", NAMES)
+    with pytest.raises(BagError, match=rf"no topic '/up'; it has: /left \({JOINT_STATE}\), /ri"):
+        read_measurements(tmp_path / "two", NAMES, joint_states_topic="/up")
+    with pytest.raises(BagError, match=f"no topic of type {WRENCH}"):
+        read_measurements(tmp_path / "two", NAMES, "wrench", joint_states_topic="left")
+    assert len(read_measurements(tmp_path / "two", NAMES, joint_states_topic="left").measurements)
+
+
+def test_a_bag_without_one_usable_message_says_why(folder: Path) -> None:
+    with pytest.raises(BagError, match="2000 times missing joint .no wrist among .*elbow"):
+        read_measurements(folder, ["elbow", "wrist"])
+
+
+@pytest.mark.parametrize("share", [0.9, 0.4])
+def test_a_recording_that_broke_off_is_read_as_far_as_it_goes(recording, share) -> None:
+    truncate(storage(recording), share)
+    for path in (recording, storage(recording)):
+        given = read_measurements(path, NAMES)
+        n = len(given.measurements)
+        assert 0.5 * share * 2000 < n < 2000
+        assert_equal(given.measurements, motion()[:n])
+        assert any("not ended" in warning for warning in given.warnings)
+
+
+def test_a_folder_without_metadata_is_read_from_its_files(recording: Path) -> None:
+    (recording / "metadata.yaml").unlink()
+    given = read_measurements(recording, NAMES)
+    assert_equal(given.measurements, motion())
+    assert given.warnings == [f"{recording} has no metadata.yaml: the recording was not ended"]
+
+
+def test_transactions_that_a_killed_recorder_left_beside_the_file_are_read(database, tmp_path):
+    path = tmp_path / "live.db3"
+    shutil.copyfile(storage(database), path)
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    (data,) = writer.execute("SELECT data FROM messages ORDER BY id DESC LIMIT 1").fetchone()
+    later = data[:4] + (50).to_bytes(4, "little") + data[8:]  # the stamp's seconds
+    (topic,) = writer.execute("SELECT id FROM topics WHERE name = '/joint_states'").fetchone()
+    writer.execute(
+        "INSERT INTO messages (topic_id, timestamp, data) VALUES (?, ?, ?)", (topic, 50000, later)
+    )
+    writer.commit()
+    killed = tmp_path / "killed.db3"
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{path}{suffix}", f"{killed}{suffix}")
+    writer.close()
+    given = read_measurements(killed, NAMES)
+    assert given.received["joint states"] == 2001
+    assert "journal" in given.warnings[0]
+
+
+def test_bytes_that_are_no_message_are_counted(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bad.db3"
+    shutil.copyfile(storage(database), path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE messages SET data = x'00010000ffffff' WHERE id % 100 = 50")
+    connection.close()
+    given = read_measurements(path, NAMES)
+    assert given.dropped == {"undecodable": 20}
+    assert len(given.measurements) == 1980
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.mcap", None, "there is no bag"),
+        ("log.csv", b"1,2", "is no bag: it must be a rosbag2 folder"),
+        ("old.bag", b"#ROSBAG V2.0", "is a ROS 1 bag"),
+        ("empty.mcap", b"", "can't be read"),
+        ("text.mcap", b"nothing of the kind", "can't be read"),
+        ("text.db3", b"nothing of the kind" * 100, "can't be read"),
+        ("empty.db3", b"", "can't be read"),
+    ],
+)
+def test_what_is_no_bag_is_refused_in_one_line(tmp_path, name, content, message) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(BagError, match=message) as error, BagReader(tmp_path / name):
+        pass
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_is_no_bag_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BagError, match="is no rosbag2 folder"), BagReader(tmp_path):
+        pass
+
+
+def test_a_recorded_robot_s_bare_file(data_file) -> None:
+    joints = ["shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint"]
+    joints += [f"wrist_{k}_joint" for k in (1, 2, 3)]
+    given = read_measurements(data_file("robots/ur10/ur10_exciting_trajectory.db3"), joints)
+    assert len(given.measurements) == 3441 and not given.dropped
+    last = given.measurements[-1]
+    assert last.stamp == 27_520_000_000 and last.y is not None and last.dq is not None

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.pairing import LIMIT, WrenchPairer
+
+TOLERANCE, WAIT = 20, 100
+STAMPS = st.lists(st.integers(1, 1000), max_size=40, unique=True).map(sorted)
+
+
+def measurement(stamp: int) -> Measurement:
+    return Measurement(stamp, np.array([float(stamp)]), None, None)
+
+
+def value(stamp: int) -> np.ndarray:
+    """A wrench that isn't linear in time: a wrong neighbour gives another interpolation."""
+    return np.sin(np.arange(1.0, 7.0) * stamp)
+
+
+def paired(joints: list[int], wrenches: list[int], stamp: int) -> np.ndarray | None:
+    """The definition, without any streaming."""
+    if stamp in wrenches:
+        return value(stamp)
+    before = max((w for w in wrenches if w < stamp), default=None)
+    after = min((w for w in wrenches if w > stamp), default=None)
+    if before is None or after is None or max(stamp - before, after - stamp) > TOLERANCE:
+        return None
+    share = (stamp - before) / (after - before)
+    return (1 - share) * value(before) + share * value(after)
+
+
+def run(joints: list[int], wrenches: list[int], ahead: list[int]) -> tuple[list, Counter]:
+    """Feed both topics; `ahead` says how much later than stamped each message arrives."""
+    arrivals = [(stamp, True) for stamp in joints] + [(stamp, False) for stamp in wrenches]
+    delays = {topic: 0 for topic in (True, False)}
+    order = []
+    for k, (stamp, topic) in enumerate(arrivals):
+        # A topic keeps its own order: a message is never overtaken by a later one.
+        delays[topic] = max(delays[topic], stamp + ahead[k % len(ahead)])
+        order.append((delays[topic], k, stamp, topic))
+    dropped: Counter[str] = Counter()
+    pairer = WrenchPairer(TOLERANCE, WAIT, dropped)
+    given = []
+    for _, _, stamp, topic in sorted(order):
+        if topic:
+            given += pairer.joint_state(measurement(stamp))
+        else:
+            given += pairer.wrench(stamp, value(stamp))
+    return given + pairer.flush(), dropped
+
+
+# Delays of each topic within [0, WAIT) keep either from running ahead by WAIT.
+@given(STAMPS, STAMPS, st.lists(st.integers(0, WAIT - 1), min_size=1, max_size=20))
+def test_pairs_follow_from_the_stamps_alone_however_the_topics_interleave(
+    joints, wrenches, ahead
+) -> None:
+    given, dropped = run(joints, wrenches, ahead)
+    assert [m.stamp for m in given] == joints
+    unpaired = 0
+    for m in given:
+        expected = paired(joints, wrenches, m.stamp)
+        assert (m.y is None) == (expected is None)
+        if expected is None:
+            unpaired += 1
+        else:
+            np.testing.assert_allclose(m.y, expected, rtol=0, atol=1e-12)
+    assert dropped["unpaired joint state"] == unpaired
+
+
+@given(STAMPS, STAMPS, st.lists(st.integers(0, WAIT - 1), min_size=1, max_size=20))
+def test_wrenches_are_counted_where_no_joint_state_is_near(joints, wrenches, ahead) -> None:
+    # Messages far behind all others make sure that every wrench in question has been dealt with.
+    end = [10_000]
+    _, dropped = run(joints + end, wrenches + end, ahead)
+    lonely = [w for w in wrenches if all(abs(w - stamp) > TOLERANCE for stamp in joints)]
+    assert dropped["unpaired wrench"] == len(lonely)
+
+
+def test_a_joint_state_waits_no_longer_than_it_must_for_wrenches_that_do_not_come() -> None:
+    pairer = WrenchPairer(TOLERANCE, WAIT, Counter())
+    assert pairer.joint_state(measurement(1)) == []
+    assert pairer.joint_state(measurement(1 + TOLERANCE + WAIT)) == []
+    (m,) = pairer.joint_state(measurement(2 + TOLERANCE + WAIT))
+    assert m.stamp == 1 and m.y is None
+
+
+def test_buffers_are_bounded_where_stamps_hardly_advance() -> None:
+    dropped: Counter[str] = Counter()
+    pairer = WrenchPairer(10**12, 10**12, dropped)
+    released = [m for k in range(1, LIMIT + 11) for m in pairer.joint_state(measurement(k))]
+    assert [m.stamp for m in released] == list(range(1, 11))
+    pairer = WrenchPairer(0, 10**12, dropped)
+    for k in range(1, LIMIT + 11):
+        pairer.wrench(k, value(k))
+    assert dropped["unpaired wrench"] == 10

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import array
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.samples.stream import MeasurementStream, StreamConfig
+
+from .messages import SECOND, joint_state, wrench
+
+NAMES = ["a", "b"]
+FLOATS = st.floats(allow_nan=True, allow_infinity=True)
+# Whole and broken messages alike: stamps near each other, from all over, negative.
+STAMPS = st.integers(0, 50) | st.integers(-(2**31) * SECOND, 2**31 * SECOND)
+JOINT_STATES = st.builds(
+    joint_state,
+    STAMPS,
+    st.lists(st.sampled_from([*NAMES, "c"]), max_size=4) | st.just(NAMES),
+    *[st.lists(FLOATS, max_size=3) | st.just([1.0, 2.0])] * 3,
+)
+WRENCHES = st.builds(
+    wrench,
+    STAMPS,
+    st.lists(FLOATS, min_size=6, max_size=6) | st.just([1.0] * 6),
+    st.sampled_from(["", "sensor", "other"]),
+)
+JUNK = st.sampled_from([None, 3, SimpleNamespace(name=None), SimpleNamespace(name=NAMES)])
+
+
+@given(
+    st.sampled_from(["effort", "wrench"]),
+    st.lists(
+        st.tuples(st.just(True), JOINT_STATES | JUNK) | st.tuples(st.just(False), WRENCHES | JUNK),
+        max_size=30,
+    ),
+)
+def test_no_message_raises_or_gives_anything_that_is_not_finite(target, messages) -> None:
+    stream = MeasurementStream(NAMES, target, wrench_frame="sensor")
+    last = 0
+    for is_joint_state, message in messages:
+        jumps = stream.dropped["clock jumped"]
+        measurements = (stream.joint_state if is_joint_state else stream.wrench)(message)
+        for m in measurements:
+            assert m.q.shape == (2,) and np.isfinite(m.q).all()
+            assert m.dq is None or (m.dq.shape == (2,) and np.isfinite(m.dq).all())
+            assert m.y is None or np.isfinite(m.y).all()
+            assert m.stamp > last or stream.dropped["clock jumped"] > jumps
+            last = m.stamp
+    assert stream.received.total() == len(messages)
+
+
+def test_an_effort_measurement_has_the_message_s_values_in_the_wanted_order() -> None:
+    stream = MeasurementStream(NAMES)
+    (m,) = stream.joint_state(
+        joint_state(SECOND + 7, ["c", "b", "a"], [9, 2, 1], [9, 4, 3], [9, 6, 5])
+    )
+    assert m.stamp == SECOND + 7
+    assert np.array_equal(m.q, [1, 2])
+    assert np.array_equal(m.dq, [3, 4])
+    assert np.array_equal(m.y, [5, 6])
+    assert not stream.dropped
+
+
+def test_a_measurement_does_not_change_with_the_message_s_memory() -> None:
+    position = array.array("d", [1.0, 2.0])  # as rclpy holds it
+    message = joint_state(1, NAMES, [], [3.0, 4.0], [5.0, 6.0])
+    message.position = position
+    (m,) = MeasurementStream(NAMES).joint_state(message)
+    position[0] = 100.0
+    assert np.array_equal(m.q, [1.0, 2.0])
+
+
+NAN, INF = math.nan, math.inf
+GOOD = ([1.0, 2.0], [3.0, 4.0], [5.0, 6.0])
+
+
+@pytest.mark.parametrize(
+    ("stamp", "names", "arrays", "reason"),
+    [
+        (2, ["a"], [[1.0]] * 3, "missing joint"),
+        (2, ["a", "b", "a"], [[1.0] * 3] * 3, "duplicate joint name"),
+        (2, NAMES, ([1.0], [], []), "wrong length"),
+        (2, NAMES, ([1.0, 2.0], [1.0], []), "wrong length"),
+        (2, NAMES, ([1.0, 2.0], [], [1.0, 2.0, 3.0]), "wrong length"),
+        (2, NAMES, ([1.0, NAN], [], []), "not finite"),
+        (2, NAMES, ([-INF, 0.0], [], []), "not finite"),
+        (2, NAMES, ([1e200, 0.0], [], []), "implausible value"),
+        (0, NAMES, GOOD, "zero stamp"),
+        (10, NAMES, GOOD, "repeated stamp"),
+        (9, NAMES, GOOD, "out of order"),
+    ],
+)
+def test_a_bad_joint_state_is_counted_and_what_follows_is_untouched(
+    stamp, names, arrays, reason
+) -> None:
+    stream, clean = MeasurementStream(NAMES), MeasurementStream(NAMES)
+    first, last = joint_state(10, NAMES, *GOOD), joint_state(20, NAMES, *GOOD)
+    stream.joint_state(first)
+    clean.joint_state(first)
+    assert stream.joint_state(joint_state(stamp, names, *arrays)) == []
+    assert stream.dropped == {reason: 1}
+    (after,), (expected,) = stream.joint_state(last), clean.joint_state(last)
+    assert after.stamp == expected.stamp
+    assert np.array_equal(after.dq, expected.dq)
+    assert stream.dropped == {reason: 1}
+
+
+@pytest.mark.parametrize(
+    ("velocity", "effort", "reason"),
+    [
+        ([3.0, 4.0], [], "no effort"),
+        ([3.0, 4.0], [NAN, 1.0], "effort not finite"),
+        ([NAN, 4.0], [5.0, 6.0], "velocity not finite"),
+    ],
+)
+def test_a_position_is_of_use_without_effort_or_velocity(velocity, effort, reason) -> None:
+    stream = MeasurementStream(NAMES)
+    (m,) = stream.joint_state(joint_state(1, NAMES, [1.0, 2.0], velocity, effort))
+    assert (m.y is None) == ("effort" in reason)
+    assert (m.dq is None) == ("velocity" in reason)
+    assert stream.dropped == {reason: 1}
+    assert reason in stream.INCOMPLETE
+
+
+def test_a_velocity_of_zeros_counts_only_once_another_was_seen() -> None:
+    stream = MeasurementStream(NAMES)
+    velocities = [[0.0, 0.0], [], [0.0, 0.1], [0.0, 0.0]]
+    given = [
+        stream.joint_state(joint_state(stamp, NAMES, [1.0, 2.0], dq, [0.0, 0.0]))[0].dq
+        for stamp, dq in enumerate(velocities, start=1)
+    ]
+    assert given[0] is None and given[1] is None
+    assert np.array_equal(given[2], [0.0, 0.1])
+    assert np.array_equal(given[3], [0.0, 0.0])
+
+
+def test_not_a_number_in_a_velocity_does_not_make_later_zeros_trusted() -> None:
+    stream = MeasurementStream(NAMES)
+    stream.joint_state(joint_state(1, NAMES, [1.0, 2.0], [NAN, 0.0]))
+    (m,) = stream.joint_state(joint_state(2, NAMES, [1.0, 2.0], [0.0, 0.0]))
+    assert m.dq is None
+
+
+def test_a_clock_that_goes_back_far_starts_the_stream_anew() -> None:
+    stream = MeasurementStream(NAMES, config=StreamConfig(clock_jump=1.0))
+    for stamp in (100 * SECOND, 5 * SECOND, 5 * SECOND + 1):
+        assert len(stream.joint_state(joint_state(stamp, NAMES, *GOOD))) == 1
+    assert stream.dropped == {"clock jumped": 1}
+    assert "95.000 s" in stream.details["clock jumped"]
+    assert stream.joint_state(joint_state(4 * SECOND + 1, NAMES, *GOOD)) == []
+    assert stream.dropped["out of order"] == 1  # exactly 1 s back is late, not a jump
+
+
+@pytest.mark.parametrize("joint_states_first", [True, False])
+def test_pairs_form_again_after_both_topics_clocks_went_back(joint_states_first) -> None:
+    stream = MeasurementStream(NAMES, "wrench")
+    given = []
+    for start in (100 * SECOND, SECOND):
+        for k in range(5):
+            stamp = start + k * 10_000_000
+            takes = [
+                (stream.joint_state, joint_state(stamp, NAMES, [1.0, 2.0])),
+                (stream.wrench, wrench(stamp, [stamp / SECOND] * 6)),
+            ]
+            for take, message in takes if joint_states_first else takes[::-1]:
+                given += take(message)
+    assert stream.dropped == {"clock jumped": 2}
+    assert len(given) == 10
+    assert all(m.y[0] == m.stamp / SECOND for m in given)
+
+
+def test_wrenches_are_checked_before_they_are_paired() -> None:
+    stream = MeasurementStream(NAMES, "wrench", wrench_frame="sensor")
+    for stamp, value, frame in [
+        (5, NAN, "sensor"),
+        (6, 1.0, "other"),
+        (0, 1.0, "sensor"),
+        (10, 1.0, "/sensor"),
+        (10, 2.0, "sensor"),
+        (9, 2.0, "sensor"),
+        (20, 3.0, ""),
+    ]:
+        assert stream.wrench(wrench(stamp, [value] * 6, frame)) == []
+    assert stream.dropped == {
+        "not finite": 1,
+        "wrench in another frame": 1,
+        "zero stamp": 1,
+        "repeated stamp": 1,
+        "out of order": 1,
+    }
+    assert stream.frames == {"sensor", "other", "/sensor", ""}
+    (m,) = stream.joint_state(joint_state(15, NAMES, [1.0, 2.0], [], [7.0, 8.0]))
+    assert np.allclose(m.y, [2.0] * 6)  # halfway between 1 and 3; the effort is not looked at
+
+
+def test_an_unknown_target_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="effort or wrench, not 'force'"):
+        MeasurementStream(NAMES, "force")
+
+
+def test_rclpy_messages_give_what_plain_fields_give() -> None:
+    messages = pytest.importorskip("sensor_msgs.msg", reason="ROS 2's messages are not installed")
+    real = messages.JointState(name=NAMES, position=GOOD[0], velocity=GOOD[1], effort=GOOD[2])
+    real.header.stamp.sec = 3
+    (m,) = MeasurementStream(NAMES).joint_state(real)
+    assert m.stamp == 3 * SECOND
+    for values, expected in zip((m.q, m.dq, m.y), GOOD, strict=True):
+        assert np.array_equal(values, expected)
