@@ -12,7 +12,7 @@ from semiparam_dynamics.errors import SemiparamError
 
 # Each is a module here with add_parser(subparsers), which sets `run`, a function of the parsed
 # arguments that returns the exit code. Heavy imports belong inside `run`.
-VERBS = ("convert",)
+VERBS = ("evaluate", "convert")
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RobotModelError
 
-Array = npt.NDArray[np.float64]
 _LABEL_LENGTH = 72
 
 

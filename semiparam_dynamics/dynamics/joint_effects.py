@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from semiparam_dynamics.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -18,23 +18,30 @@ class EffectColumns:
     Per joint i: viscous friction dq_i (N m s/rad), Coulomb friction tanh(dq_i / v) (N m), a
     constant offset (N m), rotor inertia ddq_i (kg m^2); newtons for prismatic joints. tanh stands
     for the sign, which would jump with the noise of a joint at rest. Per sensor axis: an offset.
+
+    A transmission that one motor shares between two joints, as in many wrists, has friction and
+    inertia that go with the sum (or difference) of their velocities, and act on both.
     """
 
     labels: tuple[str, ...]
     rows: npt.NDArray[np.intp]
-    source: npt.NDArray[np.intp]  # index into [dq, tanh(dq / v), ddq, 1]
+    source: npt.NDArray[np.intp]  # index into [dq', tanh(dq' / v), ddq', 1]
     coulomb_velocity: float
+    mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
 
     def values(self, dq: Array, ddq: Array) -> Array:
         """(n_columns,) the entry of each column; dq, ddq: (n_joints,) rad/s, rad/s^2."""
-        sign = np.tanh(dq * (1.0 / self.coulomb_velocity))
-        return np.concatenate((dq, sign, ddq, _ONE)).take(self.source)
+        mixed = self.mixing @ dq
+        sign = np.tanh(mixed * (1.0 / self.coulomb_velocity))
+        return np.concatenate((mixed, sign, self.mixing @ ddq, _ONE)).take(self.source)
 
     def select(self, columns: npt.NDArray[np.intp]) -> EffectColumns:
         """The same with only some of the columns."""
-        labels = tuple(self.labels[i] for i in columns)
-        return EffectColumns(
-            labels, self.rows[columns], self.source[columns], self.coulomb_velocity
+        return replace(
+            self,
+            labels=tuple(self.labels[i] for i in columns),
+            rows=self.rows[columns],
+            source=self.source[columns],
         )
 
 
@@ -49,26 +56,52 @@ def joint_effects(
     offset: bool,
     rotor_inertia: bool,
     coulomb_velocity: float,
+    couplings: Sequence[tuple[int, int, float]] = (),
 ) -> EffectColumns:
-    """The chosen columns of every joint, kind by kind."""
+    """The chosen columns of every joint, kind by kind, then those of the couplings.
+
+    A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
+    """
     n = len(joints)
-    own = np.arange(n)
-    chosen = (
-        (viscous, "viscous", own),
-        (coulomb, "coulomb", n + own),
-        (offset, "offset", np.full(n, 3 * n)),
-        (rotor_inertia, "rotor_inertia", 2 * n + own),
+    mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
+    # Each mover: its name, its place in the mixed velocities, and the row that it acts on.
+    movers = [(joint, i, i) for i, joint in enumerate(joints)]
+    for k, (i, j, sign) in enumerate(couplings):
+        mixing[n + k, [i, j]] = 1.0, sign
+        name = f"{joints[i]}{'+' if sign > 0 else '-'}{joints[j]}"
+        movers += [(f"{name} on {joints[row]}", n + k, row) for row in (i, j)]
+    size = n + len(couplings)
+    kinds = [
+        (name, base)
+        for wanted, name, base in (
+            (viscous, "viscous", 0),
+            (coulomb, "coulomb", size),
+            (offset, "offset", -1),
+            (rotor_inertia, "rotor_inertia", 2 * size),
+        )
+        if wanted
+    ]
+    labels, rows, source = [], [], []
+    for own in (movers[:n], movers[n:]):
+        for kind, base in kinds:
+            for name, place, row in own:
+                if base < 0 and place >= n:
+                    continue  # a coupling has no offset of its own
+                labels.append(f"{kind} {name}")
+                rows.append(row)
+                source.append(3 * size if base < 0 else base + place)
+    return EffectColumns(
+        tuple(labels),
+        np.array(rows, dtype=np.intp),
+        np.array(source, dtype=np.intp),
+        coulomb_velocity,
+        mixing,
     )
-    kinds = [(name, source) for wanted, name, source in chosen if wanted]
-    labels = tuple(f"{name} {joint}" for name, _ in kinds for joint in joints)
-    empty = np.empty(0, dtype=np.intp)
-    rows = np.concatenate([empty, *(own for _ in kinds)])
-    source = np.concatenate([empty, *(source for _, source in kinds)])
-    return EffectColumns(labels, rows, source, coulomb_velocity)
 
 
 def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> EffectColumns:
     """One constant column per sensor axis (N or N m), or none."""
     n = len(axes) if wanted else 0
     labels = tuple(f"offset {axis}" for axis in axes[:n])
-    return EffectColumns(labels, np.arange(n), np.full(n, 3 * n_joints), 1.0)
+    mixing = np.eye(n_joints)
+    return EffectColumns(labels, np.arange(n), np.full(n, 3 * n_joints), 1.0, mixing)

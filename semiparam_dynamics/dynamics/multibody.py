@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.force_sensor import cut_at_sensor
 from semiparam_dynamics.dynamics.urdf_tree import ONE_DOF, UrdfTree, closest
 from semiparam_dynamics.errors import RobotModelError
 
-Array = npt.NDArray[np.float64]
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.base_parameters import BaseParameters, reduce_columns
 from semiparam_dynamics.dynamics.joint_effects import EffectColumns, joint_effects, sensor_offsets
 from semiparam_dynamics.dynamics.multibody import INERTIAL, Multibody, check_joints
@@ -18,7 +19,6 @@ from semiparam_dynamics.dynamics.urdf_tree import UrdfTree, parse_urdf, read_urd
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.parameters import parameter, replace
 
-Array = npt.NDArray[np.float64]
 WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 
 
@@ -48,6 +48,11 @@ class RobotConfig:
     coulomb: bool = parameter(True, "a Coulomb friction column per joint (effort target)")
     offset: bool = parameter(True, "a constant column per joint (effort target)")
     rotor_inertia: bool = parameter(True, "a rotor inertia column per joint (effort target)")
+    coupled_joints: tuple[str, ...] = parameter(
+        (),
+        "pairs of joints that a motor shares, such as joint_5+joint_6 or joint_5-joint_6: friction "
+        "and rotor inertia columns of their summed motion (effort target)",
+    )
     coulomb_velocity: float = parameter(
         0.02,
         "velocity over which Coulomb friction changes sign, as tanh(dq / coulomb_velocity)",
@@ -218,6 +223,19 @@ def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]
         offset=config.offset,
         rotor_inertia=config.rotor_inertia,
         coulomb_velocity=config.coulomb_velocity,
+        couplings=[_coupling(pair, joints) for pair in config.coupled_joints],
+    )
+
+
+def _coupling(pair: str, joints: tuple[str, ...]) -> tuple[int, int, float]:
+    """Indices and sign of "a+b" or "a-b"; names may contain the sign themselves."""
+    for position, symbol in enumerate(pair):
+        first, second = pair[:position].strip(), pair[position + 1 :].strip()
+        if symbol in "+-" and first in joints and second in joints and first != second:
+            return joints.index(first), joints.index(second), 1.0 if symbol == "+" else -1.0
+    raise RobotModelError(
+        f"'{pair}' in coupled_joints is not two learned joints as in 'a+b' or 'a-b';"
+        f" the learned joints are {', '.join(joints)}"
     )
 
 

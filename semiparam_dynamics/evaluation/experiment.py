@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,15 +22,6 @@ from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.samples.measurement import Measurement
 
 TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training
-
-
-@dataclass(frozen=True)
-class Recording:
-    """Measurements of one bag or log, to be read as often as needed."""
-
-    name: str
-    duration: float  # s
-    measurements: Callable[[], Iterable[Measurement]]
 
 
 @dataclass
@@ -81,11 +72,11 @@ class Evaluation:
 def evaluate(
     model: RobotModel,
     config: InverseDynamicsConfig,
-    test: Sequence[Recording],
-    train: Sequence[Recording] = (),
+    test: Sequence[Sequence[Measurement]],
+    train: Sequence[Sequence[Measurement]] = (),
     progress: Callable[[float], None] = lambda share: None,
 ) -> Evaluation:
-    """Lead the models through the recordings.
+    """Lead the models through recordings, each a sequence of measurements in order.
 
     With `train`, the models first learn those, and `test` is scored under the three protocols.
     Without, `test` is scored from the first sample on, sequential and delayed; the models as
@@ -97,20 +88,20 @@ def evaluate(
     """
     first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
     evaluation = Evaluation(model, config, {})
-    total = sum(r.duration for r in (*train, *test)) or 1.0
+    total = sum(map(_duration, (*train, *test))) or 1.0
     done = 0.0
     for recording in train:
         for sample, elapsed, _ in _samples(evaluation, recording):
             first.step(sample, score=False)
             progress(min((done + elapsed) / total, 1.0))
-        done += recording.duration
+        done += _duration(recording)
     if train:
         runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
         split = np.inf
     else:
         delayed = ProtocolRun(SemiparametricEstimator(model, config.estimator), "delayed")
         runs = {"sequential": first, "delayed": delayed}
-        split = TRAINING_SHARE * sum(r.duration for r in test)
+        split = TRAINING_SHARE * sum(map(_duration, test))
     evaluation.runs = runs
     trained, evaluation.samples, evaluation.motion = done, 0, 0.0
     for recording in test:
@@ -126,7 +117,7 @@ def evaluate(
                 if name != "sequential":
                     run.step(sample)
             progress(min((done + elapsed) / total, 1.0))
-        done += recording.duration
+        done += _duration(recording)
     if not runs["sequential"].scores.samples:
         reasons = (
             ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
@@ -135,14 +126,14 @@ def evaluate(
     return evaluation
 
 
-def _samples(evaluation: Evaluation, recording: Recording) -> Iterator[tuple[Sample, float, float]]:
+def _samples(
+    evaluation: Evaluation, recording: Sequence[Measurement]
+) -> Iterator[tuple[Sample, float, float]]:
     """Samples of a recording, the time into it (s), and what filtering took (s)."""
     sampler = SampleFilter(evaluation.model, evaluation.config.filter)
-    start: int | None = None
     last: int | None = None
     spent = 0.0
-    for measurement in recording.measurements():
-        start = measurement.stamp if start is None else start
+    for measurement in recording:
         before = time.perf_counter()
         sample = sampler.push(measurement)
         spent += time.perf_counter() - before
@@ -152,9 +143,13 @@ def _samples(evaluation: Evaluation, recording: Recording) -> Iterator[tuple[Sam
         step = 0.0 if last is None else (sample.stamp - last) * 1e-9
         evaluation.motion += step if 0.0 < step <= evaluation.config.filter.max_gap else 0.0
         last = sample.stamp
-        yield sample, (sample.stamp - start) * 1e-9, spent
+        yield sample, (sample.stamp - recording[0].stamp) * 1e-9, spent
         spent = 0.0
     evaluation.skipped.update(sampler.dropped)
+
+
+def _duration(recording: Sequence[Measurement]) -> float:
+    return (recording[-1].stamp - recording[0].stamp) * 1e-9 if recording else 0.0
 
 
 def _listed(values: Array) -> list[float | None]:

@@ -46,3 +46,23 @@ def test_sensor_offsets_are_unit_columns() -> None:
     np.testing.assert_allclose(offsets.values(DQ, DDQ), [1, 1])
     none = sensor_offsets(["fx", "fy"], 2, wanted=False)
     assert none.labels == () and none.values(DQ, DDQ).size == 0
+
+
+def test_a_shared_motor_moves_with_the_sum_or_difference_and_acts_on_both_joints() -> None:
+    effects = joint_effects(
+        ["a", "b"],
+        viscous=True,
+        coulomb=True,
+        offset=True,
+        rotor_inertia=True,
+        coulomb_velocity=0.2,
+        couplings=[(0, 1, -1.0)],
+    )
+    assert effects.labels[8:] == (
+        *("viscous a-b on a", "viscous a-b on b", "coulomb a-b on a", "coulomb a-b on b"),
+        *("rotor_inertia a-b on a", "rotor_inertia a-b on b"),
+    )
+    np.testing.assert_array_equal(effects.rows[8:], [0, 1] * 3)
+    values = effects.values(DQ, DDQ)
+    np.testing.assert_allclose(values[:8], [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7])
+    np.testing.assert_allclose(values[8:], [0.4, 0.4, np.tanh(2.0), np.tanh(2.0), -2, -2])

@@ -300,3 +300,12 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RobotModelError):
         RobotModel(odd.replace('child link="grip', 'child link="nowhere'))
     assert capfd.readouterr() == ("", "")
+
+
+def test_coupled_joints_are_named_by_the_user_and_checked() -> None:
+    plain = RobotModel(SMALL)
+    first, second = plain.joint_names[:2]
+    coupled = RobotModel(SMALL, coupled_joints=[f"{first}+{second}"])
+    assert f"viscous {first}+{second} on {second}" in coupled.labels
+    with pytest.raises(RobotModelError, match="coupled_joints is not two learned joints"):
+        RobotModel(SMALL, coupled_joints=[f"{first}*{second}"])

@@ -1,0 +1,71 @@
+"""`semiparam evaluate BAG ... --urdf FILE --out DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+DESCRIPTION = """\
+Lead the learner through bags, as the live node would go through the same messages, and score it:
+sequential (predict, score, learn), delayed (the residual predicts half a second before it learns
+it) and frozen (nothing is learned). With --train the models first learn those bags; without, the
+first 60 % of the time is the training part of frozen. Writes results.json, params.yaml and
+report.html. Bags: rosbag2 folders, bare .db3 or .mcap files."""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    from semiparam_dynamics.cli.options import add_config_options
+    from semiparam_dynamics.config import InverseDynamicsConfig
+
+    parser = subparsers.add_parser(
+        "evaluate", help="how good the learner is on recorded bags", description=DESCRIPTION
+    )
+    parser.add_argument("bags", metavar="BAG", nargs="+")
+    parser.add_argument(
+        "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
+    )
+    parser.add_argument(
+        "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
+    )
+    parser.add_argument("--target", choices=("effort", "wrench"), help="what is predicted")
+    parser.add_argument(
+        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
+    )
+    parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
+    parser.add_argument("--out", metavar="DIR", required=True, help="where the results go")
+    add_config_options(parser, InverseDynamicsConfig)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate, write the results, and print the summary."""
+    from semiparam_dynamics.cli.options import config_from
+    from semiparam_dynamics.cli.progress import ProgressBar
+    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+    from semiparam_dynamics.evaluation.results import write_results
+    from semiparam_dynamics.evaluation.summary import summary_table
+    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.parameters import parameters, replace
+
+    # The node's YAML serves as it is; what only the node needs is passed over.
+    names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]
+    own = set(names) - {entry.name for entry in parameters(InverseDynamicsConfig)}
+    config = config_from(args, InverseDynamicsConfig, "inverse_dynamics", ignore=own)
+    if args.target:
+        config = replace(config, target=args.target)
+    bags = Bags(args.bags, args.train, args.urdf, args.joint_states, args.wrench)
+    with ProgressBar("evaluating", sys.stderr) as progress:
+        evaluation = evaluate_bags(bags, config, progress)
+    for warning in bags.warnings:
+        print(f"semiparam: warning: {warning}", file=sys.stderr)
+    write_results(evaluation, Path(args.out))
+    print(summary_table(evaluation.results()))
+    print(f"{Path(args.out) / 'report.html'}")
+    return 0

@@ -1,0 +1,43 @@
+"""A progress bar on a terminal; nothing where the output is no terminal."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TextIO
+
+
+class ProgressBar:
+    """Call it with the share done; it draws at most ten times a second, and clears up after it."""
+
+    WIDTH = 40
+
+    def __init__(self, label: str, stream: TextIO) -> None:
+        self._label = label
+        self._stream = stream
+        self._shown = stream.isatty()
+        self._last = 0.0
+
+    def __call__(self, share: float) -> None:
+        """Show the share done, between 0 and 1."""
+        now = time.monotonic()
+        if not self._shown or now - self._last < 0.1:
+            return
+        self._last = now
+        full = round(share * self.WIDTH)
+        bar = "#" * full + "." * (self.WIDTH - full)
+        self._stream.write(f"\r{self._label} [{bar}] {share:4.0%}")
+        self._stream.flush()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,89 @@
+"""Evaluation of bags: the robot and its sensor found in them where they are not given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.samples.bag import WRENCH, BagReader, read_measurements
+from semiparam_dynamics.samples.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Which bags are read, and which of their topics."""
+
+    test: Sequence[str | Path]
+    train: Sequence[str | Path] = ()
+    urdf: str | Path = ""  # file; empty: the robot_description in the first bag
+    joint_states: str = ""  # topic; empty: the only one of its type
+    wrench: str = ""
+    warnings: list[str] = field(default_factory=list)  # what could not be read, once it was tried
+
+
+def evaluate_bags(
+    bags: Bags,
+    config: InverseDynamicsConfig,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Evaluation:
+    """Evaluate the learner on bags.
+
+    A wrench target without a `sensor_frame` takes the frame that the wrench messages name.
+    Raises BagError, RobotModelError or ConfigurationError with what is missing.
+    """
+    config = _with_sensor_frame(bags, config)
+    model = RobotModel(_urdf(bags), config.robot)
+    dropped: Counter[str] = Counter()
+    train = [_measurements(path, bags, model, config, dropped) for path in bags.train]
+    dropped.clear()  # the results speak of the test bags
+    test = [_measurements(path, bags, model, config, dropped) for path in bags.test]
+    evaluation = evaluate(model, config, test, train, progress)
+    evaluation.skipped.update(dropped)
+    return evaluation
+
+
+def _measurements(
+    path: str | Path,
+    bags: Bags,
+    model: RobotModel,
+    config: InverseDynamicsConfig,
+    dropped: Counter[str],
+) -> list[Measurement]:
+    recording = read_measurements(
+        path,
+        model.joint_names,
+        config.robot.target,
+        config.samples,
+        joint_states_topic=bags.joint_states,
+        wrench_topic=bags.wrench,
+    )
+    dropped.update(recording.dropped)
+    bags.warnings.extend(recording.warnings)
+    return recording.measurements
+
+
+def _urdf(bags: Bags) -> str | Path:
+    if bags.urdf:
+        return bags.urdf
+    for path in (*bags.train, *bags.test):
+        with BagReader(path) as bag:
+            if (text := bag.robot_description()) is not None:
+                return text
+    raise RobotModelError("no bag holds a robot_description: name the robot's file with --urdf")
+
+
+def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDynamicsConfig:
+    if config.robot.target != "wrench" or config.robot.sensor_frame:
+        return config
+    with BagReader((*bags.train, *bags.test)[0]) as bag:
+        topic = bag.choose(WRENCH, bags.wrench)
+        _, message, _ = next(bag.messages([topic]), (topic, None, 0))
+    frame = message.header.frame_id if message is not None else ""
+    return replace(config, sensor_frame=frame)

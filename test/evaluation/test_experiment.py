@@ -1,0 +1,111 @@
+"""The protocols against the estimator led by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.evaluation.protocols import ALL_MODELS
+from semiparam_dynamics.parameters import from_flat
+
+from ..dynamics.arms import measurements, small_arm
+
+CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
+
+
+def squares(steps: list, model: str) -> np.ndarray:
+    return np.mean([(s.y - getattr(s.prediction, model)) ** 2 for s in steps], axis=0)
+
+
+def test_sequential_equals_the_learner_step_by_step() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 6.0, extra=1.0))
+    learner = InverseDynamicsLearner(model, CONFIG)
+    steps = []
+    for m in stream:
+        if (step := learner.observe(m)) is not None:
+            steps.append(step)
+            learner.learn(step)
+    found = evaluate(model, CONFIG, [stream])
+    scores = found.runs["sequential"].scores
+    assert found.samples == len(steps)
+    for name in ("rigid_body", "nonparametric", "semiparametric"):
+        np.testing.assert_allclose(scores.rmse(name), learner.scores.rmse(name), rtol=1e-12)
+        np.testing.assert_allclose(scores.rmse(name) ** 2, squares(steps, name), rtol=1e-9)
+    urdf = [s.y - s.sample.regressor @ model.prior for s in steps]
+    np.testing.assert_allclose(scores.rmse("urdf") ** 2, np.mean(np.square(urdf), axis=0))
+    last, persistence = np.zeros(model.n_axes), []
+    for s in steps:
+        persistence.append(s.y - s.prediction.rigid_body - last)
+        last = s.y - s.prediction.rigid_body
+    np.testing.assert_allclose(
+        scores.rmse("persistence") ** 2, np.mean(np.square(persistence), axis=0)
+    )
+
+
+def test_delayed_predicts_half_a_second_before_the_residual_learns_it() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 5.0, extra=1.0))
+    learner = InverseDynamicsLearner(model, CONFIG)
+    estimator, waiting, steps = learner.estimator, [], []
+    for m in stream:
+        if (step := learner.observe(m)) is None:
+            continue
+        steps.append(step)
+        estimator.update_rigid_body(step.sample, step.prediction)
+        waiting.append(step)
+        if step.stamp - waiting[0].stamp >= 500_000_000:
+            for late in waiting:
+                estimator.update_nonparametric(late.sample, late.prediction)
+            waiting.clear()
+    scores = evaluate(model, CONFIG, [stream]).runs["delayed"].scores
+    for name in ("rigid_body", "nonparametric", "semiparametric"):
+        np.testing.assert_allclose(scores.rmse(name) ** 2, squares(steps, name), rtol=1e-9)
+
+
+def test_frozen_learns_nothing_after_the_training_part() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 10.0, extra=1.0))
+    found = evaluate(model, CONFIG, [stream])
+    frozen = found.runs["frozen"]
+    assert 370 <= frozen.scores.samples <= 400
+    assert frozen.estimator.n_learned == found.samples - frozen.scores.samples
+    rest = found.runs["sequential"].rest
+    assert rest is not None and rest.samples == frozen.scores.samples
+    names = set(found.results()["scores"])
+    assert names == {"sequential", "delayed", "frozen", "sequential_rest", "delayed_rest"}
+
+
+def test_training_recordings_are_learned_and_not_scored() -> None:
+    model = small_arm()
+    train, test = (list(measurements(model, 5.0, seed=s)) for s in (0, 1))
+    found = evaluate(model, CONFIG, [test], [train])
+    assert found.runs["sequential"].scores.samples == found.samples == len(test) - 2
+    assert found.runs["frozen"].scores.samples == found.samples
+    assert found.runs["frozen"].estimator.n_learned == len(train) - 2
+    untrained = evaluate(model, CONFIG, [test])
+    key = "rigid_body"
+    assert np.all(
+        found.runs["sequential"].scores.rmse(key) < untrained.runs["sequential"].scores.rmse(key)
+    )
+
+
+def test_results_have_every_model_and_axis() -> None:
+    model = small_arm()
+    results = evaluate(model, CONFIG, [list(measurements(model, 5.0))]).results()
+    assert results["axes"] == list(model.joint_names)
+    np.testing.assert_allclose(results["rate_hz"], 100.0, rtol=0.01)
+    for models in results["scores"].values():
+        assert tuple(models) == ALL_MODELS
+        for score in models.values():
+            assert all(len(score[key]) == model.n_axes for key in ("rmse", "nmse", "coverage"))
+    assert results["scores"]["sequential"]["urdf"]["coverage"] == [None] * model.n_axes
+
+
+def test_nothing_to_score_is_an_error() -> None:
+    with pytest.raises(BagError, match="no sample .* could be scored"):
+        evaluate(small_arm(), CONFIG, [[]])

@@ -1,0 +1,43 @@
+"""Running scores against the formulas on the whole history."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.evaluation.scores import RunningScores
+
+
+def test_scores_equal_those_of_the_whole_history() -> None:
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((300, 2)) * [1.0, 20.0] + [5.0, -3.0]
+    P = Y + rng.standard_normal((300, 2))
+    S = rng.uniform(0.2, 1.0, (300, 2))
+    scores = RunningScores(["a", "b"], 2)
+    for y, p, s in zip(Y, P, S, strict=True):
+        scores.add(y, {"a": p, "b": 0 * p}, {"a": s})
+    np.testing.assert_allclose(scores.rmse("a"), np.sqrt(np.mean((Y - P) ** 2, axis=0)))
+    np.testing.assert_allclose(scores.nmse("a"), np.mean((Y - P) ** 2, axis=0) / Y.var(axis=0))
+    np.testing.assert_allclose(scores.nmse("b"), np.mean(Y**2, axis=0) / Y.var(axis=0))
+    np.testing.assert_allclose(scores.coverage("a"), np.mean(np.abs(Y - P) <= 2 * S, axis=0))
+    assert np.all(np.isnan(scores.coverage("b")))
+    assert scores.samples == 300
+
+
+def test_recent_scores_follow_the_last_samples() -> None:
+    scores = RunningScores(["a"], 1, keep=0.99)
+    rng = np.random.default_rng(1)
+    for k in range(3000):
+        error = 10.0 if k < 1500 else 0.1
+        y = rng.standard_normal(1)
+        scores.add(y, {"a": y + error}, {})
+    assert scores.rmse("a")[0] < 0.12
+    assert 0.005 < scores.nmse("a")[0] < 0.02
+
+
+def test_before_the_first_sample_and_on_a_constant_axis_there_is_no_score() -> None:
+    scores = RunningScores(["a"], 1)
+    assert np.isnan(scores.rmse("a")).all()
+    for _ in range(5):
+        scores.add(np.array([2.0]), {"a": np.array([2.5])}, {})
+    assert scores.rmse("a")[0] == 0.5
+    assert np.isnan(scores.nmse("a")).all()

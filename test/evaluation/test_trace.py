@@ -1,0 +1,43 @@
+"""Error traces in bounded memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.evaluation.trace import POINTS, WINDOWS, Trace
+
+
+def filled(n: int, dt: float) -> tuple[Trace, np.ndarray]:
+    trace = Trace(["a"], 1, window=0.5)
+    errors = np.random.default_rng(0).standard_normal(n)
+    for k, error in enumerate(errors):
+        y = np.array([1.0 * k])
+        trace.add(round(k * dt * 1e9), y, {"a": y + error}, np.ones(1))
+    return trace, errors
+
+
+def test_windows_hold_the_errors_root_mean_square() -> None:
+    trace, errors = filled(1000, 0.01)
+    times, rmse = trace.rmse()
+    np.testing.assert_allclose(times, np.arange(20) * 0.5 + 0.25)
+    expected = np.sqrt(np.mean(errors.reshape(20, 50) ** 2, axis=1))
+    np.testing.assert_allclose(rmse[:, 0, 0], expected, rtol=0.1)
+
+
+def test_a_long_run_needs_no_more_windows_or_points() -> None:
+    trace, errors = filled(60_000, 0.02)
+    times, rmse = trace.rmse()
+    assert len(times) <= WINDOWS
+    assert times[-1] < 1200.0 < times[-1] + trace.window
+    np.testing.assert_allclose(np.sqrt(np.mean(rmse**2)), np.sqrt(np.mean(errors**2)), rtol=0.02)
+    t, y, values, std = trace.points()
+    assert len(t) <= POINTS
+    np.testing.assert_allclose(values[:, 0, 0] - y[:, 0], errors[-len(t) :], atol=1e-9)
+    assert std.shape == y.shape
+
+
+def test_between_two_bags_no_motion_is_counted() -> None:
+    trace = Trace(["a"], 1)
+    for stamp in (0, 100_000_000, 900_000_000_000, 900_100_000_000):
+        trace.add(stamp, np.zeros(1), {"a": np.ones(1)}, np.ones(1))
+    assert trace.points()[0].tolist() == [0.0, 0.1, 0.1, 0.2]
