@@ -81,6 +81,11 @@ def _salvage_sqlite(path: Path, copy: Path) -> None:
     """Copy the tables row by row, as far as the pages are there."""
     damaged = copy.with_name("damaged.db3")
     shutil.copyfile(path, damaged)
+    with damaged.open("r+b") as file:
+        # Half a page would pass for a whole one with zeros in it.
+        page = int.from_bytes(file.read(18)[16:], "big")
+        page = 65536 if page == 1 else max(page, 512)
+        file.truncate(path.stat().st_size // page * page)
     # The journal beside it holds the last transactions of a recorder that was killed.
     for suffix in ("-wal", "-journal"):
         if (journal := path.with_name(path.name + suffix)).exists():

@@ -134,7 +134,7 @@ def test_a_recording_that_broke_off_is_read_as_far_as_it_goes(recording, share) 
     for path in (recording, storage(recording)):
         given = read_measurements(path, NAMES)
         n = len(given.measurements)
-        assert 0.5 * share * 2000 < n < 2000
+        assert 0.5 * share * 2000 < n <= 2000  # the last tenth may be the index alone
         assert_equal(given.measurements, motion()[:n])
         assert any("not ended" in warning for warning in given.warnings)
 
