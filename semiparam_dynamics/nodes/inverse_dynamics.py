@@ -26,7 +26,7 @@ from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.nodes.topics import WatchedTopic
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
-SENSORS = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSORS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 

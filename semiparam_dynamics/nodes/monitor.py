@@ -36,6 +36,7 @@ class Monitor(Node):  # type: ignore[misc]
         super().__init__("demo_monitor")
         self.status: DiagnosticStatus | None = None
         self.last_stamp = 0  # ns, of the newest joint state
+        self.urdf = ""
         self.motion = 0.0  # s of joint states received
         self._learner = learner
         self._window = round(window * 1e9)
@@ -44,7 +45,7 @@ class Monitor(Node):  # type: ignore[misc]
         record = recorder.record
         record(self, "joint_states", JointState, QUEUE, self._joint_state)
         record(self, "wrench", WrenchStamped, QUEUE)
-        record(self, "robot_description", String, LATCHED)
+        record(self, "robot_description", String, LATCHED, self._described)
         for topic in ("predicted", "rigid_body", "external"):
             record(self, f"{learner}/{topic}", WrenchStamped, QUEUE, self._part(topic))
         record(self, f"{learner}/inertial_parameters", Float64MultiArray, QUEUE)
@@ -74,6 +75,9 @@ class Monitor(Node):  # type: ignore[misc]
         step = (stamp - self.last_stamp) * 1e-9
         self.motion += step if 0.0 < step < 0.5 else 0.0
         self.last_stamp = stamp
+
+    def _described(self, data: bytes) -> None:
+        self.urdf = deserialize_message(data, String).data
 
     def _part(self, topic: str) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:

@@ -63,6 +63,11 @@ class NodeProcess:
                 f"the node {self.name} ended with exit code {code} ({self._log}): {last}"
             )
 
+    @property
+    def pid(self) -> int:
+        """Its process number."""
+        return self._process.pid
+
     def wait(self, timeout: float) -> int:
         """Wait until it ends by itself; returns its exit code. Raises subprocess.TimeoutExpired."""
         return self._process.wait(timeout)

@@ -1,0 +1,79 @@
+"""`semiparam demo`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+DESCRIPTION = """\
+Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the learner run as two
+ROS 2 nodes; the hand draws circles in the XY plane and, from half time on, in the XZ plane, which
+the learner has not seen. Everything is recorded to DIR/bag and then evaluated: DIR/report.html,
+DIR/results.json. Ctrl-C ends the motion early."""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "demo", help="a simulated arm and its learner, live", description=DESCRIPTION
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds of motion (default %(default)g)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("demo_out"),
+        metavar="DIR",
+        help="where the results go (default %(default)s)",
+    )
+    parser.add_argument(
+        "--rate", type=float, default=100.0, metavar="HZ", help="readings a second (default 100)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of noise, offsets and motion")
+    parser.add_argument(
+        "--residual",
+        choices=("nystrom", "random_fourier"),
+        default="nystrom",
+        help="the nonparametric part (default %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the nodes, then evaluate what was recorded."""
+    from semiparam_dynamics.cli.extras import require_ros, require_simulator
+    from semiparam_dynamics.errors import ConfigurationError
+
+    if not args.seconds > 0.0:
+        raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")
+    require_ros("semiparam demo")
+    require_simulator("semiparam demo")
+    from semiparam_dynamics.nodes.demo import run_demo
+
+    bag, urdf, config = run_demo(
+        args.out, seconds=args.seconds, rate=args.rate, seed=args.seed, residual=args.residual
+    )
+    print("evaluating what was recorded ...", flush=True)
+    evaluate(args.out, bag, urdf, config)
+    print(f"open {(args.out / 'report.html').absolute()} for the figures")
+    return 0
+
+
+def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
+    """Do what `semiparam evaluate` does with the recorded bag and the node's own parameters."""
+    from semiparam_dynamics.cli.main import make_parser
+
+    # The bag has more wrench topics than the measured one.
+    topics = ["--joint-states", "/joint_states", "--wrench", "/wrench"]
+    options = ["--urdf", str(urdf), "--params", str(config), *topics, "--out", str(out)]
+    args = make_parser().parse_args(["evaluate", str(bag), *options])
+    args.run(args)

@@ -1,0 +1,110 @@
+"""The bridge between the parameters' definition and ROS, on a real node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import rclpy
+from rclpy.context import Context
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from semiparam_dynamics.config_files import dump_yaml
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.nodes import parameters as bridge
+from semiparam_dynamics.nodes.config import ArmSimulatorNodeConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.demo import learner_config
+from semiparam_dynamics.parameters import group, parameter, parameters, to_flat
+
+
+@dataclass(frozen=True)
+class Inner:
+    gain: float = parameter(2.0, "how much", unit="N", low=0.0, high=10.0, live=True)
+    names: tuple[str, ...] = parameter((), "which")
+
+
+@dataclass(frozen=True)
+class Config:
+    count: int = parameter(3, "how many", low=1)
+    kind: str = parameter("a", "which kind", choices=("a", "b"))
+    inner: Inner = group(Inner)
+
+
+@pytest.fixture
+def make_node(ros_environment: dict[str, str]) -> Iterator[Callable[..., Node]]:
+    contexts: list[Context] = []
+
+    def make(*arguments: str) -> Node:
+        contexts.append(Context())
+        rclpy.init(context=contexts[-1], args=["--ros-args", *arguments])
+        return Node("tested", context=contexts[-1])
+
+    yield make
+    for context in contexts:
+        rclpy.try_shutdown(context=context)
+
+
+def test_declares_type_range_choices_and_description(make_node):
+    node = make_node()
+    config = bridge.declare(node, Config)
+    assert config == Config()
+    assert node.get_parameter("inner.names").type_ == Parameter.Type.STRING_ARRAY
+    gain = node.describe_parameter("inner.gain")
+    assert gain.description == "how much [N]" and not gain.read_only
+    assert (gain.floating_point_range[0].from_value, gain.floating_point_range[0].to_value) == (
+        0.0,
+        10.0,
+    )
+    count = node.describe_parameter("count")
+    assert count.read_only and count.integer_range[0].from_value == 1
+    assert node.describe_parameter("kind").additional_constraints == "one of a, b"
+    refused = node.set_parameters([Parameter("count", value=4)])
+    assert not refused[0].successful
+
+
+def test_takes_the_command_lines_and_the_files_values(make_node, tmp_path):
+    params = tmp_path / "params.yaml"
+    params.write_text("tested:\n  ros__parameters:\n    kind: b\n    inner: {names: []}\n")
+    node = make_node("--params-file", str(params), "-p", "inner.gain:=3")
+    assert bridge.declare(node, Config) == Config(kind="b", inner=Inner(gain=3.0))
+    assert node.get_parameter("inner.gain").value == 3.0
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("inner.gian:=3.0", "did you mean 'inner.gain'"),
+        ("count:=0", "between 1 and inf"),
+        ("count:=two", "whole number"),
+        ("kind:=c", "one of a, b"),
+    ],
+)
+def test_refuses_mistakes_with_a_sentence(make_node, argument, reason):
+    with pytest.raises(ConfigurationError, match=reason):
+        bridge.declare(make_node("-p", argument), Config)
+
+
+def test_rclpys_own_keys_are_no_mistakes(make_node):
+    node = make_node("-p", "use_sim_time:=true", "-p", "qos_overrides./tf.publisher.depth:=3")
+    assert bridge.declare(node, Config) == Config()
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("inverse_dynamics", InverseDynamicsNodeConfig()),
+        ("demo", learner_config()),
+        ("arm_simulator", ArmSimulatorNodeConfig()),
+    ],
+)
+def test_the_yaml_files_are_those_of_the_definition(
+    make_node, repository: Path, name: str, config: object
+):
+    path = repository / "config" / f"{name}.yaml"
+    assert path.read_text() == dump_yaml(config, "/**"), "write it anew with dump_yaml"
+    taken = make_node("--params-file", str(path))
+    assert to_flat(bridge.declare(taken, type(config))) == to_flat(config)
+    assert {p.name for p in parameters(type(config))} <= set(to_flat(config))
