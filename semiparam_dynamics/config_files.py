@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -160,15 +161,19 @@ def _yaml(value: Value) -> str:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Safe YAML, with exponents as in YAML 1.2, and without silently doubled keys."""
+    """Safe YAML, with exponents as in YAML 1.2, names that stay text, and none of them twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a key that stands twice: the first would be lost without a word."""
+        """Refuse a name that stands twice: the first would be lost without a word."""
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise yaml.YAMLError(f"'{name}' stands twice, line {node.start_mark.line + 1}")
+        self.flatten_mapping(node)
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                key.tag = "tag:yaml.org,2002:str"  # a parameter may be called `on` or `y`
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        if len(mapping) < len(node.value):
-            keys = [key.value for key, _ in node.value]
-            twice = next((str(key) for key in keys if keys.count(key) > 1), "")
-            raise yaml.YAMLError(f"'{twice}' stands twice, line {node.start_mark.line + 1}")
         return mapping
 
 

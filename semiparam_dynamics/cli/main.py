@@ -5,31 +5,43 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from semiparam_dynamics import __version__
 from semiparam_dynamics.errors import SemiparamError
 
 # Each is a module here with add_parser(subparsers), which sets `run`, a function of the parsed
-# arguments that returns the exit code. Heavy imports belong inside `run`.
-VERBS = ("evaluate", "convert")
+# arguments that returns the exit code.
+VERBS = {
+    "demo": "a simulated arm and its learner, live",
+    "evaluate": "how good the learner is on recorded bags",
+    "convert": "turn an npz log into a rosbag2",
+}
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of all verbs; the parsed arguments have `run`."""
+def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentParser:
+    """The parser; the parsed arguments have `run`.
+
+    The verbs that aren't `loaded` are only listed: their modules, and the compiled core with them,
+    stay out of the way of the others.
+    """
     parser = argparse.ArgumentParser(
         prog="semiparam", description="Semiparametric learning of robot dynamics."
     )
     parser.add_argument("--version", action="version", version=f"semiparam {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for verb in VERBS:
-        importlib.import_module(f"semiparam_dynamics.cli.{verb}").add_parser(subparsers)
+    for verb, summary in VERBS.items():
+        if verb in loaded:
+            importlib.import_module(f"semiparam_dynamics.cli.{verb}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(verb, help=summary)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 2 for what the user can put right, 130 for Ctrl-C."""
-    args = make_parser().parse_args(argv)
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    args = make_parser(arguments).parse_args(arguments)
     try:
         return int(args.run(args))
     except SemiparamError as error:

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import RobotModelError, SampleError
+from semiparam_dynamics.samples.bag import BagReader, read_measurements
+from semiparam_dynamics.samples.convert import convert_npz
+
+N, JOINTS = 20, 2
+URDF = """<robot name="r"><link name="base"/><link name="l1"/><link name="l2"/>
+<joint name="hip" type="continuous"><parent link="base"/><child link="l1"/></joint>
+<joint name="knee" type="continuous"><parent link="l1"/><child link="l2"/></joint></robot>"""
+
+
+def arrays(**changes: object) -> dict[str, np.ndarray]:
+    """A good log; None leaves an array out."""
+    rng = np.random.default_rng(1)
+    log = {
+        "dt": 0.01,
+        "q": rng.normal(size=(N, JOINTS)),
+        "tau": rng.normal(size=(N, JOINTS)),
+    }
+    return {k: np.asarray(v) for k, v in {**log, **changes}.items() if v is not None}
+
+
+@pytest.fixture
+def log(tmp_path: Path):
+    def save(**changes: object) -> Path:
+        np.savez(tmp_path / "log.npz", **arrays(**changes))
+        return tmp_path / "log.npz"
+
+    return save
+
+
+def test_every_array_arrives_in_the_bag(log, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    dq, wrench = rng.normal(size=(N, JOINTS)), rng.normal(size=(N, 6))
+    path = log(dq=dq, wrench=wrench, names=["hip", "knee"])
+    done = convert_npz(path, tmp_path / "bag", wrench_frame="sensor")
+    assert (done.names, done.samples, done.warnings) == (("hip", "knee"), N, ())
+    assert done.rate == pytest.approx(100.0)
+    effort = read_measurements(tmp_path / "bag", ["hip", "knee"])
+    wrenches = read_measurements(tmp_path / "bag", ["knee", "hip"], "wrench", wrench_frame="sensor")
+    for k, (e, w) in enumerate(zip(effort.measurements, wrenches.measurements, strict=True)):
+        assert e.stamp == 1_000_000_000 + 10_000_000 * k
+        np.testing.assert_array_equal(e.q, arrays()["q"][k])
+        np.testing.assert_array_equal(e.dq, dq[k])
+        np.testing.assert_array_equal(e.y, arrays()["tau"][k])
+        np.testing.assert_array_equal(w.q, arrays()["q"][k, ::-1])
+        np.testing.assert_array_equal(w.y, wrench[k])
+    assert not wrenches.dropped
+
+
+def test_times_count_from_the_start_whatever_they_begin_with(log, tmp_path: Path) -> None:
+    t = 1e9 + np.cumsum(np.linspace(0.001, 0.02, N))
+    convert_npz(log(dt=None, t=t), tmp_path / "bag", start=5.0)
+    stamps = [
+        m.stamp for m in read_measurements(tmp_path / "bag", ["joint_1", "joint_2"]).measurements
+    ]
+    np.testing.assert_allclose(stamps, 5e9 + (t - t[0]) * 1e9, atol=1)
+
+
+def test_the_same_log_gives_the_same_file(log, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        convert_npz(log(), tmp_path / folder / "bag")
+    one, two = ((tmp_path / folder / "bag" / "bag.mcap") for folder in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_log_of_one_joint_may_be_flat(log, tmp_path: Path) -> None:
+    q, tau = np.arange(5.0), np.ones(5)
+    assert convert_npz(log(q=q, tau=tau), tmp_path / "bag").names == ("joint_1",)
+
+
+def test_a_urdf_names_the_joints_and_goes_into_the_bag(log, tmp_path: Path) -> None:
+    assert convert_npz(log(), tmp_path / "bag", urdf=URDF).names == ("hip", "knee")
+    with BagReader(tmp_path / "bag") as bag:
+        assert bag.robot_description() == URDF
+
+
+def test_names_given_come_before_the_log_s_and_the_urdf_s(log, tmp_path: Path) -> None:
+    path = log(names=["x", "y"])
+    done = convert_npz(path, tmp_path / "bag", names=["knee", "hip"], urdf=URDF)
+    assert done.names == ("knee", "hip")
+    with pytest.raises(SampleError, match="no joint x, y that moves; it has: hip, knee"):
+        convert_npz(path, tmp_path / "other", urdf=URDF)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"q": None}, "no array 'q' .*; it has: dt, tau"),
+        ({"q": np.zeros((1, JOINTS)), "tau": np.zeros((1, JOINTS))}, "at least two rows"),
+        ({"q": np.zeros((N, JOINTS, 1))}, r"'q' has shape \(20, 2, 1\), it must be \(samples, jo"),
+        ({"q": np.array([["a"]])}, "'q' holds <U1, not numbers"),
+        ({"q": np.full((N, JOINTS), np.nan)}, "40 values of 'q' are not finite, .* row 0, colu"),
+        ({"tau": None}, "neither 'tau' nor 'wrench'"),
+        ({"tau": np.zeros((N, 3))}, r"'tau' has shape \(20, 3\), it must be \(20, 2\)"),
+        ({"dq": np.zeros((N - 1, JOINTS))}, r"'dq' has shape \(19, 2\)"),
+        ({"wrench": np.zeros((N, 3))}, r"'wrench' has shape \(20, 3\), it must be \(20, 6\)"),
+        ({"dt": None}, "neither 't' .* nor 'dt'"),
+        ({"dt": 0.0}, "'dt' is 0.0"),
+        ({"dt": np.nan}, "'dt' are not finite"),
+        ({"dt": np.ones(N)}, "'dt' is one number"),
+        ({"t": np.zeros(N)}, "'t' doesn't increase at row 1"),
+        ({"t": np.arange(N - 1.0)}, r"'t' has shape \(19,\), it must be \(20, 1\)"),
+        ({"names": ["a"]}, "'names' of .*: 1 names for 2 joints"),
+        ({"names": ["a", "a"]}, "each joint needs a name of its own"),
+        ({"names": np.array(["a", "b"], dtype=object)}, "no npz file of plain arrays"),
+    ],
+)
+def test_a_bad_log_is_explained_and_writes_nothing(log, tmp_path, changes, message) -> None:
+    with pytest.raises(SampleError, match=message):
+        convert_npz(log(**changes), tmp_path / "bag")
+    assert not (tmp_path / "bag").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"text", b"PK\x03\x04broken"])
+def test_what_is_no_npz_is_explained(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "log.npz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SampleError, match="there is no file|no npz file of plain arrays"):
+        convert_npz(path, tmp_path / "bag")
+
+
+def test_a_single_npy_array_is_explained(tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", np.zeros((3, 2)))
+    with pytest.raises(SampleError, match="no npz file"):
+        convert_npz(tmp_path / "q.npy", tmp_path / "bag")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"names": ["a"]}, SampleError, "the names given: 1 names for 2 joints"),
+        ({"urdf": "<robot"}, RobotModelError, "well-formed"),
+        ({"start": 0.0}, SampleError, "the start must be positive"),
+        ({"start": float("nan")}, SampleError, "the start must be positive"),
+        ({"start": 3e9}, SampleError, "before the year 2038"),
+    ],
+)
+def test_bad_options_are_explained(log, tmp_path, options, error, message) -> None:
+    with pytest.raises(error, match=message):
+        convert_npz(log(), tmp_path / "bag", **options)
+
+
+def test_a_urdf_with_other_joints_asks_for_names(log, tmp_path: Path) -> None:
+    path = log(q=np.zeros((N, 3)), tau=np.zeros((N, 3)))
+    with pytest.raises(SampleError, match="the log has 3 joints, the URDF 2 that move"):
+        convert_npz(path, tmp_path / "bag", urdf=URDF)
+
+
+def test_degrees_and_unused_arrays_are_pointed_out(log, tmp_path: Path) -> None:
+    path = log(q=np.full((N, JOINTS), 90.0), temperature=np.zeros(N))
+    unused, degrees = convert_npz(path, tmp_path / "bag").warnings
+    assert "temperature" in unused and "degrees" in degrees
+
+
+@pytest.mark.parametrize(
+    ("log_file", "urdf", "velocity"),
+    [
+        ("robots/xmate7p/trajectory_1.npz", "robots/xmate7p/xmate7p.urdf", True),
+        ("robots/tx40/tx40.npz", "robots/tx40/tx40.urdf", False),
+    ],
+)
+def test_recorded_robots(data_file, tmp_path: Path, log_file, urdf, velocity) -> None:
+    path = data_file(log_file)
+    done = convert_npz(path, tmp_path / "bag", urdf=str(data_file(urdf)))
+    given = read_measurements(tmp_path / "bag", done.names)
+    with np.load(path) as log:
+        assert done.rate == pytest.approx(1 / float(log["dt"]))
+        q, tau = np.array([m.q for m in given.measurements]), [m.y for m in given.measurements]
+        np.testing.assert_array_equal(q, log["q"])
+        np.testing.assert_array_equal(tau, log["tau"])
+    assert (given.measurements[-1].dq is not None) == velocity
+    assert not given.dropped
