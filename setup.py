@@ -52,6 +52,7 @@ def data_files():
         (share, ["package.xml"]),
         (f"{share}/launch", sorted(str(path) for path in Path("launch").glob("*.launch.py"))),
         (f"{share}/config", sorted(str(path) for path in Path("config").glob("*.yaml"))),
+        (f"{share}/config/robots", sorted(str(p) for p in Path("config/robots").glob("*.yaml"))),
     ]
     # pip ignores setup.cfg's install_scripts and puts the executables in bin/ only. colcon doesn't
     # build a wheel, and these would overwrite its executables.

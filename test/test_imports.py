@@ -30,7 +30,7 @@ ROS = {
 EXTRAS = {"mujoco", "icub_models", "onnxruntime", "dask", "distributed"}
 
 # Run in a fresh interpreter: refuses the modules of the first argument and whatever is in them,
-# then imports the modules of the second; what is imported on purpose when used may say so.
+# then imports the modules of the second. __main__.py files would run.
 WITHOUT = """
 import importlib, importlib.abc, sys
 hidden, wanted = sys.argv[1].split(), sys.argv[2].split()
@@ -46,7 +46,7 @@ print(len(wanted), "imported")
 
 
 def sources() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py")
 
 
 def module_name(path: Path) -> str:

@@ -89,8 +89,8 @@ def test_wheel_has_every_module(wheel: zipfile.ZipFile) -> None:
 def test_wheel_has_what_ros_looks_up(wheel: zipfile.ZipFile) -> None:
     installed = {name.partition(".data/data/")[2] for name in wheel.namelist()}
     expected = {"share/ament_index/resource_index/packages/semiparam_dynamics"}
-    for folder, pattern in (("", "package.xml"), ("launch", "*.launch.py"), ("config", "*.yaml")):
-        files = list((ROOT / folder).glob(pattern))
+    for pattern in ("package.xml", "launch/*.launch.py", "config/**/*.yaml"):
+        files = list(ROOT.glob(pattern))
         assert files
         expected |= {
             f"share/semiparam_dynamics/{path.relative_to(ROOT).as_posix()}" for path in files
