@@ -52,6 +52,8 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
     def simulate(self, executor: Executor) -> int:
         """Step and publish at the wall clock's pace until shutdown; returns the exit code."""
         self._wait_for_subscribers(executor)
+        motion = self._config.simulator.motion.motion
+        self.get_logger().info(f"{motion} with {', '.join(self._arm.joint_names)}")
         rate = self._config.simulator.rate * self._config.real_time_factor
         pacer = Pacer(1.0 / rate)
         reported, given_up = time.monotonic(), 0.0

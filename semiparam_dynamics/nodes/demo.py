@@ -14,21 +14,18 @@ from rclpy.signals import SignalHandlerOptions
 
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
-from semiparam_dynamics.nodes.config import ArmSimulatorNodeConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.demo_config import learner_config, simulator_config
 from semiparam_dynamics.nodes.live_table import LiveTable
 from semiparam_dynamics.nodes.monitor import Monitor
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
 from semiparam_dynamics.nodes.recorder import Recorder
 from semiparam_dynamics.nodes.runtime import make_executor
-from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
 
 LEARNER, SIMULATOR = "inverse_dynamics", "arm_simulator"
 PHASES = ("circle_xy", "circle_xz")
 PATIENCE = 60.0  # s without any progress: the first start compiles the numerical core
 DRAIN = 1.5  # s after the motion: the last predictions, and diagnostics of all samples
 ERROR_WINDOW = 3.0  # s
-LISTENERS = 2  # of the simulator's topics: the learner and the recorder
 
 
 def run_demo(
@@ -44,11 +41,10 @@ def run_demo(
     bag, logs = out / "bag", out / "log"
     _make_room(bag)
     logs.mkdir(exist_ok=True)
+    for log in logs.glob("*.log"):
+        log.unlink()
     learner_yaml = _write(out, LEARNER, learner_config(residual, seed))
-    simulator = replace(
-        ArmSimulatorNodeConfig(), rate=rate, seed=seed, wait_for_subscribers=LISTENERS
-    )
-    simulator_yaml = _write(out, SIMULATOR, simulator)
+    simulator_yaml = _write(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
     # Not rclpy's own handlers: they would take the network down before the last messages.
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -78,18 +74,6 @@ def run_demo(
     urdf.write_text(monitor.urdf)
     table.summary(monitor, recorder.messages)
     return bag, urdf, learner_yaml
-
-
-def learner_config(residual: str = "nystrom", seed: int = 0) -> InverseDynamicsNodeConfig:
-    """The learner's parameters for the simulated iCub arm."""
-    return replace(
-        InverseDynamicsNodeConfig(),
-        target="wrench",
-        joints=ICUB_JOINTS,
-        sensor_frame=ICUB_SENSOR,
-        residual=residual,
-        seed=seed,
-    )
 
 
 def _follow(

@@ -67,6 +67,11 @@ class InverseDynamicsNode(ManagedNode):
         self.session = session
         self._outputs = Outputs(self, session.model)
         self._report = SessionReport(session)
+        model = session.model
+        self.get_logger().info(
+            f"{model.n_joints} joints ({', '.join(model.joint_names)}), target "
+            f"{model.config.target}, {model.n_parameters} base parameters"
+        )
 
     def begin(self) -> None:
         """Subscribe: from now on each message is answered."""

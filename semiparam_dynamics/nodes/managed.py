@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from semiparam_dynamics.errors import SemiparamError
@@ -23,7 +24,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.state = "unconfigured"
         self.problem = ""
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.create_timer(1.0, self._tell)
+        # Not the node's clock: with use_sim_time and no /clock it would never tell.
+        self.create_timer(1.0, self._tell, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def set_up(self) -> None:
         """What configuring does."""

@@ -19,6 +19,7 @@ from semiparam_dynamics.nodes.recorder import Recorder
 
 QUEUE = QoSProfile(depth=1000)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+OUTPUTS = ("predicted", "rigid_body", "external")
 PENDING = 1000  # samples of which some topic's message has not come yet
 
 
@@ -42,14 +43,24 @@ class Monitor(Node):  # type: ignore[misc]
         self._window = round(window * 1e9)
         self._pending: dict[int, dict[str, np.ndarray]] = {}
         self._errors: deque[tuple[int, np.ndarray, np.ndarray]] = deque()
+        self._recorder = recorder
         record = recorder.record
-        record(self, "joint_states", JointState, QUEUE, self._joint_state)
-        record(self, "wrench", WrenchStamped, QUEUE)
         record(self, "robot_description", String, LATCHED, self._described)
-        for topic in ("predicted", "rigid_body", "external"):
+        for topic in OUTPUTS:
             record(self, f"{learner}/{topic}", WrenchStamped, QUEUE, self._part(topic))
         record(self, f"{learner}/inertial_parameters", Float64MultiArray, QUEUE)
         record(self, "/diagnostics", DiagnosticArray, QUEUE, self._diagnosed)
+        self._waiting = self.create_timer(0.05, self._listen_when_connected)
+
+    def _listen_when_connected(self) -> None:
+        """Subscribe the arm's readings once the learner's answers can be heard.
+
+        The simulator waits for its subscribers, so that not even the first answer is missed.
+        """
+        if all(self.count_publishers(f"{self._learner}/{topic}") for topic in OUTPUTS):
+            self.destroy_timer(self._waiting)
+            self._recorder.record(self, "joint_states", JointState, QUEUE, self._joint_state)
+            self._recorder.record(self, "wrench", WrenchStamped, QUEUE)
 
     def rmse(self) -> dict[str, tuple[float, float]] | None:
         """Force (N) and torque (N m) RMSE of each model over the window, averaged over axes.
@@ -86,7 +97,7 @@ class Monitor(Node):  # type: ignore[misc]
             stamp = stamp_of(message)
             parts = self._pending.setdefault(stamp, {})
             parts[topic] = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
-            if len(parts) == 3:
+            if len(parts) == len(OUTPUTS):
                 del self._pending[stamp]
                 # What was measured is not published: it is the prediction plus the difference.
                 rigid = parts["predicted"] + parts["external"] - parts["rigid_body"]
