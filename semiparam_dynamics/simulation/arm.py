@@ -1,0 +1,258 @@
+"""The simulated arm: MuJoCo's rigid-body dynamics, and the effects that a real arm adds.
+
+The wrench is the force and moment that the part before the sensor exerts on the part behind it, in
+the sensor's frame and about its origin: at rest it holds the weight of the part behind it, -m g. A
+cable that pulls on that part past the sensor thus appears in the reading, with its sign changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics import parameters
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.simulation import effects
+from semiparam_dynamics.simulation import urdf as urdfs
+from semiparam_dynamics.simulation.config import SimulatorConfig
+from semiparam_dynamics.simulation.kinematics import HandKinematics
+from semiparam_dynamics.simulation.trajectories import Motion, make_trajectory
+
+_CHUNK = 2000  # control steps whose desired motion is computed at once
+_GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """One instant, as measured and as it truly is. n joints; SI units.
+
+    `wrench` and `wrench_rigid` are zero without a sensor. `effort` is what the motors exert: it
+    moves the links, accelerates the rotors and overcomes friction.
+    """
+
+    time: float
+    q: np.ndarray
+    dq: np.ndarray
+    effort: np.ndarray
+    wrench: np.ndarray
+    q_true: np.ndarray
+    dq_true: np.ndarray
+    ddq_true: np.ndarray
+    effort_true: np.ndarray
+    wrench_rigid: np.ndarray
+    cable_force: np.ndarray
+
+
+class ArmSimulator:
+    """An arm that follows its configured motion; each :meth:`advance` gives the next reading.
+
+    `urdf` is a URDF's text or its file's path, "" the iCub's right arm. `overrides` are
+    parameters, with ``__`` for the dot: ``ArmSimulator(motion="circle_xz", effects__crosstalk=0)``.
+    Attributes: `urdf` (the text for whoever learns this arm, without meshes), `joint_names`,
+    `sensor_frame` ("" without one), `period` (s) between readings, `config`.
+    Raises RobotModelError, ConfigurationError, and MissingExtraError without mujoco or icub-models.
+    """
+
+    def __init__(
+        self, urdf: str = "", config: SimulatorConfig | None = None, **overrides: object
+    ) -> None:
+        config = parameters.replace(config or SimulatorConfig(), **overrides)
+        self._mujoco = urdfs.require("mujoco")
+        center: tuple[float, ...] = config.motion.center
+        rest: tuple[float, ...] = ()
+        offset = config.hand_offset or (0.0, 0.0, 0.0)
+        names = (config.joints, config.sensor_frame, config.hand_frame)
+        if not urdf:
+            if not any(names) and not config.hand_offset:
+                offset = urdfs.ICUB_HAND_OFFSET
+                circle = urdfs.ICUB_CIRCLES.get(config.motion.motion)
+                if circle is not None:
+                    center, rest = center or circle[0], circle[1]
+            icub = (urdfs.ICUB_JOINTS, urdfs.ICUB_SENSOR, urdfs.ICUB_HAND)
+            names = (names[0] or icub[0], names[1] or icub[1], names[2] or icub[2])
+        if len(offset) != 3:
+            raise ConfigurationError(
+                f"parameter 'hand_offset' must have 3 numbers, not {len(offset)}"
+            )
+        arm = urdfs.Arm(urdfs.read_urdf(urdf or urdfs.icub_urdf()), *names)
+        self.config = config
+        self.urdf = arm.urdf
+        self.joint_names = arm.joints
+        self.sensor_frame = arm.sensor_frame
+        self.period = 1.0 / config.rate
+        self._steps = max(1, int(np.ceil(self.period / config.timestep - 1e-9)))
+        self._dt = self.period / self._steps
+        text = arm.moving_part()
+        self._hand = HandKinematics(text, arm.joints, arm.hand_frame, offset)
+        self._trajectory = make_trajectory(config.motion, self._hand, config.seed, center, rest)
+        self._build(text, arm)
+        self._start()
+
+    def _build(self, text: str, arm: urdfs.Arm) -> None:
+        """Compile MuJoCo's model, with a site at the sensor."""
+        mujoco = self._mujoco
+        options = '<mujoco><compiler fusestatic="false" balanceinertia="true"/></mujoco></robot>'
+        try:
+            spec = mujoco.MjSpec.from_string(text.replace("</robot>", options))
+            if arm.sensor_link:
+                site = spec.body(arm.sensor_link).add_site(name="sensor")
+                for kind in (mujoco.mjtSensor.mjSENS_FORCE, mujoco.mjtSensor.mjSENS_TORQUE):
+                    spec.add_sensor(type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site.name)
+            spec.option.timestep = self._dt
+            spec.option.gravity = _GRAVITY
+            spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+            self._model: Any = spec.compile()
+        except (ValueError, RuntimeError) as error:
+            raise RobotModelError(f"MuJoCo can't simulate this URDF: {error}") from None
+        model = self._model
+        joints = [model.joint(name) for name in arm.joints]
+        # The tree's order may differ from the asked one: everything below is in the asked order.
+        self._order = np.array([joint.dofadr[0] for joint in joints])
+        self._sensor_body = model.body(arm.sensor_link).id if arm.sensor_link else -1
+        self._first_body = model.body(model.jnt_bodyid[joints[0].id]).id
+        model.dof_armature[:] = self.config.effects.rotor_inertia
+
+    def _start(self) -> None:
+        """Put the arm at rest at the beginning of its motion, and set up the effects."""
+        mujoco, model, config = self._mujoco, self._model, self.config.effects
+        self._data: Any = mujoco.MjData(model)
+        count = len(self.joint_names)
+        self._data.qpos[self._order] = self._hand.middle
+        mujoco.mj_forward(model, self._data)
+        mass = np.zeros((count, count))
+        mujoco.mj_fullM(model, self._data, mass)
+        inertia = mass.diagonal()[self._order]
+        self._friction = effects.Friction(config, inertia, self._dt)
+        self._transmission = effects.Transmission(config, count, self._dt)
+        self._hysteresis = effects.Hysteresis(config, count)
+        self._anchor = self._data.xpos[self._first_body] + _three(config.cable_anchor)
+        self._attachment = _three(config.cable_attachment)
+        self._cable = None
+        if self._sensor_body >= 0:
+            length = float(np.linalg.norm(self._anchor - self._attached()))
+            self._cable = effects.Cable(config, length)
+        self._rng = np.random.default_rng([self.config.seed, 2])
+        self._sensor = effects.WrenchSensor(config, np.random.default_rng([self.config.seed, 3]))
+        self._step = 0
+        self._chunk = -1
+        self._motion: Motion = self._trajectory(np.zeros(1))
+        self._data.qpos[self._order] = self._motion[0][0]
+        mujoco.mj_forward(model, self._data)
+        self._transmission.twist = self._transmission.rest(self._data.qfrc_bias[self._order])
+
+    def advance(self) -> Reading:
+        """The reading one sampling period further (the first one is at time 0, at rest)."""
+        if self._step > 0:
+            for _ in range(self._steps - 1):
+                self._control_step()
+        return self._read(*self._control_step())
+
+    def _attached(self) -> np.ndarray:
+        """Where the cable is held on the moving part (3,), m, base axes."""
+        rotation = self._data.site_xmat[0].reshape(3, 3)
+        point: np.ndarray = self._data.site_xpos[0] + rotation @ self._attachment
+        return point
+
+    def _desired(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Desired q, dq, ddq (n,) of this step."""
+        chunk, within = divmod(self._step, _CHUNK)
+        if chunk != self._chunk:
+            self._chunk = chunk
+            self._motion = self._trajectory(self._dt * (chunk * _CHUNK + np.arange(_CHUNK)))
+        return self._motion[0][within], self._motion[1][within], self._motion[2][within]
+
+    def _control_step(self) -> tuple[np.ndarray, ...]:
+        """One step of controller, dynamics and effects; the state before it, and its loads.
+
+        MuJoCo's acceleration and sensors belong to the state before the step, so they are exactly
+        those of q, dq and the torque: q, dq, measured q and dq, torque, cable force.
+        """
+        data, order = self._data, self._order
+        self._mujoco.mj_step1(self._model, data)
+        q, dq = data.qpos[order], data.qvel[order]
+        seen, seen_velocity = self._encoders(q, dq)
+        desired, velocity, acceleration = self._desired()
+        # Computed torque: the rigid-body model is the controller's too, the effects aren't.
+        w = self.config.motion.stiffness
+        demand = acceleration + 2.0 * w * (velocity - seen_velocity) + w**2 * (desired - seen)
+        full = np.zeros(len(order))
+        full[order] = demand
+        needed = np.zeros(len(order))
+        self._mujoco.mj_mulM(self._model, data, needed, full)
+        torque = (needed + data.qfrc_bias)[order]
+        passed_on = torque - self._friction(dq) if self._friction.active else torque
+        data.qfrc_applied[order] = passed_on
+        force = self._pull_cable()
+        self._mujoco.mj_step2(self._model, data)
+        if self._transmission.active:
+            rotors = self.config.effects.rotor_inertia * data.qacc[order]
+            self._transmission.step(passed_on - rotors)
+        self._step += 1
+        return q, dq, seen, seen_velocity, torque, force
+
+    def _encoders(self, q: np.ndarray, dq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities that the motors' sensors see, before noise."""
+        if self._transmission.active:
+            q, dq = q + self._transmission.twist, dq + self._transmission.rate
+        if self._hysteresis.active:
+            self._hysteresis.step(q)
+            q, dq = q - self._hysteresis.lost, dq * self._hysteresis.passed()
+        return q, dq
+
+    def _pull_cable(self) -> np.ndarray:
+        """Let the cable pull on the moving part; its force (3,) in N, base axes."""
+        if self._cable is None or not self._cable.active:
+            return np.zeros(3)
+        data, body, point = self._data, self._sensor_body, self._attached()
+        force = self._cable.pull(self._anchor, point)
+        data.xfrc_applied[body, :3] = force
+        data.xfrc_applied[body, 3:] = _cross(point - data.xipos[body], force)
+        return force
+
+    def _read(
+        self,
+        q: np.ndarray,
+        dq: np.ndarray,
+        seen: np.ndarray,
+        seen_velocity: np.ndarray,
+        torque: np.ndarray,
+        force: np.ndarray,
+    ) -> Reading:
+        """The reading of the step just made."""
+        config, rng = self.config.effects, self._rng
+        count = len(q)
+        time = (self._step - 1) * self._dt
+        wrench = rigid = np.zeros(6)
+        if self._sensor_body >= 0:
+            structure = self._data.sensordata.copy()  # exerted by the body before the sensor's
+            pull = self._data.site_xmat[0].reshape(3, 3).T @ force
+            rigid = structure + np.concatenate([pull, _cross(self._attachment, pull)])
+            wrench = self._sensor(structure, time)
+        return Reading(
+            time=time,
+            q=seen + config.noise_position * rng.standard_normal(count),
+            dq=seen_velocity + config.noise_velocity * rng.standard_normal(count),
+            effort=torque + config.noise_effort * rng.standard_normal(count),
+            wrench=wrench,
+            q_true=q,
+            dq_true=dq,
+            ddq_true=self._data.qacc[self._order],
+            effort_true=torque,
+            wrench_rigid=rigid,
+            cable_force=force,
+        )
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a x b of two vectors (3,); numpy's own takes ten times as long."""
+    return np.array(
+        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    )
+
+
+def _three(values: tuple[float, ...]) -> np.ndarray:
+    if len(values) != 3:
+        raise ConfigurationError(f"a point in space has 3 numbers, not {len(values)}")
+    return np.array(values)

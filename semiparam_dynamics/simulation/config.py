@@ -1,0 +1,216 @@
+"""The simulator's parameters: the robot, its motion and the effects that are not rigid-body."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from semiparam_dynamics.parameters import group, parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class EffectsConfig:
+    """What a real arm does beyond rigid-body dynamics; 0 turns an effect off.
+
+    The formulas are in :mod:`semiparam_dynamics.simulation.effects`. One number holds for every
+    joint, or for all forces (N) or all torques (N m) of the sensor.
+    """
+
+    friction_coulomb: float = parameter(
+        0.3, "Coulomb friction of each joint", unit="N m", low=0.0, high=1000.0
+    )
+    friction_stribeck: float = parameter(
+        0.15,
+        "breakaway friction above Coulomb's, near standstill",
+        unit="N m",
+        low=0.0,
+        high=1000.0,
+    )
+    stribeck_velocity: float = parameter(
+        0.1, "velocity over which the breakaway friction fades", unit="rad/s", low=1e-3, high=10.0
+    )
+    friction_viscous: float = parameter(
+        0.15, "viscous friction of each joint", unit="N m s/rad", low=0.0, high=1000.0
+    )
+    rotor_inertia: float = parameter(
+        0.03, "rotor inertia on the joint's side of the gear", unit="kg m^2", low=0.0, high=100.0
+    )
+    compliance: float = parameter(
+        0.01,
+        "softness of each joint's transmission: its twist under a small torque",
+        unit="rad/(N m)",
+        low=0.0,
+        high=0.1,
+    )
+    hardening_torque: float = parameter(
+        3.0,
+        "torque at which the transmission has become twice as stiff; 0 keeps it linear",
+        unit="N m",
+        low=0.0,
+        high=10000.0,
+    )
+    compliance_time: float = parameter(
+        0.02, "time constant of the transmission's damping", unit="s", low=0.005, high=1.0
+    )
+    hysteresis: float = parameter(
+        0.01, "half width of the motor position's hysteresis loop", unit="rad", low=0.0, high=0.1
+    )
+    cable_stiffness: float = parameter(
+        300.0,
+        "stiffness of the cable bundle that passes over the sensor",
+        unit="N/m",
+        low=0.0,
+        high=1e5,
+    )
+    cable_slack: float = parameter(
+        1.0,
+        "length at which the cable gets taut, over its length with every joint mid-range",
+        low=0.1,
+        high=2.0,
+    )
+    cable_softness: float = parameter(
+        0.01, "stretch over which the cable gets taut", unit="m", low=1e-4, high=1.0
+    )
+    cable_anchor: tuple[float, ...] = parameter(
+        (0.0, 0.05, 0.05),
+        "where the cable is held on the fixed part, from the first joint's origin, base axes",
+        unit="m",
+        low=-10.0,
+        high=10.0,
+    )
+    cable_attachment: tuple[float, ...] = parameter(
+        (0.03, 0.0, 0.05),
+        "where the cable is held on the moving part, in the sensor frame",
+        unit="m",
+        low=-10.0,
+        high=10.0,
+    )
+    crosstalk: float = parameter(
+        0.03,
+        "size of the sensor's calibration error, over forces of 10 N and torques of 1 N m",
+        low=0.0,
+        high=0.5,
+    )
+    nonlinearity: float = parameter(
+        0.1, "relative gain error of the sensor under a high load", low=0.0, high=0.5
+    )
+    bias_force: float = parameter(
+        2.0, "standard deviation of the force offsets", unit="N", low=0.0, high=100.0
+    )
+    bias_torque: float = parameter(
+        0.1, "standard deviation of the torque offsets", unit="N m", low=0.0, high=100.0
+    )
+    drift_force: float = parameter(
+        0.3, "standard deviation of the force offsets' warm-up", unit="N", low=0.0, high=100.0
+    )
+    drift_torque: float = parameter(
+        0.02, "standard deviation of the torque offsets' warm-up", unit="N m", low=0.0, high=100.0
+    )
+    drift_time: float = parameter(
+        600.0, "time constant of the warm-up", unit="s", low=1.0, high=1e6
+    )
+    noise_force: float = parameter(
+        0.3, "standard deviation of the force noise", unit="N", low=0.0, high=100.0
+    )
+    noise_torque: float = parameter(
+        0.03, "standard deviation of the torque noise", unit="N m", low=0.0, high=100.0
+    )
+    noise_position: float = parameter(
+        2e-4, "standard deviation of the position noise", unit="rad", low=0.0, high=0.1
+    )
+    noise_velocity: float = parameter(
+        5e-3, "standard deviation of the velocity noise", unit="rad/s", low=0.0, high=1.0
+    )
+    noise_effort: float = parameter(
+        0.02, "standard deviation of the joint torques' noise", unit="N m", low=0.0, high=100.0
+    )
+
+
+#: Every effect turned off: the simulator is then an exact rigid-body system.
+NO_EFFECTS = EffectsConfig(
+    friction_coulomb=0.0,
+    friction_stribeck=0.0,
+    friction_viscous=0.0,
+    rotor_inertia=0.0,
+    compliance=0.0,
+    hysteresis=0.0,
+    cable_stiffness=0.0,
+    crosstalk=0.0,
+    nonlinearity=0.0,
+    bias_force=0.0,
+    bias_torque=0.0,
+    drift_force=0.0,
+    drift_torque=0.0,
+    noise_force=0.0,
+    noise_torque=0.0,
+    noise_position=0.0,
+    noise_velocity=0.0,
+    noise_effort=0.0,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class MotionConfig:
+    """How the arm moves (thesis, section 8.4.3: circles of 10 cm at 0.6 m/s)."""
+
+    motion: str = parameter(
+        "circle_xy",
+        "circles of the hand in the base frame's XY or XZ plane, or an exciting joint motion",
+        choices=("circle_xy", "circle_xz", "exciting"),
+    )
+    radius: float = parameter(0.10, "radius of the circles", unit="m", low=1e-3, high=2.0)
+    speed: float = parameter(
+        0.6, "speed of the hand on the circles", unit="m/s", low=1e-3, high=5.0
+    )
+    center: tuple[float, ...] = parameter(
+        (), "centre of the circles in the base frame; empty: chosen within reach", unit="m"
+    )
+    variation: float = parameter(
+        0.05,
+        "slow changes of the circle's radius, centre (over the radius) and speed, so that no "
+        "cycle repeats another exactly",
+        low=0.0,
+        high=0.2,
+    )
+    excitation: float = parameter(
+        0.6, "part of the joints' range that the exciting motion uses", low=0.01, high=0.95
+    )
+    max_velocity: float = parameter(
+        1.5, "largest joint velocity of the exciting motion", unit="rad/s", low=1e-3, high=20.0
+    )
+    period: float = parameter(
+        20.0, "time after which the exciting motion repeats", unit="s", low=1.0, high=1000.0
+    )
+    ramp_time: float = parameter(
+        2.0, "time in which the motion starts from rest", unit="s", low=0.0, high=60.0
+    )
+    stiffness: float = parameter(
+        20.0, "bandwidth of the joint position controller", unit="rad/s", low=1.0, high=200.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulatorConfig:
+    """The whole simulator: robot, sampling, motion and effects."""
+
+    joints: tuple[str, ...] = parameter(
+        (), "moving joints, in order; empty: the iCub's right arm, or every joint of another URDF"
+    )
+    sensor_frame: str = parameter(
+        "", "fixed joint or link at which the six-axis sensor sits; empty: none but on the iCub"
+    )
+    hand_frame: str = parameter("", "link or frame that draws the circles; empty: the arm's end")
+    hand_offset: tuple[float, ...] = parameter(
+        (),
+        "point of the hand frame that draws the circles; empty: its origin, or on the iCub the tip "
+        "of a 10 cm tool in the fist",
+        unit="m",
+        low=-2.0,
+        high=2.0,
+    )
+    rate: float = parameter(100.0, "readings a second", unit="Hz", low=1.0, high=2000.0)
+    timestep: float = parameter(
+        0.002, "longest step of the simulation and its controller", unit="s", low=1e-5, high=0.01
+    )
+    seed: int = parameter(0, "seed of noise, offsets and motion", low=0, high=2**31 - 1)
+    motion: MotionConfig = group(MotionConfig, inline=True)
+    effects: EffectsConfig = group(EffectsConfig)

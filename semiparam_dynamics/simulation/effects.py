@@ -1,0 +1,158 @@
+"""What a real arm does beyond rigid-body dynamics, one effect a class or function.
+
+All are smooth functions of the joints' positions, velocities and loads, or of their past; the
+constants are those of :class:`~semiparam_dynamics.simulation.config.EffectsConfig`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.simulation.config import EffectsConfig
+
+_TYPICAL = np.array([10.0, 10.0, 10.0, 1.0, 1.0, 1.0])  # N and N m: a wrench's usual size
+
+
+class Friction:
+    """Coulomb, Stribeck and viscous friction (Armstrong-Helouvry et al. 1994):
+
+    tau = (F_c + F_s exp(-(dq/v_s)^2)) tanh(dq/w) + F_v dq, opposing the motion.
+
+    w = v_s/10, or as much more as keeps the sign's change resolved by steps of `timestep` on the
+    inertia (n,) of each joint (kg m^2): an explicit step would otherwise overshoot zero velocity.
+    """
+
+    def __init__(self, config: EffectsConfig, inertia: np.ndarray, timestep: float) -> None:
+        self._coulomb = config.friction_coulomb
+        self._stribeck = config.friction_stribeck
+        self._viscous = config.friction_viscous
+        self._velocity = config.stribeck_velocity
+        steepest = self._coulomb + self._stribeck
+        self.width = np.maximum(0.1 * self._velocity, 2.0 * steepest * timestep / inertia)
+        self.active = steepest > 0.0 or self._viscous > 0.0
+
+    def __call__(self, dq: np.ndarray) -> np.ndarray:
+        """Friction torques (n,) in N m at joint velocities dq (n,) in rad/s."""
+        dry = self._coulomb + self._stribeck * np.exp(-((dq / self._velocity) ** 2))
+        torque: np.ndarray = dry * np.tanh(dq / self.width) + self._viscous * dq
+        return torque
+
+
+class Transmission:
+    """The twist between motor and link of an elastic, damped transmission that hardens.
+
+    The twist's rest value under a torque tau is C T asinh(tau/T) (linear, C tau, for T = 0): with
+    T = hardening_torque/sqrt(3) its slope has fallen to C/2 at the hardening torque. The damping
+    lets the twist follow with a first-order lag. The rotor's own swinging on the spring isn't
+    simulated. Attributes: `twist` (n,) in rad, motor minus link, and its `rate` (n,) in rad/s.
+    """
+
+    def __init__(self, config: EffectsConfig, count: int, timestep: float) -> None:
+        self._compliance = config.compliance
+        self._hardening = config.hardening_torque / np.sqrt(3.0)
+        self._gain = 1.0 - np.exp(-timestep / config.compliance_time)
+        self._timestep = timestep
+        self.active = config.compliance > 0.0
+        self.twist = np.zeros(count)
+        self.rate = np.zeros(count)
+
+    def rest(self, torque: np.ndarray) -> np.ndarray:
+        """The twist (n,) under a constant torque (n,) in N m."""
+        if self._hardening == 0.0:
+            return self._compliance * torque
+        scale = self._hardening
+        twist: np.ndarray = (self._compliance * scale) * np.arcsinh(torque / scale)
+        return twist
+
+    def step(self, torque: np.ndarray) -> None:
+        """Advance by one time step under the transmitted torque (n,)."""
+        change = self._gain * (self.rest(torque) - self.twist)
+        self.twist = self.twist + change
+        self.rate = change / self._timestep
+
+
+class Hysteresis:
+    """A smooth backlash between motor and position sensor (Dahl's model, for a play).
+
+    The sensor reads x - z with dz/dx = (1 - sgn(dx) z/b)/2: after a change of direction it stands
+    still at first, and z goes to b or -b over a way of some 2b.
+    Attribute: `lost` (n,), z in rad.
+    """
+
+    def __init__(self, config: EffectsConfig, count: int) -> None:
+        self._width = config.hysteresis
+        self._last: np.ndarray | None = None
+        self.active = config.hysteresis > 0.0
+        self.lost = np.zeros(count)
+        self._direction = np.zeros(count)
+
+    def step(self, position: np.ndarray) -> None:
+        """Advance to the position x (n,); exact for a monotonic way between two calls."""
+        way = position - (position if self._last is None else self._last)
+        self._last = position
+        self._direction = np.sign(way)
+        end = self._direction * self._width
+        self.lost = end + (self.lost - end) * np.exp(-np.abs(way) / (2.0 * self._width))
+
+    def passed(self) -> np.ndarray:
+        """d(x - z)/dx (n,): the part of x's velocity that the sensor reports, from 0 to 1."""
+        part: np.ndarray = 0.5 + 0.5 * self._direction * self.lost / self._width
+        return part
+
+
+class Cable:
+    """A cable bundle between the fixed part and the sensor's link: it pulls past the sensor.
+
+    Between its anchors, length l apart, its tension is a softly starting linear spring:
+    T = k s log(1 + exp((l - l0)/s)).
+    """
+
+    def __init__(self, config: EffectsConfig, length: float) -> None:
+        """`length`: the anchors' distance (m) with every joint in the middle of its range."""
+        self._stiffness = config.cable_stiffness
+        self._length = config.cable_slack * length
+        self._softness = config.cable_softness
+        self.active = config.cable_stiffness > 0.0
+
+    def pull(self, anchor: np.ndarray, attachment: np.ndarray) -> np.ndarray:
+        """The force (3,) in N on the attachment; both points (3,) in the same axes, m."""
+        way = anchor - attachment
+        length = float(np.sqrt(way @ way))
+        stretch = (length - self._length) / self._softness
+        tension = self._stiffness * self._softness * float(np.logaddexp(0.0, stretch))
+        force: np.ndarray = way * (tension / length) if length > 0.0 else 0.0 * way
+        return force
+
+
+class WrenchSensor:
+    """The six-axis sensor's errors: w -> G(w) (I + C) w + offset + drift + noise.
+
+    C (6, 6) is cross-talk, the same for every seed (it belongs to the sensor): `crosstalk` times a
+    standard normal number, in units of 10 N and 1 N m. G is a gain that grows with the load,
+    1 + g x^2/(1 + x^2) with x the axis' load in those units. The offsets are drawn with the seed,
+    and so is their thermal drift, D (1 - exp(-t/T)).
+    """
+
+    def __init__(self, config: EffectsConfig, rng: np.random.Generator) -> None:
+        pattern = np.random.default_rng(2016).standard_normal((6, 6))
+        relative = np.eye(6) + config.crosstalk * pattern
+        self._matrix = _TYPICAL[:, None] * relative / _TYPICAL
+        self._nonlinearity = config.nonlinearity
+        self._offset = _per_axis(config.bias_force, config.bias_torque) * rng.standard_normal(6)
+        self._drift = _per_axis(config.drift_force, config.drift_torque) * rng.standard_normal(6)
+        self._time = config.drift_time
+        self._noise = _per_axis(config.noise_force, config.noise_torque)
+        self._rng = rng
+
+    def __call__(self, wrench: np.ndarray, time: float) -> np.ndarray:
+        """The reading (6,) of the wrench (6,), N and N m, at a time (s) since the start."""
+        seen = self._matrix @ wrench
+        load = (seen / _TYPICAL) ** 2
+        seen = seen * (1.0 + self._nonlinearity * load / (1.0 + load))
+        drift = self._drift * -np.expm1(-time / self._time)
+        reading: np.ndarray = seen + self._offset + drift
+        return reading + self._noise * self._rng.standard_normal(6)
+
+
+def _per_axis(force: float, torque: float) -> np.ndarray:
+    return np.repeat([force, torque], 3)

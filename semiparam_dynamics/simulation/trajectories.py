@@ -1,0 +1,240 @@
+"""The desired motion: circles of the hand, or an exciting motion of the joints.
+
+A path gives the joint positions and their first two derivatives as functions of a time s (s);
+:class:`Trajectory` starts it from rest. All is computed for many times at once.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.simulation.config import MotionConfig
+from semiparam_dynamics.simulation.kinematics import HandKinematics
+
+Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
+_KNOTS = 256  # on one circle: the spline is then exact to about 1e-7 rad
+_PLANES = {"circle_xy": (0, 1), "circle_xz": (0, 2)}
+
+
+class Path(Protocol):
+    """A motion of n joints."""
+
+    def __call__(self, s: np.ndarray) -> Motion:
+        """q, dq/ds, d2q/ds2, each (len(s), n), in rad and s."""
+
+
+class SlowChanges:
+    """Smooth random functions that change within 10 to 100 s and don't repeat.
+
+    Each is the mean of four sines of random frequency and phase. The values of the first
+    function's derivative, and those of the others themselves, lie between -1 and 1.
+    """
+
+    def __init__(self, count: int, rng: np.random.Generator) -> None:
+        self._omega = 2.0 * np.pi / rng.uniform(10.0, 100.0, (count, 4))
+        self._phase = rng.uniform(0.0, 2.0 * np.pi, (count, 4))
+        self._amplitude = np.full((count, 4), 0.25)
+        self._amplitude[0] /= self._omega[0]
+
+    def __call__(self, s: np.ndarray) -> Motion:
+        """Values and first two derivatives, each (len(s), count)."""
+        return _sines(self._amplitude, self._omega, self._phase, s)
+
+
+def _sines(amplitude: np.ndarray, omega: np.ndarray, phase: np.ndarray, s: np.ndarray) -> Motion:
+    """Sums of sines along the last axis of amplitude, omega and phase; two derivatives."""
+    angle = omega * s[:, None, None] + phase
+    sine, cosine = amplitude * np.sin(angle), amplitude * np.cos(angle)
+    return sine.sum(axis=2), (omega * cosine).sum(axis=2), (-(omega**2) * sine).sum(axis=2)
+
+
+class CirclePath:
+    """The hand on a circle in the base frame's XY or XZ plane (thesis, section 8.4.3).
+
+    The joint positions of the exact circle are solved on a grid of its angle and interpolated by a
+    periodic spline. With `variation` v, slow changes multiply speed and radius by 1 ± v at most,
+    and move the centre by at most v times the radius along each axis; radius and centre act through
+    the inverse kinematics' first derivative, on the same grid.
+    """
+
+    def __init__(
+        self,
+        config: MotionConfig,
+        hand: HandKinematics,
+        center: np.ndarray,
+        rest: np.ndarray,
+        rng: np.random.Generator,
+    ) -> None:
+        self._variation = config.variation
+        self._radius = config.radius
+        self._rate = config.speed / config.radius
+        self._axes = _PLANES[config.motion]
+        self._changes = SlowChanges(5, rng)
+        angles = np.linspace(0.0, 2.0 * np.pi, _KNOTS + 1)
+        points = center + self._radius * self._directions(angles)
+        q, sensitivity = self._solve(hand, points, rest)
+        gain = np.abs(sensitivity).sum(axis=2) + np.linalg.norm(sensitivity, axis=2)
+        margin = self._variation * self._radius * gain
+        hand.check_limits(q - margin)
+        hand.check_limits(q + margin)
+        self._q = CubicSpline(angles, q, bc_type="periodic")
+        self._sensitivity = CubicSpline(angles, sensitivity, bc_type="periodic")
+
+    def _directions(self, angle: np.ndarray, derivative: int = 0) -> np.ndarray:
+        directions = np.zeros((len(angle), 3))
+        directions[:, self._axes[0]] = np.cos(angle + 0.5 * np.pi * derivative)
+        directions[:, self._axes[1]] = np.sin(angle + 0.5 * np.pi * derivative)
+        return directions
+
+    def _solve(
+        self, hand: HandKinematics, points: np.ndarray, rest: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        q = np.empty((len(points), len(hand.middle)))
+        sensitivity = np.zeros((len(points), len(hand.middle), 3))
+        start = rest
+        for i, point in enumerate(points):
+            q[i] = start = hand.solve(point, rest, start)
+            if self._variation > 0.0:
+                for axis in range(3):
+                    shift = 1e-4 * np.eye(3)[axis]
+                    ahead = hand.solve(point + shift, rest, start)
+                    behind = hand.solve(point - shift, rest, start)
+                    sensitivity[i, :, axis] = (ahead - behind) / 2e-4
+        if np.abs(q[-1] - q[0]).max() > 1e-6:
+            raise ConfigurationError(
+                "the arm ends a circle in another posture: move 'center' or choose a smaller "
+                "'radius'"
+            )
+        q[-1], sensitivity[-1] = q[0], sensitivity[0]
+        return q, sensitivity
+
+    def __call__(self, s: np.ndarray) -> Motion:
+        """See :class:`Path`."""
+        slow, slow1, slow2 = (self._variation * change for change in self._changes(s))
+        angle = self._rate * (s + slow[:, 0])
+        angle1 = self._rate * (1.0 + slow1[:, 0])
+        angle2 = self._rate * slow2[:, 0]
+        q, q1, q2 = _compose(self._q, angle, angle1, angle2)
+        if self._variation == 0.0:
+            return q, q1, q2
+        direction, tangent = self._directions(angle), self._directions(angle, 1)
+        p, p1, p2 = (self._radius * change[:, 1:4] for change in (slow, slow1, slow2))
+        r, r1, r2 = (self._radius * change[:, 4:5] for change in (slow, slow1, slow2))
+        a1, a2 = angle1[:, None], angle2[:, None]
+        shift = p + r * direction
+        shift1 = p1 + r1 * direction + r * a1 * tangent
+        shift2 = p2 + (r2 - r * a1**2) * direction + (2.0 * r1 * a1 + r * a2) * tangent
+        g, g1, g2 = _compose(self._sensitivity, angle, angle1, angle2)
+        return (
+            q + _product(g, shift),
+            q1 + _product(g1, shift) + _product(g, shift1),
+            q2 + _product(g2, shift) + 2.0 * _product(g1, shift1) + _product(g, shift2),
+        )
+
+
+def _compose(
+    spline: CubicSpline, angle: np.ndarray, angle1: np.ndarray, angle2: np.ndarray
+) -> Motion:
+    """A spline of the angle, and its first two derivatives by time (chain rule)."""
+    value, d1, d2 = spline(angle), spline(angle, 1), spline(angle, 2)
+    shape = (-1,) + (1,) * (value.ndim - 1)
+    a1, a2 = angle1.reshape(shape), angle2.reshape(shape)
+    return value, d1 * a1, d2 * a1**2 + d1 * a2
+
+
+def _product(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    product: np.ndarray = np.einsum("sij,sj->si", matrices, vectors)
+    return product
+
+
+class ExcitingPath:
+    """A Fourier series of five harmonics in each joint (Swevers et al. 1997), for identification.
+
+    Random coefficients are scaled so that each joint's range is the part `excitation` of the range
+    between its limits, or less where a joint would be faster than `max_velocity`. One period lasts
+    `period` seconds.
+    """
+
+    _HARMONICS = np.arange(1, 6)
+
+    def __init__(
+        self, config: MotionConfig, hand: HandKinematics, rng: np.random.Generator
+    ) -> None:
+        self._omega = 2.0 * np.pi / config.period * self._HARMONICS
+        self._middle = hand.middle
+        count = len(hand.middle)
+        amplitude = rng.standard_normal((count, 5))
+        self._phase = rng.uniform(0.0, 2.0 * np.pi, (count, 5))
+        self._amplitude = amplitude
+        s = np.linspace(0.0, config.period, 2000)
+        q, dq, _ = self(s)
+        reach = np.abs(q - self._middle).max(axis=0)
+        half = 0.5 * config.excitation * (hand.upper - hand.lower)
+        scale = np.minimum(half / reach, config.max_velocity / np.abs(dq).max(axis=0))
+        self._amplitude = amplitude * scale[:, None]
+
+    def __call__(self, s: np.ndarray) -> Motion:
+        """See :class:`Path`."""
+        q, q1, q2 = _sines(self._amplitude, self._omega, self._phase, s)
+        return self._middle + q, q1, q2
+
+
+class Trajectory:
+    """A path that starts from rest: its own time runs slower during the first `ramp_time` s."""
+
+    def __init__(self, path: Path, ramp_time: float) -> None:
+        self._path = path
+        self._ramp = ramp_time
+
+    def __call__(self, t: np.ndarray) -> Motion:
+        """Desired positions, velocities and accelerations (len(t), n) at times t (s), t >= 0."""
+        if self._ramp == 0.0:
+            return self._path(t)
+        x = np.minimum(t / self._ramp, 1.0)
+        late = t - self._ramp * x
+        s = self._ramp * (x**3 - 0.5 * x**4) + late  # speed 3x^2 - 2x^3 reaches 1 smoothly
+        speed = 3.0 * x**2 - 2.0 * x**3
+        change = 6.0 * (x - x**2) / self._ramp
+        q, q1, q2 = self._path(s)
+        v, a = speed[:, None], change[:, None]
+        return q, q1 * v, q2 * v**2 + q1 * a
+
+
+def make_trajectory(
+    config: MotionConfig,
+    hand: HandKinematics,
+    seed: int,
+    center: tuple[float, ...] = (),
+    rest: tuple[float, ...] = (),
+) -> Trajectory:
+    """The configured motion; on circles the arm stays near the posture `rest` (n,).
+
+    Without a `center` one within reach is looked for, around random postures. Raises
+    ConfigurationError where the hand can't draw the circles within the joints' limits.
+    """
+    rng = np.random.default_rng([seed, 1])
+    if config.motion not in _PLANES:
+        return Trajectory(ExcitingPath(config, hand, rng), config.ramp_time)
+    if center:
+        if len(center) != 3:
+            raise ConfigurationError(f"parameter 'center' must have 3 numbers, not {len(center)}")
+        posture = np.array(rest) if rest else hand.middle
+        circle = CirclePath(config, hand, np.array(center), posture, rng)
+        return Trajectory(circle, config.ramp_time)
+    candidates = np.random.default_rng(0).uniform(-0.35, 0.35, (60, len(hand.middle)))
+    candidates[0] = 0.0
+    for candidate in candidates:
+        posture = hand.middle + candidate * (hand.upper - hand.lower)
+        try:
+            circle = CirclePath(config, hand, hand.position(posture), posture, rng)
+        except ConfigurationError:
+            continue
+        return Trajectory(circle, config.ramp_time)
+    raise ConfigurationError(
+        f"the hand can't draw a circle with a radius of {config.radius:g} m within the joints' "
+        "limits: give 'center', a smaller 'radius', or motion 'exciting'"
+    )

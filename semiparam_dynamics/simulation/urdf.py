@@ -1,0 +1,187 @@
+"""The robot's URDF: where it comes from, and the part of it that the simulation needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+from semiparam_dynamics.errors import MissingExtraError, RobotModelError
+
+ICUB_JOINTS = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")
+ICUB_SENSOR = "r_arm_ft_sensor"
+ICUB_HAND = "r_hand_dh_frame"
+#: The tip of a tool held in the fist, which iCub's tools point to (-y). With the wrist straight,
+#: the palm itself can't draw 10 cm circles in the XZ plane within the joints' limits.
+ICUB_HAND_OFFSET = (0.0, -0.1, 0.0)
+#: Centre (m, root frame) and posture (rad) of the circles, well within all limits.
+ICUB_CIRCLES = {
+    "circle_xy": ((-0.185, 0.052, -0.023), (-0.21, 0.842, 1.109, 1.067)),
+    "circle_xz": ((-0.204, -0.079, 0.158), (-0.604, 0.429, 1.224, 1.055)),
+}
+_MOVING = ("revolute", "continuous", "prismatic")
+
+
+def require(module: str) -> Any:
+    """Import an optional module; MissingExtraError says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the simulator needs the Python package '{module}': "
+            "pip install semiparam_dynamics[sim]"
+        ) from error
+
+
+def icub_urdf() -> str:
+    """The iCub's URDF text (`iCubGazeboV2_7` of the package icub-models, CC BY-SA 4.0)."""
+    path = require("icub_models").get_model_file("iCubGazeboV2_7")
+    return Path(str(path)).read_text(encoding="utf-8")
+
+
+def read_urdf(urdf: str) -> str:
+    """The URDF text without visual and collision elements (their mesh files aren't needed).
+
+    `urdf` is the text itself or a file's path. Raises RobotModelError where it can't be read.
+    """
+    text = urdf
+    if "<" not in urdf:
+        try:
+            text = Path(urdf).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RobotModelError(f"the URDF file '{urdf}' can't be read: {error}") from None
+    try:
+        root = ET.fromstring(text)
+    except ET.ParseError as error:
+        raise RobotModelError(f"the URDF is not well-formed XML: {error}") from None
+    if root.tag != "robot":
+        raise RobotModelError(f"a URDF starts with <robot>, but this one starts with <{root.tag}>")
+    for link in root.iter("link"):
+        for tag in ("visual", "collision"):
+            for element in link.findall(tag):
+                link.remove(element)
+    return ET.tostring(root, encoding="unicode")
+
+
+@dataclasses.dataclass(frozen=True)
+class Joint:
+    """One joint of the URDF, by its names."""
+
+    name: str
+    type: str
+    parent: str
+    child: str
+
+
+class Arm:
+    """The kinematic tree of a URDF, its moving joints and its sensor.
+
+    Attributes: `joints` (moving joints in order), `sensor_link` (the link that the sensor carries,
+    with all that follows it; "" without a sensor), `sensor_frame`, `hand_frame`.
+    Raises RobotModelError for joints and frames that aren't there.
+    """
+
+    def __init__(
+        self, urdf: str, joints: tuple[str, ...] = (), sensor_frame: str = "", hand_frame: str = ""
+    ) -> None:
+        self.urdf = urdf
+        self._root = ET.fromstring(urdf)
+        self._all = {
+            name: Joint(name, joint.get("type", ""), _link(joint, "parent"), _link(joint, "child"))
+            for joint in self._root.findall("joint")
+            if (name := joint.get("name", ""))
+        }
+        self._by_child = {joint.child: joint for joint in self._all.values()}
+        self._links = {link.get("name", "") for link in self._root.findall("link")}
+        moving = tuple(name for name, joint in self._all.items() if joint.type in _MOVING)
+        self.joints = joints or moving
+        unknown = [name for name in self.joints if name not in moving]
+        if unknown or not self.joints:
+            raise RobotModelError(
+                f"the URDF has no moving joint {', '.join(unknown)}; it has {', '.join(moving)}"
+            )
+        if len(set(self.joints)) < len(self.joints):
+            raise RobotModelError(f"a joint is named twice in {', '.join(self.joints)}")
+        self.sensor_frame = sensor_frame
+        self.sensor_link = self._frame_link(sensor_frame) if sensor_frame else ""
+        self.hand_frame = hand_frame or self._end()
+        self._frame_link(self.hand_frame)
+
+    def _frame_link(self, frame: str) -> str:
+        """The link that a frame's name (a link's or a fixed joint's) stands for."""
+        if frame in self._links:
+            return frame
+        if frame in self._all and self._all[frame].type == "fixed":
+            return self._all[frame].child
+        fixed = [name for name, joint in self._all.items() if joint.type == "fixed"]
+        raise RobotModelError(
+            f"the URDF has no link or fixed joint '{frame}'; its fixed joints are "
+            f"{', '.join(fixed[:40]) or 'none'}"
+        )
+
+    def _chain(self, link: str) -> list[Joint]:
+        """The joints from `link` down to the root."""
+        joints = []
+        while link in self._by_child:
+            joints.append(self._by_child[link])
+            link = joints[-1].parent
+        return joints
+
+    def _end(self) -> str:
+        """The link with most moving joints, then with most joints, between it and the root."""
+
+        def depth(link: str) -> tuple[int, int]:
+            chain = self._chain(link)
+            return sum(joint.name in self.joints for joint in chain), len(chain)
+
+        return max(sorted(self._links), key=depth)
+
+    def moving_part(self) -> str:
+        """A URDF of what moves, for the simulation: all other joints fixed, in position zero.
+
+        Side branches of the fixed part and massless leaves are left out. Joint limits and the
+        URDF's own friction too: the motion keeps the limits, and friction is an effect here.
+        """
+        root = ET.fromstring(self.urdf)
+        for joint in root.findall("joint"):
+            _simplify(joint, moving=joint.get("name", "") in self.joints)
+        needed = self._needed_links()
+        for element in list(root):
+            link = _link(element, "child") if element.tag == "joint" else element.get("name", "")
+            is_base = element.tag == "link" and link not in self._by_child
+            if element.tag not in ("joint", "link") or not (is_base or link in needed):
+                root.remove(element)
+        return ET.tostring(root, encoding="unicode")
+
+    def _needed_links(self) -> set[str]:
+        keep = [self._frame_link(self.hand_frame)]
+        if self.sensor_link:
+            keep.append(self.sensor_link)
+        for link in self._root.findall("link"):
+            name = link.get("name", "")
+            moves = any(joint.name in self.joints for joint in self._chain(name))
+            mass = link.find("inertial/mass")
+            if moves and mass is not None and float(mass.get("value", "0")) > 0.0:
+                keep.append(name)
+        return {joint.child for link in keep for joint in self._chain(link)}
+
+
+def _link(joint: ET.Element, end: str) -> str:
+    element = joint.find(end)
+    return "" if element is None else element.get("link", "")
+
+
+def _simplify(joint: ET.Element, *, moving: bool) -> None:
+    if not moving:
+        joint.set("type", "fixed")
+    elif joint.get("type") == "continuous":
+        joint.set("type", "revolute")
+        for limit in joint.findall("limit"):
+            joint.remove(limit)
+        limits = {"lower": "-3.14159", "upper": "3.14159", "effort": "0", "velocity": "0"}
+        ET.SubElement(joint, "limit", limits)
+    for tag in ("dynamics", "mimic", "safety_controller"):
+        for element in joint.findall(tag):
+            joint.remove(element)
