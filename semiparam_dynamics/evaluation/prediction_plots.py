@@ -1,0 +1,180 @@
+"""Predicted against measured, and whether the predicted standard deviations can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.evaluation.appearance import (
+    FAINT,
+    LOOKS,
+    MEASURED,
+    PROTOCOL_TITLES,
+    shorten,
+)
+from semiparam_dynamics.evaluation.error_plots import plot_line
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.evaluation.svg import draw
+
+SHOWN = 10.0  # s of motion in which predictions can still be told from measurements
+NOMINAL = 0.9545  # share of a normal distribution within two standard deviations
+MARKERS = {"sequential": "o", "delayed": "D", "frozen": "s"}
+
+
+def prediction_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]) -> list[str]:
+    """The last seconds of a run, an <svg> per axis."""
+    time, y, values, std = run.trace.points()
+    recent = time >= time[-1] - SHOWN
+    time, y, values, std = time[recent], y[recent], values[recent], std[recent]
+    models = {name: values[:, i] for i, name in enumerate(run.trace.models)}
+    panels = []
+    for axis, name in enumerate(names):
+
+        def plot(axes: Axes, axis: int = axis, name: str = name) -> None:
+            mean, spread = models["semiparametric"][:, axis], 2.0 * std[:, axis]
+            look = LOOKS["semiparametric"]
+            axes.fill_between(
+                time, mean - spread, mean + spread, color=look.color, alpha=0.16, linewidth=0.0
+            )
+            plot_line(axes, time, models["rigid_body"][:, axis], LOOKS["rigid_body"])
+            plot_line(axes, time, mean, look)
+            plot_line(axes, time, y[:, axis], MEASURED)
+            axes.set_title(shorten(name, 40))
+            axes.set_xlabel("Time of motion (s)")
+            axes.set_ylabel(units[axis])
+            axes.margins(x=0.0)
+
+        panels.append(draw(f"prediction-{axis}", f"Predicted, measured: {name}", plot, 320, 190))
+    return panels
+
+
+def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]) -> list[str]:
+    """How the errors of rigid body and semiparametric model are distributed, an <svg> per axis."""
+    _, y, values, _ = run.trace.points()
+    errors = {name: y - values[:, i] for i, name in enumerate(run.trace.models)}
+    panels = []
+    for axis, name in enumerate(names):
+
+        def plot(axes: Axes, axis: int = axis, name: str = name) -> None:
+            both = {m: errors[m][:, axis] for m in ("rigid_body", "semiparametric")}
+            both = {m: error[np.isfinite(error)] for m, error in both.items()}
+            largest = [np.percentile(np.abs(e), 99.5) for e in both.values() if e.size]
+            reach = max([float(v) for v in largest if v > 0.0], default=1.0)
+            bins = np.linspace(-reach, reach, 41).tolist()
+            for model, error in both.items():
+                color, fill = LOOKS[model].color, 0.22 if model == "semiparametric" else 0.0
+                weights = np.full(error.size, 100.0 / max(error.size, 1))
+                axes.hist(error, bins, weights=weights, color=color, alpha=fill)
+                axes.hist(error, bins, weights=weights, color=color, histtype="step", lw=1.3)
+            axes.axvline(0.0, color=FAINT, linewidth=0.8)
+            axes.set_title(shorten(name, 40))
+            axes.set_xlabel(f"Measured minus predicted ({units[axis]})")
+            axes.set_ylabel("Samples (%)")
+            axes.margins(x=0.0)
+            axes.locator_params(axis="x", nbins=6)
+
+        panels.append(draw(f"residual-{axis}", f"Residuals of {name}", plot, 320, 175))
+    return panels
+
+
+def score_histogram(runs: Mapping[str, ProtocolRun]) -> str:
+    """An <svg>: errors over their predicted standard deviation, beside the normal distribution."""
+
+    def plot(axes: Axes) -> None:
+        edges = np.linspace(-5.0, 5.0, 51)
+        middle = 0.5 * (edges[1:] + edges[:-1])
+        normal = np.exp(-0.5 * middle**2) / math.sqrt(2.0 * math.pi)
+        axes.fill_between(middle, normal, color=FAINT, alpha=0.2, linewidth=0.0, label="Normal")
+        for (protocol, run), style in zip(runs.items(), ("-", "--", ":"), strict=False):
+            scores = normalised_errors(run).ravel()
+            scores = scores[np.isfinite(scores)]
+            if scores.size:
+                density = np.histogram(np.clip(scores, -5.0, 5.0), edges)[0] / scores.size / 0.2
+                look = LOOKS["semiparametric"]
+                title = PROTOCOL_TITLES[protocol]
+                axes.plot(middle, density, style, color=look.color, linewidth=1.3, label=title)
+        axes.set_title("Error / predicted sd")
+        axes.set_xlabel("Standard deviations (±5: and beyond)")
+        axes.set_ylabel("Density")
+        axes.set_xlim(-5.0, 5.0)
+        axes.set_ylim(0.0, axes.get_ylim()[1])
+        _legend_below(axes)
+
+    return draw("calibration-scores", "Errors over predicted sd", plot, 320, 260)
+
+
+def calibration_curve(runs: Mapping[str, ProtocolRun]) -> str:
+    """An <svg>: share of errors inside an interval over the share that it promises."""
+
+    def plot(axes: Axes) -> None:
+        promised = np.linspace(0.02, 0.99, 98)
+        reach = np.array([NormalDist().inv_cdf(0.5 + 0.5 * p) for p in promised])
+        axes.plot([0, 100], [0, 100], color=FAINT, linewidth=0.8, label="As promised")
+        for (protocol, run), style in zip(runs.items(), ("-", "--", ":"), strict=False):
+            scores = np.abs(normalised_errors(run)).ravel()
+            scores = np.sort(scores[np.isfinite(scores)])
+            if scores.size:
+                inside = np.searchsorted(scores, reach, side="right") / scores.size
+                color, title = LOOKS["semiparametric"].color, PROTOCOL_TITLES[protocol]
+                axes.plot(100 * promised, 100 * inside, style, color=color, lw=1.3, label=title)
+        axes.set_title("Calibration, all axes")
+        axes.set_xlabel("Promised inside the interval (%)")
+        axes.set_ylabel("Found inside (%)")
+        axes.set_xlim(0, 100)
+        axes.set_ylim(0, 100)
+        _legend_below(axes)
+
+    return draw("calibration-curve", "Calibration of the predicted sd", plot, 320, 260)
+
+
+def coverage_plot(runs: Mapping[str, ProtocolRun], names: Sequence[str]) -> str:
+    """An <svg>: share of samples within two predicted standard deviations, per axis."""
+
+    def plot(axes: Axes) -> None:
+        rows = np.arange(len(names), dtype=float)
+        axes.axvline(100 * NOMINAL, color=FAINT, linewidth=0.8, label="Nominal 95 %")
+        lowest = 80.0
+        for protocol, run in runs.items():
+            coverage = 100.0 * run.scores.coverage("semiparametric")
+            lowest = min(lowest, float(np.nanmin(coverage, initial=100.0)) - 3.0)
+            filled = protocol == "sequential"
+            axes.plot(
+                coverage,
+                rows,
+                MARKERS[protocol],
+                markeredgecolor=LOOKS["semiparametric"].color,
+                color=LOOKS["semiparametric"].color if filled else "white",
+                markersize=5.5,
+                label=PROTOCOL_TITLES[protocol],
+            )
+        axes.set_yticks(rows, [shorten(name, 24) for name in names])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(max(lowest, 0.0), 101.0)
+        axes.locator_params(axis="x", nbins=6)
+        axes.set_title("Within two predicted sd")
+        axes.set_xlabel("Samples (%)")
+        _legend_below(axes)
+
+    height = max(260.0, 100.0 + 18.0 * len(names))
+    return draw("calibration-coverage", "Coverage per axis", plot, 320, height)
+
+
+def normalised_errors(run: ProtocolRun) -> Array:
+    """(k, n_axes) the semiparametric errors of the last samples over their predicted sd."""
+    _, y, values, std = run.trace.points()
+    error = y - values[:, run.trace.models.index("semiparametric")]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores: Array = error / std
+    return scores
+
+
+def _legend_below(axes: Axes) -> None:
+    figure = axes.get_figure()
+    assert figure is not None  # the axes of a figure that is being drawn
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9.0)

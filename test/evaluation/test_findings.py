@@ -1,0 +1,105 @@
+"""What is said of an evaluation follows from its numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.evaluation.experiment import Evaluation
+from semiparam_dynamics.evaluation.findings import all_scores, find, mean_nmse
+from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
+
+from ..dynamics.arms import small_arm
+
+GOOD = {
+    "urdf": 0.5,
+    "rigid_body": 0.2,
+    "nonparametric": 0.3,
+    "semiparametric": 0.1,
+    "persistence": 0.4,
+}
+
+
+def judged(errors: dict[str, float], std: float = 0.1, **facts: object) -> Evaluation:
+    """An evaluation whose models are off by given errors, the semiparametric by its std."""
+    model = small_arm()
+    runs = {}
+    for protocol in ("sequential", "delayed", "frozen"):
+        runs[protocol] = ProtocolRun(SemiparametricEstimator(model), protocol)
+        rng = np.random.default_rng(1)
+        for _ in range(400):
+            y = rng.standard_normal(4)
+            sign = rng.choice([-1.0, 1.0], 4)
+            runs[protocol].scores.add(
+                y,
+                {name: y + sign * errors[name] for name in ALL_MODELS},
+                {"semiparametric": np.full(4, std)},
+            )
+    given = {"samples": 400, "motion": 40.0, **facts}
+    return Evaluation(model, InverseDynamicsConfig(), runs, **given)  # type: ignore[arg-type]
+
+
+def about(evaluation: Evaluation, word: str) -> list[str]:
+    return [warning for warning in find(evaluation).warnings if word in warning]
+
+
+def test_headline_gives_the_delayed_ratio() -> None:
+    findings = find(judged(GOOD))
+    assert "0.25 × the rigid body's" in findings.headline
+    assert "not learned yet" in findings.headline
+    assert len(findings.verdicts) == 2
+    assert "400 samples, 40.0 s of motion at 10 Hz" in findings.subject
+    assert "4 joints" in findings.subject
+
+
+def test_good_models_raise_no_warning_about_models() -> None:
+    for word in ("persistence", "worse", "URDF's own", "standard deviation", "constant"):
+        assert not about(judged(GOOD), word)
+
+
+def test_persistence_that_wins_is_said_for_each_protocol() -> None:
+    found = about(judged(GOOD | {"persistence": 0.05}), "persistence")
+    assert len(found) == 3
+    assert "usual" in next(w for w in found if w.startswith("Sequential"))
+    assert "earned its keep" in next(w for w in found if w.startswith("Delayed"))
+
+
+def test_worse_than_the_rigid_body_names_the_axes() -> None:
+    evaluation = judged(GOOD | {"semiparametric": 0.3})
+    assert "worse" in find(evaluation).headline
+    (warning,) = [w for w in about(evaluation, "rigid body alone") if w.startswith("Frozen")]
+    assert "lift (2.25 ×)" in warning
+
+
+def test_overconfident_deviation_useless_model_and_better_urdf() -> None:
+    assert len(about(judged(GOOD, std=0.04), "standard deviation")) == 3
+    assert not about(judged(GOOD, std=0.06), "standard deviation")
+    assert len(about(judged(GOOD | {"semiparametric": 1.5}), "no better than a constant")) == 3
+    assert len(about(judged(GOOD | {"urdf": 0.1}), "URDF's own parameters")) == 3
+
+
+def test_facts_about_the_data() -> None:
+    evaluation = judged(GOOD, motion=4.0, timing=[0.02] * 5)
+    evaluation.skipped["out of order"] += 100
+    assert about(evaluation, "Only 4.0 s")
+    assert about(evaluation, "100 messages were not used (20 % of all): out of order: 100")
+    assert about(evaluation, "took longer (20.00 ms)")
+    n = evaluation.model.n_parameters
+    assert about(evaluation, f"only 0 of {n} independent")  # nothing was learned at all
+    assert about(evaluation, "never began to learn")
+
+
+def test_scores_of_a_real_evaluation(effort_evaluation: Evaluation) -> None:
+    scores = all_scores(effort_evaluation)
+    assert list(scores) == list(effort_evaluation.results()["scores"])  # type: ignore[call-overload]
+    delayed = scores["delayed"]
+    expected = np.mean(delayed.nmse("rigid_body"))
+    assert np.isclose(mean_nmse(delayed, "rigid_body"), expected)
+    assert "frozen are the last" in find(effort_evaluation).subject
+
+
+def test_training_before_is_said(wrench_evaluation: Evaluation) -> None:
+    subject = find(wrench_evaluation).subject
+    assert "six-axis reading at boom_sensor" in subject
+    assert "other recordings" in subject
