@@ -52,9 +52,8 @@ def plot_experiment(
             scale_axis(axes, low / 1.2 if log else 0.0, high * 1.1, log)
         panels[-1].set_xlabel("Time (s)")
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(
-            handles[::-1], labels[::-1], loc="outside upper center", ncols=3, frameon=False
-        )
+        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3, "frameon": False}
+        panels[0].legend(handles[::-1], labels[::-1], **above)
         try:
             figure.savefig(path)
         except (OSError, ValueError) as error:

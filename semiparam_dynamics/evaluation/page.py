@@ -61,7 +61,7 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; }
     .grid { grid-template-columns: repeat(3, 1fr); gap: .6rem .8rem; } .grid svg, tr, li
     { break-inside: avoid; } h2, h3 { break-after: avoid; } table { font-size: 7.5pt; }
     th, td { padding: .15rem .35rem; } .warnings { print-color-adjust: exact; }
-    @page { margin: 14mm; } }
+    table:not(.parameters) { break-inside: avoid; } @page { margin: 14mm; } }
 """
 
 

@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.evaluation.appearance import (
@@ -174,7 +175,16 @@ def normalised_errors(run: ProtocolRun) -> Array:
 
 
 def _legend_below(axes: Axes) -> None:
+    # Loc "outside lower center" of a figure's legend would need a newer matplotlib than Jazzy's.
     figure = axes.get_figure()
     assert figure is not None  # the axes of a figure that is being drawn
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9.0)
+    lower = axes.transAxes + ScaledTranslation(0.0, -36.0 / 72.0, figure.dpi_scale_trans)
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=lower,
+        borderaxespad=0.0,
+        ncols=2,
+        frameon=False,
+        fontsize=9.0,
+    )

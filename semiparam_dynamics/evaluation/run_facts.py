@@ -14,13 +14,13 @@ from semiparam_dynamics.parameters import parameters, to_flat
 def run_facts(evaluation: Evaluation) -> list[str]:
     """The section's parts, as HTML."""
     return [
+        note(f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."),
         "<h3>Time per sample</h3>",
         _times(evaluation),
         "<h3>Messages not used</h3>",
         _skipped(evaluation),
         "<h3>Configuration</h3>",
         _configuration(evaluation.config),
-        note(f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."),
     ]
 
 
