@@ -22,7 +22,11 @@ from semiparam_dynamics.nodes.recorder import Recorder
 from semiparam_dynamics.nodes.runtime import make_executor
 
 LEARNER, SIMULATOR = "inverse_dynamics", "arm_simulator"
-PHASES = ("circle_xy", "circle_xz")
+# The motions, and what is said when they begin.
+PHASES = {
+    "circle_xy": "the hand draws circles in the XY plane",
+    "circle_xz": "now circles in the XZ plane, new to the learner",
+}
 PATIENCE = 60.0  # s without any progress: the first start compiles the numerical core
 DRAIN = 1.5  # s after the motion: the last predictions, and diagnostics of all samples
 ERROR_WINDOW = 3.0  # s
@@ -58,7 +62,8 @@ def run_demo(
             executor = make_executor()
             executor.add_node(monitor)
             table = LiveTable(sys.stdout)
-            for k, motion in enumerate(PHASES):
+            for k, (motion, meaning) in enumerate(PHASES.items()):
+                table.note(meaning)
                 log = logs / f"{SIMULATOR}.log"
                 with NodeProcess(SIMULATOR, {"motion": motion}, log, simulator_yaml) as arm:
                     until = seconds * (k + 1) / len(PHASES)

@@ -19,14 +19,21 @@ class LiveTable:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._rows = 0
+        self._waiting = ""
+        self._told = 0.0  # s of motion at the last line
 
     def row(self, monitor: Monitor, motion: str) -> None:
-        """Add a line; says what is awaited before the first prediction."""
+        """Add a line if the arm has moved; says what is awaited before the first prediction."""
         rmse = monitor.rmse()
         if rmse is None:
             waiting = monitor.status.message if monitor.status else "the nodes are starting"
-            self._print(f"  {waiting}")
+            if waiting != self._waiting:
+                self.note(waiting)
+                self._waiting = waiting
             return
+        if monitor.motion == self._told:
+            return
+        self._told = monitor.motion
         if self._rows % ROWS_A_HEADER == 0:
             self._print(HEADER)
         self._rows += 1
@@ -37,6 +44,10 @@ class LiveTable:
             f"{dropped(figures):8d}   {rigid[0]:10.3f}  {semiparametric[0]:8.3f}   "
             f"{rigid[1]:10.4f}  {semiparametric[1]:8.4f}"
         )
+
+    def note(self, text: str) -> None:
+        """Add a line of text."""
+        self._print(f"  {text}")
 
     def summary(self, monitor: Monitor, messages: int) -> None:
         """Say what came of it all."""

@@ -114,9 +114,16 @@ class Arm:
         stamp = round((100.0 + t) * 1e9)
         return joint_state_message(stamp, self._model.joint_names, q, dq, effort)
 
+    def connect(self) -> None:
+        """Wait until the learner and this publisher know of each other."""
+        self._peer.until(lambda: self.publisher.get_subscription_count() > 0, "the subscriber")
+        self._peer.until(
+            lambda: self._peer.status and "though someone publishes" in self._peer.status.message,
+            "the learner to know the publisher",
+        )
+
     def move(self, samples: int) -> None:
         """Publish so many instants, 2 ms apart."""
-        self._peer.until(lambda: self.publisher.get_subscription_count() > 0, "the subscriber")
         for _ in range(samples):
             message = self.message()
             self.stamps.append(stamp_of(message))

@@ -1,0 +1,58 @@
+"""The demo's live part, and that its bag gives the numbers that the node gave live."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.samples.bag import BagReader, read_measurements
+
+pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+
+
+def test_the_recorded_bag_gives_the_numbers_of_the_live_node(ros_environment, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "semiparam_dynamics.cli.main", "demo"]
+    options = ["--seconds", "4", "--seed", "1", "--residual", "random_fourier", "--out", str(out)]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "circle_xy" in done.stdout and "circle_xz" in done.stdout
+    assert "Traceback" not in done.stderr
+    results = json.loads((out / "results.json").read_text())
+    assert results["samples"] > 350 and results["target"] == "wrench"
+    assert (out / "report.html").stat().st_size > 10_000
+
+    config = load_yaml(out / "inverse_dynamics.yaml", InverseDynamicsNodeConfig).learner
+    model = RobotModel(str(out / "robot.urdf"), config.robot)
+    recording = read_measurements(
+        out / "bag",
+        model.joint_names,
+        "wrench",
+        config.samples,
+        joint_states_topic="/joint_states",
+        wrench_topic="/wrench",
+    )
+    learner = InverseDynamicsLearner(model, config)
+    offline: dict[int, np.ndarray] = {}
+    for measurement in recording.measurements:
+        step = learner.observe(measurement)
+        if step is not None:
+            offline[step.stamp] = step.prediction.semiparametric
+            learner.learn(step)
+    live: dict[int, np.ndarray] = {}
+    with BagReader(out / "bag") as reader:
+        for _, message, _ in reader.messages(["/inverse_dynamics/predicted"]):
+            stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+            f, t = message.wrench.force, message.wrench.torque
+            live[stamp] = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+    assert len(live) > 380 and live.keys() <= offline.keys()
+    difference = max(np.abs(live[stamp] - offline[stamp]).max() for stamp in live)
+    assert difference < 1e-9
