@@ -79,5 +79,6 @@ def _clean(tag: str, name: str) -> str:
     tag = re.sub(r'<g id="[^"]*"', "<g", tag)
     tag = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", tag)
     tag = re.sub(r" ?font-family: [^;\"]*;?", "", tag)
+    tag = re.sub(r"(font: [^;\"']*px) [^;\"]*", r"\1 sans-serif", tag)  # older matplotlib
     tag = re.sub(r' transform="rotate\(-?0 [^"]*"', "", tag)
     return re.sub(r"(?<=\d\.\d\d)\d+", "", tag)
