@@ -1,8 +1,8 @@
 """The simulated arm: MuJoCo's rigid-body dynamics, and the effects that a real arm adds.
 
 The wrench is the force and moment that the part before the sensor exerts on the part behind it, in
-the sensor's frame and about its origin: at rest it holds the weight of the part behind it, -m g. A
-cable that pulls on that part past the sensor thus appears in the reading, with its sign changed.
+the sensor's frame and about its origin: at rest it holds the weight of the part behind it, -m g.
+What else acts on that part past the sensor, as a cable does, appears with its sign changed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from semiparam_dynamics import parameters
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.simulation import effects
 from semiparam_dynamics.simulation import urdf as urdfs
+from semiparam_dynamics.simulation.bypass import Bypass
 from semiparam_dynamics.simulation.config import SimulatorConfig
 from semiparam_dynamics.simulation.kinematics import HandKinematics
 from semiparam_dynamics.simulation.trajectories import Motion, make_trajectory
@@ -28,8 +29,9 @@ _GRAVITY = (0.0, 0.0, -9.81)
 class Reading:
     """One instant, as measured and as it truly is. n joints; SI units.
 
-    `wrench` and `wrench_rigid` are zero without a sensor. `effort` is what the motors exert: it
-    moves the links, accelerates the rotors and overcomes friction.
+    `wrench` and its likes are zero without a sensor. `effort` is what the motors exert: it
+    moves the links, accelerates the rotors and overcomes friction. `wrench_rigid` is what moves the
+    bodies behind the sensor, and `wrench_bypass` the part of it that cable and sleeve exert.
     """
 
     time: float
@@ -42,7 +44,7 @@ class Reading:
     ddq_true: np.ndarray
     effort_true: np.ndarray
     wrench_rigid: np.ndarray
-    cable_force: np.ndarray
+    wrench_bypass: np.ndarray
 
 
 class ArmSimulator:
@@ -72,10 +74,16 @@ class ArmSimulator:
                     center, rest = center or circle[0], circle[1]
             icub = (urdfs.ICUB_JOINTS, urdfs.ICUB_SENSOR, urdfs.ICUB_HAND)
             names = (names[0] or icub[0], names[1] or icub[1], names[2] or icub[2])
-        if len(offset) != 3:
-            raise ConfigurationError(
-                f"parameter 'hand_offset' must have 3 numbers, not {len(offset)}"
-            )
+        points = {
+            "hand_offset": offset,
+            "effects.cable_anchor": config.effects.cable_anchor,
+            "effects.cable_attachment": config.effects.cable_attachment,
+        }
+        for name, point in points.items():
+            if len(point) != 3:
+                raise ConfigurationError(
+                    f"parameter '{name}' must have 3 numbers, not {len(point)}"
+                )
         arm = urdfs.Arm(urdfs.read_urdf(urdf or urdfs.icub_urdf()), *names)
         self.config = config
         self.urdf = arm.urdf
@@ -127,12 +135,13 @@ class ArmSimulator:
         self._friction = effects.Friction(config, inertia, self._dt)
         self._transmission = effects.Transmission(config, count, self._dt)
         self._hysteresis = effects.Hysteresis(config, count)
-        self._anchor = self._data.xpos[self._first_body] + _three(config.cable_anchor)
-        self._attachment = _three(config.cable_attachment)
-        self._cable = None
+        self._bypass = None
         if self._sensor_body >= 0:
-            length = float(np.linalg.norm(self._anchor - self._attached()))
-            self._cable = effects.Cable(config, length)
+            self._place = self._data.site_xmat[0].reshape(3, 3), self._data.site_xpos[0]
+            anchor = self._data.xpos[self._first_body] + np.array(config.cable_anchor)
+            bypass = Bypass(config, anchor, self._place[1], self._place[0])
+            self._bypass = bypass if bypass.active else None
+            self._pull_past_sensor()  # compiles it, so that no reading has to wait for that
         self._rng = np.random.default_rng([self.config.seed, 2])
         self._sensor = effects.WrenchSensor(config, np.random.default_rng([self.config.seed, 3]))
         self._step = 0
@@ -149,12 +158,6 @@ class ArmSimulator:
                 self._control_step()
         return self._read(*self._control_step())
 
-    def _attached(self) -> np.ndarray:
-        """Where the cable is held on the moving part (3,), m, base axes."""
-        rotation = self._data.site_xmat[0].reshape(3, 3)
-        point: np.ndarray = self._data.site_xpos[0] + rotation @ self._attachment
-        return point
-
     def _desired(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Desired q, dq, ddq (n,) of this step."""
         chunk, within = divmod(self._step, _CHUNK)
@@ -167,16 +170,17 @@ class ArmSimulator:
         """One step of controller, dynamics and effects; the state before it, and its loads.
 
         MuJoCo's acceleration and sensors belong to the state before the step, so they are exactly
-        those of q, dq and the torque: q, dq, measured q and dq, torque, cable force.
+        those of q, dq and the torque: q, dq, measured q and dq, torque, bypass.
         """
         data, order = self._data, self._order
         self._mujoco.mj_step1(self._model, data)
         q, dq = data.qpos[order], data.qvel[order]
         seen, seen_velocity = self._encoders(q, dq)
         desired, velocity, acceleration = self._desired()
-        # Computed torque: the rigid-body model is the controller's too, the effects aren't.
+        # Computed torque: the rigid-body model is the controller's too, the effects aren't. It uses
+        # the motors' positions, but the links' velocity, because the twist is quasi-static.
         w = self.config.motion.stiffness
-        demand = acceleration + 2.0 * w * (velocity - seen_velocity) + w**2 * (desired - seen)
+        demand = acceleration + 2.0 * w * (velocity - dq) + w**2 * (desired - seen)
         full = np.zeros(len(order))
         full[order] = demand
         needed = np.zeros(len(order))
@@ -184,13 +188,13 @@ class ArmSimulator:
         torque = (needed + data.qfrc_bias)[order]
         passed_on = torque - self._friction(dq) if self._friction.active else torque
         data.qfrc_applied[order] = passed_on
-        force = self._pull_cable()
+        bypass = self._pull_past_sensor()
         self._mujoco.mj_step2(self._model, data)
         if self._transmission.active:
             rotors = self.config.effects.rotor_inertia * data.qacc[order]
             self._transmission.step(passed_on - rotors)
         self._step += 1
-        return q, dq, seen, seen_velocity, torque, force
+        return q, dq, seen, seen_velocity, torque, bypass
 
     def _encoders(self, q: np.ndarray, dq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities that the motors' sensors see, before noise."""
@@ -201,15 +205,22 @@ class ArmSimulator:
             q, dq = q - self._hysteresis.lost, dq * self._hysteresis.passed()
         return q, dq
 
-    def _pull_cable(self) -> np.ndarray:
-        """Let the cable pull on the moving part; its force (3,) in N, base axes."""
-        if self._cable is None or not self._cable.active:
-            return np.zeros(3)
-        data, body, point = self._data, self._sensor_body, self._attached()
-        force = self._cable.pull(self._anchor, point)
+    def _pull_past_sensor(self) -> np.ndarray:
+        """Let cable and sleeve act on the sensor's link; their wrench (6,) in the sensor's frame.
+
+        The sensor doesn't feel it, since it passes by, but feels that the link is held against it.
+        """
+        if self._bypass is None:
+            return np.zeros(6)
+        data, body = self._data, self._sensor_body
+        rotation, position = self._place
+        wrench = self._bypass.wrench(rotation, position, data.cvel[body, :3])
+        # MuJoCo wants it in base axes, about the body's centre of mass.
+        force = rotation @ wrench[:3]
+        moment = rotation @ wrench[3:] + _cross(position - data.xipos[body], force)
         data.xfrc_applied[body, :3] = force
-        data.xfrc_applied[body, 3:] = _cross(point - data.xipos[body], force)
-        return force
+        data.xfrc_applied[body, 3:] = moment
+        return wrench
 
     def _read(
         self,
@@ -218,7 +229,7 @@ class ArmSimulator:
         seen: np.ndarray,
         seen_velocity: np.ndarray,
         torque: np.ndarray,
-        force: np.ndarray,
+        bypass: np.ndarray,
     ) -> Reading:
         """The reading of the step just made."""
         config, rng = self.config.effects, self._rng
@@ -227,8 +238,7 @@ class ArmSimulator:
         wrench = rigid = np.zeros(6)
         if self._sensor_body >= 0:
             structure = self._data.sensordata.copy()  # exerted by the body before the sensor's
-            pull = self._data.site_xmat[0].reshape(3, 3).T @ force
-            rigid = structure + np.concatenate([pull, _cross(self._attachment, pull)])
+            rigid = structure + bypass
             wrench = self._sensor(structure, time)
         return Reading(
             time=time,
@@ -241,7 +251,7 @@ class ArmSimulator:
             ddq_true=self._data.qacc[self._order],
             effort_true=torque,
             wrench_rigid=rigid,
-            cable_force=force,
+            wrench_bypass=bypass,
         )
 
 
@@ -250,9 +260,3 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array(
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     )
-
-
-def _three(values: tuple[float, ...]) -> np.ndarray:
-    if len(values) != 3:
-        raise ConfigurationError(f"a point in space has 3 numbers, not {len(values)}")
-    return np.array(values)

@@ -1,4 +1,4 @@
-"""What a real arm does beyond rigid-body dynamics, one effect a class or function.
+"""What joints and sensors do beyond rigid-body dynamics, one effect a class.
 
 All are smooth functions of the joints' positions, velocities and loads, or of their past; the
 constants are those of :class:`~semiparam_dynamics.simulation.config.EffectsConfig`.
@@ -18,7 +18,7 @@ class Friction:
 
     tau = (F_c + F_s exp(-(dq/v_s)^2)) tanh(dq/w) + F_v dq, opposing the motion.
 
-    w = v_s/10, or as much more as keeps the sign's change resolved by steps of `timestep` on the
+    w = 0.3 v_s, or as much more as keeps the sign's change resolved by steps of `timestep` on the
     inertia (n,) of each joint (kg m^2): an explicit step would otherwise overshoot zero velocity.
     """
 
@@ -28,7 +28,7 @@ class Friction:
         self._viscous = config.friction_viscous
         self._velocity = config.stribeck_velocity
         steepest = self._coulomb + self._stribeck
-        self.width = np.maximum(0.1 * self._velocity, 2.0 * steepest * timestep / inertia)
+        self.width = np.maximum(0.3 * self._velocity, 2.0 * steepest * timestep / inertia)
         self.active = steepest > 0.0 or self._viscous > 0.0
 
     def __call__(self, dq: np.ndarray) -> np.ndarray:
@@ -98,30 +98,6 @@ class Hysteresis:
         """d(x - z)/dx (n,): the part of x's velocity that the sensor reports, from 0 to 1."""
         part: np.ndarray = 0.5 + 0.5 * self._direction * self.lost / self._width
         return part
-
-
-class Cable:
-    """A cable bundle between the fixed part and the sensor's link: it pulls past the sensor.
-
-    Between its anchors, length l apart, its tension is a softly starting linear spring:
-    T = k s log(1 + exp((l - l0)/s)).
-    """
-
-    def __init__(self, config: EffectsConfig, length: float) -> None:
-        """`length`: the anchors' distance (m) with every joint in the middle of its range."""
-        self._stiffness = config.cable_stiffness
-        self._length = config.cable_slack * length
-        self._softness = config.cable_softness
-        self.active = config.cable_stiffness > 0.0
-
-    def pull(self, anchor: np.ndarray, attachment: np.ndarray) -> np.ndarray:
-        """The force (3,) in N on the attachment; both points (3,) in the same axes, m."""
-        way = anchor - attachment
-        length = float(np.sqrt(way @ way))
-        stretch = (length - self._length) / self._softness
-        tension = self._stiffness * self._softness * float(np.logaddexp(0.0, stretch))
-        force: np.ndarray = way * (tension / length) if length > 0.0 else 0.0 * way
-        return force
 
 
 class WrenchSensor:
