@@ -1,10 +1,20 @@
 """A simulated arm and the learner of its dynamics; Ctrl-C ends both."""
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, Shutdown
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
+from launch.actions import (
+    DeclareLaunchArgument,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    Shutdown,
+)
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
+
+
+def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why the simulator has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason="the simulator has ended")]
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -39,7 +49,7 @@ def generate_launch_description() -> LaunchDescription:
         ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
         emulate_tty=True,
-        on_exit=Shutdown(reason="the simulator has ended"),
+        on_exit=OpaqueFunction(function=end),
     )
     # The learner's namespace, parameters and log level are this file's arguments of those names.
     learner = IncludeLaunchDescription(

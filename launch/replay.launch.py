@@ -1,14 +1,20 @@
 """A recorded bag played to the learner, on the bag's own time."""
 
-from launch import LaunchDescription
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
     ExecuteProcess,
     IncludeLaunchDescription,
+    OpaqueFunction,
     Shutdown,
 )
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.substitutions import FindPackageShare
+
+
+def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why the player has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason="the bag has ended")]
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -28,7 +34,7 @@ def generate_launch_description() -> LaunchDescription:
         ],
         name="player",
         output="both",
-        on_exit=Shutdown(reason="the bag has ended"),
+        on_exit=OpaqueFunction(function=end),
     )
     # This file takes all of its arguments too: the parameters, the URDF, the bag's topic names.
     learner = IncludeLaunchDescription(

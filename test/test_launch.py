@@ -102,7 +102,7 @@ RUN = """
 import sys
 from launch import LaunchDescription, LaunchService
 from launch.actions import IncludeLaunchDescription
-service = LaunchService(argv=sys.argv[2:])
+service = LaunchService(argv=sys.argv[2:], noninteractive=True)
 given = [pair.split(":=", 1) for pair in sys.argv[2:]]
 service.include_launch_description(
     LaunchDescription([IncludeLaunchDescription(sys.argv[1], launch_arguments=given)])
@@ -112,7 +112,7 @@ sys.exit(service.run())
 
 
 def start(file: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """Run a launch file as `ros2 launch` does, in a session of its own to be interrupted."""
+    """Run a launch file as `ros2 launch` does without a terminal, to be interrupted."""
     command = [sys.executable, "-c", RUN, str(ROOT / "launch" / file), *arguments]
     with log.open("wb") as output:
         return subprocess.Popen(
