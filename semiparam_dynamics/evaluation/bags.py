@@ -46,6 +46,8 @@ def evaluate_bags(
     test = [_measurements(path, bags, model, config, dropped) for path in bags.test]
     evaluation = evaluate(model, config, test, train, progress)
     evaluation.skipped.update(dropped)
+    evaluation.tested_on = tuple(Path(path).name for path in bags.test)
+    evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     return evaluation
 
 

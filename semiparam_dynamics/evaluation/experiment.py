@@ -35,6 +35,8 @@ class Evaluation:
     skipped: Counter[str] = field(default_factory=Counter)
     samples: int = 0
     motion: float = 0.0  # s between samples that follow each other
+    tested_on: tuple[str, ...] = ()  # names for the report, if the caller knows them
+    trained_on: tuple[str, ...] = ()
 
     def results(self) -> dict[str, object]:
         """The contents of results.json; NaN becomes null."""
@@ -104,6 +106,7 @@ def evaluate(
         split = TRAINING_SHARE * sum(map(_duration, test))
     evaluation.runs = runs
     trained, evaluation.samples, evaluation.motion = done, 0, 0.0
+    evaluation.skipped.clear()  # the results speak of the test recordings
     for recording in test:
         for sample, elapsed, spent in _samples(evaluation, recording):
             if "frozen" not in runs and done - trained + elapsed > split:

@@ -71,7 +71,8 @@ def _subject(evaluation: Evaluation) -> str:
     motion = evaluation.motion
     rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
     amount = f"{samples} samples, {motion:.1f} s of motion{rate}"
-    return f"{amount}, predicting {what}. {_split(evaluation)}"
+    source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
+    return f"{amount}{source}, predicting {what}. {_split(evaluation)}"
 
 
 def _split(evaluation: Evaluation) -> str:
@@ -79,7 +80,8 @@ def _split(evaluation: Evaluation) -> str:
     if frozen is None:
         return "The models knew nothing at the first of them."
     if frozen.scores.samples == evaluation.runs["sequential"].scores.samples:
-        return "The models had learned other recordings before."
+        learned = listing(evaluation.trained_on) or "other recordings"
+        return f"The models had learned {learned} before."
     return (
         f"The models knew nothing at the first of them; frozen are the last "
         f"{frozen.scores.samples}, predicted by what was learned before."

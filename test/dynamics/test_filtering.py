@@ -125,7 +125,10 @@ def test_prediction_goes_on_without_the_effort_and_learning_waits_for_it() -> No
 
 def test_max_rate_thins_the_samples_not_the_filter() -> None:
     model = small_arm()
-    every, some = SampleFilter(model, FilterConfig()), SampleFilter(model, FilterConfig(max_rate=10))
+    every, some = (
+        SampleFilter(model, FilterConfig()),
+        SampleFilter(model, FilterConfig(max_rate=10)),
+    )
     all_samples, thinned = {}, []
     for m in measurements(model, 3.0):
         if (a := every.push(m)) is not None:

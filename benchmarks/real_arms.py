@@ -1,0 +1,124 @@
+"""The learner on logs of three real arms, under the three protocols, beside batch references.
+
+    python benchmarks/real_arms.py DATA [--residual random_fourier]
+
+DATA holds robots/{xmate7p,ur10,tx40}. Prints normalised mean squared errors per joint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.evaluation.scores import RunningScores
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.samples.bag import read_measurements
+from semiparam_dynamics.samples.convert import convert_npz
+
+CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots"
+# Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
+BATCH = {"xmate7p": 0.0144, "ur10": 0.0292, "tx40 blocks": 0.0186}
+MODELS = ("urdf", "rigid_body", "nonparametric", "semiparametric", "persistence")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
+    args = parser.parse_args()
+    robots = args.data / "robots"
+
+    def config(name: str) -> InverseDynamicsConfig:
+        loaded = load_yaml(CONFIG / f"{name}.yaml", InverseDynamicsConfig)
+        return replace(loaded, residual=args.residual, random_fourier__window=3.0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        bags = {}
+        for name in (
+            "xmate7p/trajectory_1",
+            "xmate7p/trajectory_2",
+            "xmate7p/trajectory_3",
+            "tx40/tx40",
+        ):
+            bags[name] = Path(folder) / name.replace("/", "_")
+            robot = name.split("/")[0]
+            convert_npz(robots / f"{name}.npz", bags[name], urdf=robots / robot / f"{robot}.urdf")
+        *train, test = (bags[f"xmate7p/trajectory_{i}"] for i in (1, 2, 3))
+        urdf = robots / "xmate7p" / "xmate7p.urdf"
+        bag_split("xmate7p", Bags([test], train, urdf), config("xmate7p"))
+        log = robots / "ur10" / "ur10_exciting_trajectory.db3"
+        bag_split("ur10", Bags([log], (), robots / "ur10" / "ur10_robot.urdf"), config("ur10"))
+        urdf = robots / "tx40" / "tx40.urdf"
+        bag_split("tx40", Bags([bags["tx40/tx40"]], (), urdf), config("tx40"))
+        block_split(bags["tx40/tx40"], urdf, config("tx40"))
+
+
+def bag_split(name: str, bags: Bags, config: InverseDynamicsConfig) -> None:
+    """Train and test bags, or the first 60 % of one bag against its rest."""
+    started = time.perf_counter()
+    evaluation = evaluate_bags(bags, config)
+    took = time.perf_counter() - started
+    runs = evaluation.runs
+    scores = {p: run.rest if run.rest is not None else run.scores for p, run in runs.items()}
+    split = "trajectories 1, 2 -> 3" if bags.train else "first 60 % -> rest"
+    print(f"\n{name}, {split} ({evaluation.samples} samples, {took:.1f} s)")
+    table(name, evaluation.model, scores)
+
+
+def block_split(bag: Path, urdf: Path, config: InverseDynamicsConfig) -> None:
+    """Every third block of half a second is held out: learned from the others, then tested."""
+    model = RobotModel(urdf, config.robot)
+    sampler = SampleFilter(model, config.filter)
+    pushed = map(sampler.push, read_measurements(bag, model.joint_names).measurements)
+    samples = [sample for sample in pushed if sample is not None]
+    start = samples[0].stamp
+    held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in samples]
+    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    for sample, out in zip(samples, held_out, strict=True):
+        if not out:
+            first.step(sample, score=False)
+    runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
+    for sample, out in zip(samples, held_out, strict=True):
+        if out:
+            for run in runs.values():
+                run.step(sample)
+    print("\ntx40, every third half-second block held out")
+    table("tx40 blocks", model, {name: run.scores for name, run in runs.items()})
+
+
+def table(name: str, model: RobotModel, scores: dict[str, RunningScores]) -> None:
+    joints = "".join(f"{joint[-9:]:>10}" for joint in model.joint_names)
+    print(f"{'protocol':<11}{'model':<16}{'mean':>9}{joints}  covered by 2 sd")
+    for protocol, score in scores.items():
+        for key in MODELS:
+            nmse, covered = score.nmse(key), score.coverage(key)
+            cells = "".join(f"{value:>10.4f}" for value in nmse)
+            share = (
+                ""
+                if np.isnan(covered).any()
+                else f"  {covered.mean():.2f}, least {covered.min():.2f}"
+            )
+            print(f"{protocol:<11}{key:<16}{nmse.mean():>9.4f}{cells}{share}")
+        ratio = score.nmse("semiparametric").mean() / score.nmse("rigid_body").mean()
+        worst = (score.nmse("semiparametric") / score.nmse("rigid_body")).max()
+        print(
+            f"{protocol:<11}semiparametric is {ratio:.3f} x rigid body, worst joint {worst:.3f} x"
+        )
+    if name in BATCH:
+        ratio = scores["frozen"].nmse("rigid_body").mean() / BATCH[name]
+        print(f"frozen rigid body is {ratio:.3f} x the batch reference {BATCH[name]}")
+
+
+if __name__ == "__main__":
+    main()
