@@ -156,10 +156,10 @@ def report(
     processor: float,
     figures: dict[str, str],
 ) -> None:
-    # Two messages give no prediction: the first and the last of a central difference.
     rows = {
         "messages": f"{sent} at {arguments.rate:g} Hz, {arguments.residual}, {arguments.features}",
-        "predictions missing": f"{sent - 2 - len(trips)}",
+        "messages lost on the way": f"{sent - int(figures['samples seen'])}",
+        "predictions lost on the way": f"{int(figures['samples predicted']) - len(trips)}",
         "round trip p50 [us]": f"{np.percentile(trips, 50) * 1e6:.0f}",
         "round trip p99 [us]": f"{np.percentile(trips, 99) * 1e6:.0f}",
         "round trip max [us]": f"{trips.max() * 1e6:.0f}",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
+import pytest
 import rclpy
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Int32
@@ -13,7 +15,8 @@ from semiparam_dynamics.nodes.backlog import Backlog
 from semiparam_dynamics.nodes.runtime import make_executor, spin
 
 
-def test_waiting_messages_go_first_and_each_is_learned_before_the_next(ros_environment):
+@pytest.mark.parametrize("make", [make_executor, SingleThreadedExecutor])
+def test_waiting_messages_go_first_and_each_is_learned_before_the_next(ros_environment, make):
     rclpy.init()
     try:
         node = Node("tested")
@@ -38,7 +41,7 @@ def test_waiting_messages_go_first_and_each_is_learned_before_the_next(ros_envir
         node.create_subscription(Int32, "numbers", take, QoSProfile(depth=100))
         while not publisher.get_subscription_count():
             time.sleep(0.01)
-        executor = make_executor()
+        executor = make()
         executor.add_node(node)
         for k in range(30):
             publisher.publish(Int32(data=k))
