@@ -22,6 +22,8 @@ from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 
 TIMINGS = 2000  # steps over which the percentiles are taken
+WARM_UP = 15.0  # s of motion: the residual's standardiser looks at the first 10
+WARM_UP_STEPS = 200
 
 
 class Session:
@@ -124,7 +126,7 @@ def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     learner = InverseDynamicsLearner(model, config.learner)
     step_time = 0.5 * config.learner.filter.max_gap
     rng = np.random.default_rng(0)
-    for k in range(round(15.0 / step_time)):
+    for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
         q, y = rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
         step = learner.observe(Measurement(round(k * step_time * 1e9), q, 0.1 * q, y))
         if step is not None:

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from semiparam_dynamics.cli import extras
+from semiparam_dynamics.errors import MissingExtraError
+
+
+def test_names_what_is_missing_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
+    found = extras.importlib.util.find_spec
+    monkeypatch.setattr(
+        extras.importlib.util, "find_spec", lambda name: None if name == "rclpy" else found(name)
+    )
+    with pytest.raises(MissingExtraError, match=r"semiparam demo needs ROS 2.*\[ros\].*rclpy"):
+        extras.require_ros("semiparam demo")
+
+
+def test_says_nothing_where_all_is_there():
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
+    extras.require_simulator("semiparam demo")
