@@ -16,6 +16,7 @@ VERBS = {
     "demo": "a simulated arm and its learner, live",
     "evaluate": "how good the learner is on recorded bags",
     "convert": "turn an npz log into a rosbag2",
+    "bench": "benchmarks",
 }
 
 

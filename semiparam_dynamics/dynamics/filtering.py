@@ -24,6 +24,7 @@ from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.measurement import Measurement
 
 NANO = 1e-9
+IMPLAUSIBLE = "position far outside the URDF's limits (degrees instead of radians?)"
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,10 @@ class SampleFilter:
         # A held value that jumps back to the measured one has left both filters by then.
         self._settling = int(2.0 / config.cutoff / NANO) if config.cutoff > 0.0 else 0
         self._last_sample = -(1 << 62)
+        # URDF limits are often a little off; half a range further something else is wrong.
+        low, high = model.position_limits
+        margin = np.where(np.isfinite(high - low), 0.5 * np.abs(high - low), 0.0)
+        self._lowest, self._highest = low - margin, high + margin
         self.dropped: Counter[str] = Counter()
 
     def reset(self) -> None:
@@ -130,6 +135,9 @@ class SampleFilter:
         long pause, the filters start anew.
         """
         m = measurement
+        if np.any(m.q < self._lowest) or np.any(m.q > self._highest):
+            self.dropped[IMPLAUSIBLE] += 1
+            return None
         if self._past and not self._follows(m):
             return None
         step = (m.stamp - self._past[-1][0]) * NANO if self._past else 0.0

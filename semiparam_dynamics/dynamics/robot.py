@@ -85,6 +85,7 @@ class RobotModel:
     Attributes
     ----------
     joint_names: the learned joints, in the order of q, dq and ddq. n_joints: their number.
+    position_limits: lower and upper, (n_joints,) rad or m; infinite where there are none.
     axes: names of y's entries. n_axes: their number.
     n_parameters: number of the regressor's columns; they are linearly independent.
     labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
@@ -130,6 +131,7 @@ class RobotModel:
         self.urdf_sha256 = hashlib.sha256(text.encode()).hexdigest()
         self.joint_names: tuple[str, ...] = joints
         self.n_joints = len(joints)
+        self.position_limits = _limits(tree, joints)
         self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
         self.n_axes = len(self.axes)
         frame = config.sensor_frame if wrench else ""
@@ -251,16 +253,25 @@ def _checked_locks(
     return {name: float(value) for name, value in locked.items()}
 
 
-def _random_states(
-    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
-) -> tuple[Array, Array, Array]:
-    """States enough to tell the columns apart: within the limits, or a turn where none are set."""
+def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
+    """Lower and upper position limits (n_joints,); infinite where the URDF sets no usable ones."""
     low, high = (
         np.array([getattr(tree.joints[name], bound) for name in joints])
         for bound in ("lower", "upper")
     )
     usable = (low < high) & (high - low < 4 * math.pi + 1e-6)
-    low, high = np.where(usable, low, -math.pi), np.where(usable, high, math.pi)
+    return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
+
+
+def _random_states(
+    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
+) -> tuple[Array, Array, Array]:
+    """States enough to tell the columns apart: within the limits, or a turn where none are set."""
+    low, high = _limits(tree, joints)
+    low, high = (
+        np.where(np.isfinite(low), low, -math.pi),
+        np.where(np.isfinite(high), high, math.pi),
+    )
     rng = np.random.default_rng(0)
     # Proximal joints see every column, a distal one only its own: count states, not rows.
     n = 2 * n_columns

@@ -80,7 +80,7 @@ def _split(evaluation: Evaluation) -> str:
     if frozen is None:
         return "The models knew nothing at the first of them."
     if frozen.scores.samples == evaluation.runs["sequential"].scores.samples:
-        learned = listing(evaluation.trained_on) or "other recordings"
+        learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
         return f"The models had learned {learned} before."
     return (
         f"The models knew nothing at the first of them; frozen are the last "

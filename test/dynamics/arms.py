@@ -29,7 +29,11 @@ def motion(model: RobotModel, t: np.ndarray, seed: int = 0) -> tuple[np.ndarray,
         q += a * np.sin(angle)
         dq += a * w * np.cos(angle)
         ddq -= a * w**2 * np.sin(angle)
-    return q, dq, ddq
+    low, high = model.position_limits
+    finite = np.isfinite(high - low)
+    middle = 0.5 * np.where(finite, low, 0.0) + 0.5 * np.where(finite, high, 0.0)
+    scale = np.minimum(np.where(finite, 0.4 * (high - low), np.inf), 1.0)
+    return middle + scale * q, scale * dq, scale * ddq
 
 
 def measurements(

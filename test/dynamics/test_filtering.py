@@ -138,3 +138,17 @@ def test_max_rate_thins_the_samples_not_the_filter() -> None:
     assert np.all(np.diff([s.stamp for s in thinned]) == 100_000_000)
     for s in thinned:
         assert np.array_equal(s.regressor, all_samples[s.stamp].regressor)
+
+
+def test_degrees_are_noticed_and_nothing_is_made_of_them() -> None:
+    model = small_arm()
+    low, high = model.position_limits
+    limited = int(np.flatnonzero(np.isfinite(high))[0])
+    sampler = SampleFilter(model, FilterConfig())
+    for m in measurements(model, 0.5):
+        q = m.q.copy()
+        q[limited] = 57.3
+        assert sampler.push(Measurement(m.stamp, q, m.dq, m.y)) is None
+    assert sum(sampler.dropped.values()) == 50
+    assert "degrees" in next(iter(sampler.dropped))
+    assert low[limited] < high[limited]
