@@ -182,7 +182,11 @@ class MotionConfig:
         0.6, "speed of the hand on the circles", unit="m/s", low=1e-3, high=5.0
     )
     center: tuple[float, ...] = parameter(
-        (), "centre of the circles in the base frame; empty: chosen within reach", unit="m"
+        (),
+        "centre of the circles in the base frame; empty: chosen within reach",
+        unit="m",
+        low=-10.0,
+        high=10.0,
     )
     variation: float = parameter(
         0.05,
@@ -216,7 +220,7 @@ class SimulatorConfig:
         (), "moving joints, in order; empty: the iCub's right arm, or every joint of another URDF"
     )
     sensor_frame: str = parameter(
-        "", "fixed joint or link at which the six-axis sensor sits; empty: none but on the iCub"
+        "", "joint or link at which the six-axis sensor sits; empty: none, but on the iCub"
     )
     hand_frame: str = parameter("", "link or frame that draws the circles; empty: the arm's end")
     hand_offset: tuple[float, ...] = parameter(

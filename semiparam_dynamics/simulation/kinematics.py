@@ -56,21 +56,22 @@ class HandKinematics:
     def solve(self, target: np.ndarray, rest: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Joint positions (n,) that bring the hand to `target` (3,), nearest to the posture `rest`.
 
-        Of all solutions it is (locally) the one with least ||q - rest||, so that a closed path of
-        the hand closes in the joints too: Gauss-Newton steps, damped while the hand is far off, and
-        the null space's pull to `rest`. Raises ConfigurationError out of reach.
+        Of all solutions it is (locally) the one with least ||q - rest||, each joint measured by its
+        range, so that a closed path of the hand closes in the joints too: Gauss-Newton steps,
+        damped while the hand is far off, and the null space's pull to `rest`. Raises
+        ConfigurationError out of reach.
         """
         q = np.array(start, dtype=float)
-        eye = np.eye(len(q))
+        eye, span = np.eye(len(q)), self.upper - self.lower
         for _ in range(200):
-            jacobian = self.jacobian(q)
+            jacobian = self.jacobian(q) * span
             error = target - self._data.oMf[self._frame].act(self._offset)
             damping = 1e-12 + 1e-2 * min(error @ error, 0.01)
             gram = jacobian @ jacobian.T + damping * np.eye(3)
             inverse = np.linalg.solve(gram, jacobian).T
-            step = inverse @ error + (eye - inverse @ jacobian) @ (rest - q)
+            step = inverse @ error + (eye - inverse @ jacobian) @ ((rest - q) / span)
             size = float(np.abs(step).max())
-            q += step * min(1.0, 0.3 / size) if size > 0.0 else 0.0
+            q += span * step * min(1.0, 0.15 / max(size, 1e-12))
             if size < 1e-9:
                 return q
         raise ConfigurationError(

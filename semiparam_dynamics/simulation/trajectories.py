@@ -16,7 +16,6 @@ from semiparam_dynamics.simulation.config import MotionConfig
 from semiparam_dynamics.simulation.kinematics import HandKinematics
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
-_KNOTS = 256  # on one circle: the spline is then exact to about 1e-7 rad
 _PLANES = {"circle_xy": (0, 1), "circle_xz": (0, 2)}
 
 
@@ -58,7 +57,7 @@ class CirclePath:
     The joint positions of the exact circle are solved on a grid of its angle and interpolated by a
     periodic spline. With `variation` v, slow changes multiply speed and radius by 1 ± v at most,
     and move the centre by at most v times the radius along each axis; radius and centre act through
-    the inverse kinematics' first derivative, on the same grid.
+    the inverse kinematics' first derivative, on the same grid. `knots` of 256 give 1e-7 rad.
     """
 
     def __init__(
@@ -68,13 +67,14 @@ class CirclePath:
         center: np.ndarray,
         rest: np.ndarray,
         rng: np.random.Generator,
+        knots: int = 256,
     ) -> None:
         self._variation = config.variation
         self._radius = config.radius
         self._rate = config.speed / config.radius
         self._axes = _PLANES[config.motion]
         self._changes = SlowChanges(5, rng)
-        angles = np.linspace(0.0, 2.0 * np.pi, _KNOTS + 1)
+        angles = np.linspace(0.0, 2.0 * np.pi, knots + 1)
         points = center + self._radius * self._directions(angles)
         q, sensitivity = self._solve(hand, points, rest)
         gain = np.abs(sensitivity).sum(axis=2) + np.linalg.norm(sensitivity, axis=2)
@@ -229,8 +229,10 @@ def make_trajectory(
     candidates[0] = 0.0
     for candidate in candidates:
         posture = hand.middle + candidate * (hand.upper - hand.lower)
+        place = hand.position(posture)
         try:
-            circle = CirclePath(config, hand, hand.position(posture), posture, rng)
+            CirclePath(config, hand, place, posture, rng, knots=16)  # coarse, to fail fast
+            circle = CirclePath(config, hand, place, posture, np.random.default_rng([seed, 1]))
         except ConfigurationError:
             continue
         return Trajectory(circle, config.ramp_time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -18,8 +19,8 @@ ICUB_HAND = "r_hand_dh_frame"
 ICUB_HAND_OFFSET = (0.0, -0.1, 0.0)
 #: Centre (m, root frame) and posture (rad) of the circles, well within all limits.
 ICUB_CIRCLES = {
-    "circle_xy": ((-0.185, 0.052, -0.023), (-0.21, 0.842, 1.109, 1.067)),
-    "circle_xz": ((-0.204, -0.079, 0.158), (-0.604, 0.429, 1.224, 1.055)),
+    "circle_xy": ((-0.181, 0.043, -0.028), (-0.157, 1.064, 1.038, 1.179)),
+    "circle_xz": ((-0.207, -0.074, 0.151), (-0.618, 0.37, 1.272, 1.046)),
 }
 _MOVING = ("revolute", "continuous", "prismatic")
 
@@ -105,21 +106,44 @@ class Arm:
         if len(set(self.joints)) < len(self.joints):
             raise RobotModelError(f"a joint is named twice in {', '.join(self.joints)}")
         self.sensor_frame = sensor_frame
-        self.sensor_link = self._frame_link(sensor_frame) if sensor_frame else ""
+        self.sensor_link = self._sensor_link(sensor_frame) if sensor_frame else ""
         self.hand_frame = hand_frame or self._end()
         self._frame_link(self.hand_frame)
 
     def _frame_link(self, frame: str) -> str:
-        """The link that a frame's name (a link's or a fixed joint's) stands for."""
+        """The link that a frame's name (a joint's or a link's) stands for."""
+        if frame in self._all:
+            return self._all[frame].child
         if frame in self._links:
             return frame
-        if frame in self._all and self._all[frame].type == "fixed":
-            return self._all[frame].child
-        fixed = [name for name, joint in self._all.items() if joint.type == "fixed"]
-        raise RobotModelError(
-            f"the URDF has no link or fixed joint '{frame}'; its fixed joints are "
-            f"{', '.join(fixed[:40]) or 'none'}"
-        )
+        close = difflib.get_close_matches(frame, [*self._all, *self._links], n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise RobotModelError(f"the URDF has no joint or link '{frame}'{hint}")
+
+    def _sensor_link(self, frame: str) -> str:
+        """The link behind the sensor; it or what hangs on it must have a mass and must move."""
+        link = self._frame_link(frame)
+        behind = [name for name in self._masses() if name == link or self._hangs_on(name, link)]
+        if not behind:
+            raise RobotModelError(f"nothing with a mass hangs on the sensor frame '{frame}'")
+        if not self._moves(link):
+            raise RobotModelError(f"none of the moving joints carries the sensor frame '{frame}'")
+        return link
+
+    def _hangs_on(self, link: str, other: str) -> bool:
+        return any(joint.parent == other for joint in self._chain(link))
+
+    def _moves(self, link: str) -> bool:
+        return any(joint.name in self.joints for joint in self._chain(link))
+
+    def _masses(self) -> list[str]:
+        """The links that have a mass."""
+        masses = ((link, link.find("inertial/mass")) for link in self._root.findall("link"))
+        return [
+            link.get("name", "")
+            for link, mass in masses
+            if mass is not None and float(mass.get("value", "0")) > 0.0
+        ]
 
     def _chain(self, link: str) -> list[Joint]:
         """The joints from `link` down to the root."""
@@ -159,12 +183,7 @@ class Arm:
         keep = [self._frame_link(self.hand_frame)]
         if self.sensor_link:
             keep.append(self.sensor_link)
-        for link in self._root.findall("link"):
-            name = link.get("name", "")
-            moves = any(joint.name in self.joints for joint in self._chain(name))
-            mass = link.find("inertial/mass")
-            if moves and mass is not None and float(mass.get("value", "0")) > 0.0:
-                keep.append(name)
+        keep += [link for link in self._masses() if self._moves(link)]
         return {joint.child for link in keep for joint in self._chain(link)}
 
 

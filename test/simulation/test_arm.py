@@ -1,0 +1,307 @@
+"""The whole simulator: exact rigid-body physics, effects on top, seeds, and other robots."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from semiparam_dynamics.errors import ConfigurationError, MissingExtraError, RobotModelError
+from semiparam_dynamics.parameters import parameters, to_flat
+from semiparam_dynamics.simulation import (
+    NO_EFFECTS,
+    ArmSimulator,
+    EffectsConfig,
+    Reading,
+    SimulatorConfig,
+)
+from semiparam_dynamics.simulation import urdf as urdfs
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+SMALL = str(DATA / "small_arm.urdf")
+
+pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+
+
+def simulator(
+    urdf: str = "", effects: EffectsConfig = NO_EFFECTS, **overrides: object
+) -> ArmSimulator:
+    return ArmSimulator(urdf, SimulatorConfig(effects=effects), **overrides)
+
+
+def icub(effects: EffectsConfig = NO_EFFECTS, **overrides: object) -> ArmSimulator:
+    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
+    return simulator("", effects, **overrides)
+
+
+def readings(arm: ArmSimulator, count: int) -> list[Reading]:
+    return [arm.advance() for _ in range(count)]
+
+
+class RigidBodies:
+    """Pinocchio's model of the same URDF: joint torques, and the load at the sensor."""
+
+    def __init__(self, arm: ArmSimulator) -> None:
+        self.model = pin.buildModelFromXML(arm.urdf)
+        self.data = self.model.createData()
+        ids = [self.model.getJointId(name) for name in arm.joint_names]
+        joints = [self.model.joints[i] for i in ids]
+        self.q_of = [joint.idx_q for joint in joints]
+        self.v_of = [joint.idx_v for joint in joints]
+        self.wide = [joint.nq == 2 for joint in joints]  # continuous: (cos, sin)
+        self.frame = self.model.getFrameId(arm.sensor_frame) if arm.sensor_frame else None
+
+    def _configuration(self, q: Sequence[float]) -> np.ndarray:
+        full = pin.neutral(self.model)
+        for at, wide, value in zip(self.q_of, self.wide, q, strict=True):
+            full[at : at + 1 + wide] = [np.cos(value), np.sin(value)] if wide else value
+        return full
+
+    def torque(self, reading: Reading) -> np.ndarray:
+        full = [self._configuration(reading.q_true)]
+        for value in (reading.dq_true, reading.ddq_true):
+            full.append(np.zeros(self.model.nv))
+            full[-1][self.v_of] = value
+        return np.asarray(pin.rnea(self.model, self.data, *full))[self.v_of]
+
+    def wrench(self, reading: Reading) -> np.ndarray:
+        """The load at the sensor: of all joints behind it, and of its own link."""
+        self.torque(reading)
+        frame = self.model.frames[self.frame]
+        joint = frame.parentJoint
+        behind = [i for i in range(joint + 1, self.model.njoints) if self.model.parents[i] == joint]
+        load = pin.Force.Zero()
+        for i in behind:
+            load += self.data.liMi[i].act(self.data.f[i])
+        # rnea's acceleration contains gravity's
+        velocity, acceleration = self.data.v[joint], self.data.a_gf[joint]
+        assert frame.inertia.mass > 0.0  # pinocchio keeps a link's inertia at its fixed joint
+        load += _moving(frame, velocity, acceleration)
+        return np.asarray(frame.placement.actInv(load).vector)
+
+
+def _moving(body: pin.Frame, velocity: pin.Motion, acceleration: pin.Motion) -> pin.Force:
+    inertia = body.placement.act(body.inertia)
+    return inertia * acceleration + velocity.cross(inertia * velocity)
+
+
+def test_icub_is_exact_rigid_body_dynamics() -> None:
+    arm = icub(motion="circle_xz")
+    assert arm.joint_names == urdfs.ICUB_JOINTS and arm.sensor_frame == "r_arm_ft_sensor"
+    oracle = RigidBodies(arm)
+    for reading in readings(arm, 300)[::7]:
+        wrench = oracle.wrench(reading)
+        np.testing.assert_allclose(reading.wrench, wrench, atol=1e-10)
+        np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=1e-10)
+        np.testing.assert_array_equal(reading.wrench, reading.wrench_rigid)
+        np.testing.assert_array_equal(reading.q, reading.q_true)
+        np.testing.assert_array_equal(reading.dq, reading.dq_true)
+
+
+def test_at_rest_the_sensor_holds_the_weight_behind_it() -> None:
+    reading = icub(ramp_time=60.0).advance()
+    assert np.abs(reading.dq_true).max() == 0.0
+    mass = 0.745104 + 0.267903 + 0.6347 + 0.0362615 + 0.248289
+    assert np.linalg.norm(reading.wrench[:3]) == pytest.approx(9.81 * mass, rel=1e-3)
+
+
+def test_another_robot_is_exact_rigid_body_dynamics() -> None:
+    # a continuous and a prismatic joint, and joints asked for in another order than the tree's
+    order = ("grip", "slew", "reach", "lift")
+    arm = simulator(SMALL, joints=order, sensor_frame="boom_sensor", motion="exciting")
+    assert arm.joint_names == order
+    oracle = RigidBodies(arm)
+    for reading in readings(arm, 300)[::7]:
+        np.testing.assert_allclose(reading.wrench, oracle.wrench(reading), atol=1e-10)
+        np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=1e-10)
+
+
+def test_locked_joints_stay_and_are_not_reported() -> None:
+    arm = simulator(SMALL, joints=("slew", "lift"), motion="exciting")
+    oracle = RigidBodies(arm)
+    for reading in readings(arm, 200)[::20]:
+        np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=1e-10)
+        np.testing.assert_array_equal(reading.wrench, 0.0)
+
+
+def test_bypass_shifts_reading_and_motion_as_real_forces_do() -> None:
+    effects = dataclasses.replace(NO_EFFECTS, cable_stiffness=200.0, sleeve_stiffness=1.0)
+    arm = icub(dataclasses.replace(effects, sleeve_friction=0.5, rotor_inertia=0.02))
+    oracle = RigidBodies(arm)
+    model, data = oracle.model, oracle.data
+    seen = []
+    for reading in readings(arm, 300)[::7]:
+        rigid = oracle.wrench(reading)
+        np.testing.assert_allclose(reading.wrench_rigid, rigid, atol=1e-10)
+        np.testing.assert_allclose(reading.wrench, rigid - reading.wrench_bypass, atol=1e-10)
+        # joint torques: rigid bodies and rotors, less what cable and sleeve do
+        jacobian = pin.computeFrameJacobian(
+            model, data, oracle._configuration(reading.q_true), oracle.frame, pin.LOCAL
+        )[:, oracle.v_of]
+        torque = oracle.torque(reading) + 0.02 * reading.ddq_true
+        expected = torque - jacobian.T @ reading.wrench_bypass
+        np.testing.assert_allclose(reading.effort, expected, atol=1e-9)
+        seen.append(reading.wrench_bypass)
+    assert np.ptp(seen, axis=0)[:3].max() > 0.5 and np.ptp(seen, axis=0)[3:].max() > 0.1
+
+
+def test_friction_appears_in_the_effort() -> None:
+    arm = icub(dataclasses.replace(NO_EFFECTS, friction_coulomb=0.3, friction_viscous=0.2))
+    oracle = RigidBodies(arm)
+    for reading in readings(arm, 300)[::7]:
+        friction = reading.effort - oracle.torque(reading)
+        fast = np.abs(reading.dq_true) > 0.3
+        expected = 0.3 * np.sign(reading.dq_true) + 0.2 * reading.dq_true
+        np.testing.assert_allclose(friction[fast], expected[fast], atol=1e-3)
+
+
+def test_soft_transmission_turns_motors_ahead_of_links() -> None:
+    effects = dataclasses.replace(NO_EFFECTS, compliance=0.01, hardening_torque=0.0)
+    arm = icub(effects, motion="exciting", max_velocity=0.3)
+    pairs = readings(arm, 500)[100:]
+    twist = np.array([r.q - r.q_true for r in pairs])
+    torque = np.array([r.effort for r in pairs])
+    # slow motion: the twist follows the torque but for its 20 ms lag
+    np.testing.assert_allclose(twist, 0.01 * torque, atol=3e-3)
+    assert np.abs(twist).max() > 0.01
+
+
+def test_hysteresis_stays_within_its_half_width() -> None:
+    arm = icub(dataclasses.replace(NO_EFFECTS, hysteresis=0.02))
+    lost = np.array([r.q_true - r.q for r in readings(arm, 400)])
+    assert np.abs(lost).max() <= 0.02 + 1e-12
+    assert lost.max() > 0.019 and lost.min() < -0.019
+
+
+def test_noise_is_on_the_readings_only() -> None:
+    effects = dataclasses.replace(
+        NO_EFFECTS, noise_position=1e-3, noise_velocity=1e-2, noise_effort=0.1, noise_force=0.3
+    )
+    noisy, clean = readings(icub(effects), 400), readings(icub(), 400)
+    for name, size in (("q", 1e-3), ("dq", 1e-2), ("effort", 0.1)):
+        error = [getattr(a, name) - getattr(b, name) for a, b in zip(noisy, clean, strict=True)]
+        np.testing.assert_allclose(np.std(error, axis=0), size, rtol=0.15)
+    np.testing.assert_array_equal(noisy[-1].q_true, clean[-1].q_true)
+
+
+@pytest.mark.parametrize("motion", ["circle_xy", "circle_xz"])
+def test_hand_draws_the_thesis_circles(motion: str) -> None:
+    arm = icub(motion=motion, variation=0.0)
+    path = np.array([arm._hand.position(r.q_true) for r in readings(arm, 420)[300:]])
+    plane = [0, 1] if motion == "circle_xy" else [0, 2]
+    center = np.array(urdfs.ICUB_CIRCLES[motion][0])
+    np.testing.assert_allclose(np.linalg.norm((path - center)[:, plane], axis=1), 0.1, atol=1e-3)
+    np.testing.assert_allclose(path[:, 3 - sum(plane)], center[3 - sum(plane)], atol=1e-3)
+    speed = np.linalg.norm(np.diff(path, axis=0), axis=1) * 100.0
+    np.testing.assert_allclose(speed, 0.6, rtol=0.02)
+
+
+@pytest.mark.parametrize("motion", ["circle_xy", "circle_xz", "exciting"])
+def test_default_motion_keeps_the_joint_limits_without_jumps(motion: str) -> None:
+    arm = icub(EffectsConfig(), motion=motion, rate=50.0)
+    q = np.array([r.q_true for r in readings(arm, 1500)])
+    model = pin.buildModelFromXML(arm.urdf)
+    at = [model.joints[model.getJointId(name)].idx_q for name in arm.joint_names]
+    assert np.all(q > model.lowerPositionLimit[at])
+    assert np.all(q < model.upperPositionLimit[at])
+    assert np.abs(np.diff(q, axis=0)).max() < 5.0 / 50.0
+
+
+def test_same_seed_same_readings() -> None:
+    first, again = (readings(icub(EffectsConfig(), seed=4), 150) for _ in range(2))
+    other = readings(icub(EffectsConfig(), seed=5), 150)
+    for a, b in zip(first, again, strict=True):
+        for field in dataclasses.fields(Reading):
+            np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+    for a, c in zip(first, other, strict=True):
+        assert np.all(a.q != c.q) and np.all(a.wrench != c.wrench)
+
+
+@pytest.mark.parametrize("rate", [37.0, 100.0, 1000.0])
+def test_readings_come_at_the_asked_rate(rate: float) -> None:
+    times = [reading.time for reading in readings(icub(rate=rate), 5)]
+    np.testing.assert_allclose(times, np.arange(5) / rate, atol=1e-12)
+
+
+def test_readings_do_not_share_memory() -> None:
+    arm = icub(EffectsConfig())
+    first = arm.advance()
+    kept = {f.name: np.copy(getattr(first, f.name)) for f in dataclasses.fields(Reading)}
+    readings(arm, 20)
+    for name, value in kept.items():
+        np.testing.assert_array_equal(getattr(first, name), value)
+
+
+def test_urdf_is_the_whole_robot_without_meshes() -> None:
+    arm = icub()
+    assert "<mesh" not in arm.urdf
+    assert pin.buildModelFromXML(arm.urdf).njoints == 33
+    assert simulator(Path(SMALL).read_text(), motion="exciting").joint_names[0] == "slew"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"joints": ("slew", "elbow")}, "no moving joint elbow.*slew, lift"),
+        ({"joints": ("slew", "slew")}, "twice"),
+        ({"sensor_frame": "boom_senser"}, "did you mean 'boom_sensor'"),
+        ({"sensor_frame": "sensor_mark"}, "nothing with a mass"),
+        ({"sensor_frame": "boom_sensor", "joints": ("grip",)}, "none of the moving joints"),
+        ({"hand_frame": "fist"}, "no joint or link 'fist'"),
+    ],
+)
+def test_wrong_names_are_explained(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(RobotModelError, match=message):
+        simulator(SMALL, motion="exciting", **changes)
+
+
+def test_unreadable_urdf_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(RobotModelError, match="can't be read"):
+        simulator(str(tmp_path / "none.urdf"))
+    with pytest.raises(RobotModelError, match="not well-formed"):
+        simulator("<robot><link></robot>")
+    with pytest.raises(RobotModelError, match="<sdf>"):
+        simulator("<sdf/>")
+    massless = Path(SMALL).read_text().replace('<mass value="0.3"/>', '<mass value="0"/>')
+    with pytest.raises(RobotModelError, match="MuJoCo"):
+        simulator(massless, motion="exciting")
+
+
+def test_wrong_parameters_are_explained() -> None:
+    with pytest.raises(ConfigurationError, match="effects.hysteresis"):
+        simulator(SMALL, effects__hysteresis=-1.0)
+    with pytest.raises(ConfigurationError, match="did you mean 'radius'"):
+        simulator(SMALL, radios=0.1)
+    with pytest.raises(ConfigurationError, match="'hand_offset' must have 3 numbers"):
+        simulator(SMALL, hand_offset=(0.1,))
+
+
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.import_module
+
+    def without_mujoco(name: str) -> ModuleType:
+        if name == "mujoco":
+            raise ImportError(name)
+        return found(name)
+
+    monkeypatch.setattr(importlib, "import_module", without_mujoco)
+    with pytest.raises(MissingExtraError, match=r"semiparam_dynamics\[sim\]"):
+        ArmSimulator()
+
+
+def test_every_parameter_is_described_and_effects_default_within_range() -> None:
+    entries = parameters(SimulatorConfig)
+    assert {"motion", "radius", "rate", "effects.hysteresis"} <= {entry.name for entry in entries}
+    for entry in entries:
+        assert entry.description
+        if entry.name.startswith("effects."):
+            assert entry.low is not None and entry.high is not None
+            entry.check(entry.default)
+    off = to_flat(NO_EFFECTS)
+    assert all(value == 0.0 for name, value in off.items() if name.startswith(("noise", "drift_f")))
