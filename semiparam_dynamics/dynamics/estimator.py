@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,23 +92,42 @@ class SemiparametricEstimator:
         """Make a sample of an unfiltered state (n_joints,) and measurement (n_axes,)."""
         return Sample(stamp, q, dq, ddq, self.model.regressor(q, dq, ddq), y)
 
-    def predict(self, sample: Sample) -> Prediction:
-        """Predict the outputs at a sample's state; its measurement is not looked at."""
+    def predict(self, sample: Sample, *, alone: bool = True) -> Prediction:
+        """Predict the outputs at a sample's state; its measurement is not looked at.
+
+        Without `alone`, the nonparametric model for comparison is left out (NaN), to be asked
+        later by :meth:`complete`.
+        """
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
         left = self.residual.predict(self._inputs(s, rigid), self.rigid_body.parameters)
-        alone = self.alone.predict(np.concatenate((s.q, s.dq, s.ddq)), self.rigid_body.parameters)
-        spread = {name: error.value for name, error in self._errors.items()}
         leverage = 1.0 + self.rigid_body.leverage(s.regressor)
-        return Prediction(
+        near, far = self._errors["semiparametric"].value, self._errors["rigid_body"].value
+        nothing = np.full(len(rigid), np.nan)
+        prediction = Prediction(
             rigid_body=rigid,
-            nonparametric=alone.value,
+            nonparametric=nothing,
             semiparametric=rigid + left.value,
-            rigid_body_std=np.sqrt(spread["rigid_body"] * leverage),
-            nonparametric_std=blend(alone.confidence, spread["nonparametric"], spread["y"]),
-            semiparametric_std=np.sqrt(leverage)
-            * blend(left.confidence, spread["semiparametric"], spread["rigid_body"]),
-            guesses=(left, alone),
+            rigid_body_std=np.sqrt(far * leverage),
+            nonparametric_std=nothing,
+            semiparametric_std=np.sqrt(leverage) * blend(left.confidence, near, far),
+            residual=left,
+            alone=None,
+        )
+        return self.complete(s, prediction) if alone else prediction
+
+    def complete(self, sample: Sample, prediction: Prediction) -> Prediction:
+        """The same prediction with what the nonparametric model alone says."""
+        if prediction.alone is not None:
+            return prediction
+        x = np.concatenate((sample.q, sample.dq, sample.ddq))
+        alone = self.alone.predict(x, self.rigid_body.parameters)
+        near, far = self._errors["nonparametric"].value, self._errors["y"].value
+        return dataclasses.replace(
+            prediction,
+            nonparametric=alone.value,
+            nonparametric_std=blend(alone.confidence, near, far),
+            alone=alone,
         )
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
@@ -127,12 +147,12 @@ class SemiparametricEstimator:
         """The second half of :meth:`update`: both nonparametric models, and the spreads."""
         if sample.y is None:
             return
-        s, y, p = sample, sample.y, prediction
-        left, alone = p.guesses
+        s, y, p = sample, sample.y, self.complete(sample, prediction)
+        assert p.alone is not None  # it is complete
         x = self._inputs(s, p.rigid_body)
-        self.residual.update(s.stamp, x, left, y, s.regressor, p.rigid_body)
+        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body)
         x = np.concatenate((s.q, s.dq, s.ddq))
-        self.alone.update(s.stamp, x, alone, y, s.regressor[:, :0], 0.0 * y)
+        self.alone.update(s.stamp, x, p.alone, y, s.regressor[:, :0], 0.0 * y)
         self._update_spreads(s.stamp, y, p)
         self.n_learned += 1
 

@@ -42,7 +42,7 @@ class Step:
 
 
 class InverseDynamicsLearner:
-    """Filter, predict, score; and learn when there is time."""
+    """Filter and predict; score and learn when there is time."""
 
     def __init__(self, model: RobotModel, config: InverseDynamicsConfig) -> None:
         self.model = model
@@ -61,17 +61,21 @@ class InverseDynamicsLearner:
         sample = self.filter.push(measurement)
         if sample is None:
             return None
-        prediction = self.estimator.predict(sample)
-        if sample.y is not None:
+        return Step(sample, self.estimator.predict(sample, alone=False))
+
+    def score(self, step: Step) -> Prediction:
+        """Score a step of :meth:`observe`; returns its prediction with all three models."""
+        prediction = self.estimator.complete(step.sample, step.prediction)
+        if step.y is not None:
             values = {name: getattr(prediction, name) for name in MODELS}
             stds = {name: getattr(prediction, f"{name}_std") for name in MODELS}
-            self.scores.add(sample.y, values, stds)
-            self.recent.add(sample.y, values, stds)
-        return Step(sample, prediction)
+            self.scores.add(step.y, values, stds)
+            self.recent.add(step.y, values, stds)
+        return prediction
 
     def learn(self, step: Step) -> None:
-        """Learn from a step of :meth:`observe`; may come later, or never."""
-        self.estimator.update(step.sample, step.prediction)
+        """Score a step and learn from it; may come later, or never. No prediction waits for it."""
+        self.estimator.update(step.sample, self.score(step))
 
     @property
     def dropped(self) -> Counter[str]:

@@ -60,24 +60,18 @@ class RigidBodyIdentifier:
     def leverage(self, regressor: Array) -> Array:
         """How unsure the parameters make each output, (n_axes,), in units of its noise variance."""
         scale = np.sqrt(self._square / self._count)
-        leverages = np.empty(len(regressor))
-        for i, row in enumerate(regressor / scale[:, None]):
-            self.core.predict(row)
-            leverages[i] = self.core.leverage
-        return leverages
+        return self.core.leverages(regressor / scale[:, None])
 
     def update(self, regressor: Array, y: Array) -> None:
         """Learn from Phi (n_axes, n_parameters) and y (n_axes,)."""
-        error = y - regressor @ self.parameters
         self._square += y**2
         self._count += 1.0
-        scale = np.sqrt(self._square / self._count)
-        for i, weight in enumerate(1.0 / scale):
-            row = regressor[i] * weight
-            self.core.predict(row)
-            self._error_square += (error[i] * weight) ** 2 / (1.0 + self.core.leverage)
-            self._rows += 1
-            self.core.update(row, np.array([y[i] * weight]))
+        weight = np.sqrt(self._count / self._square)
+        rows = regressor * weight[:, None]
+        errors = (y - regressor @ self.parameters) * weight
+        self._error_square += float(np.sum(errors**2 / (1.0 + self.core.leverages(rows))))
+        self._rows += len(y)
+        self.core.update_rows(rows, (y * weight)[:, None])
         self.parameters = self.core.weights()[:, 0]
 
     def standard_deviations(self) -> Array:

@@ -41,7 +41,8 @@ class Prediction:
     rigid_body_std: Array
     nonparametric_std: Array
     semiparametric_std: Array
-    guesses: tuple[Guess, Guess]  # of the residual and of the nonparametric model alone
+    residual: Guess
+    alone: Guess | None  # the nonparametric model's; None: not asked yet
 
     @property
     def std(self) -> Array:

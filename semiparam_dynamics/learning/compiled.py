@@ -97,6 +97,24 @@ def solve_transposed(R: Array, z: Array, v: Array, n: int) -> None:
 
 
 @_compiled
+def rotate_rows(R: Array, U: Array, Z: Array, Y: Array, n: int) -> None:
+    """:func:`rotate_row` for each row of Z (k, >=n) and Y (k, T)."""
+    for k in range(len(Z)):
+        rotate_row(R, U, Z[k], Y[k], n)
+
+
+@_compiled
+def leverage_rows(R: Array, Z: Array, v: Array, out: Array, n: int) -> None:
+    """out_k = |R^-T z_k|^2 for each row of Z (k, >=n); `v` (>=n,) is working memory."""
+    for k in range(len(Z)):
+        solve_transposed(R, Z[k], v, n)
+        total = 0.0
+        for i in range(n):
+            total += v[i] * v[i]
+        out[k] = total
+
+
+@_compiled
 def solve_upper(R: Array, B: Array, n: int) -> None:
     """B <- R^-1 B in place; B: (>=n, T)."""
     for i in range(n - 1, -1, -1):

@@ -8,8 +8,10 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compiled import (
+    leverage_rows,
     project,
     rotate_row,
+    rotate_rows,
     solve_transposed,
     solve_upper,
 )
@@ -61,6 +63,20 @@ class RecursiveLeastSquares:
         project(self.U, self._solved, self._output, n)
         self.leverage = float(self._solved[:n] @ self._solved[:n])
         return self._output.copy()
+
+    def leverages(self, rows: Array) -> Array:
+        """z (R'R)^-1 z' of each feature row, (k,) for (k, D)."""
+        result = np.empty(len(rows))
+        leverage_rows(self.R, rows, self._solved, result, self.n_features)
+        return result
+
+    def update_rows(self, rows: Array, targets: Array) -> None:
+        """Learn that the feature rows (k, D) gave the outputs `targets` (k, T)."""
+        if self.forgetting < 1.0:
+            for row, target in zip(rows, targets, strict=True):
+                self.update(row, target)
+        else:
+            rotate_rows(self.R, self.U, rows.copy(), targets.copy(), self.n_features)
 
     def update(self, row: Array, target: Array) -> None:
         """Learn that the feature row (D,) gave the outputs `target` (T,)."""

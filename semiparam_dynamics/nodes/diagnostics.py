@@ -67,7 +67,7 @@ class SessionReport:
                 p50, p99 = np.percentile(timings, (50, 99))
                 values[f"{name} p50 [us]"] = f"{p50:.0f}"
                 values[f"{name} p99 [us]"] = f"{p99:.0f}"
-        rank, full = session.excitation_rank(), session.model.n_parameters
+        rank, full = learner.estimator.rigid_body.excitation_rank(), session.model.n_parameters
         values["rank of the excitation"] = f"{rank} of {full}"
         for model in MODELS:
             for axis, nmse in zip(session.model.axes, learner.scores.nmse(model), strict=True):

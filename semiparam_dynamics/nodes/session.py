@@ -44,8 +44,6 @@ class Session:
         self.stream = MeasurementStream(
             self.model.joint_names, self.model.config.target, self._config.learner.samples
         )
-        core = self.learner.estimator.rigid_body.core
-        self._ridge = np.diagonal(core.R).copy()
         self.backlog.clear()
         self.backlog.dropped = 0
         self.measured = self.predicted = self.deferred = self.not_learned = 0
@@ -85,14 +83,15 @@ class Session:
     def _schedule(self, step: Step) -> None:
         if step.y is None:
             return
-        if not self.learning:
-            self.not_learned += 1
-            return
         self.backlog.add(step)
         if not self._config.defer_learning:
             self.backlog.do_all()
 
     def _learn(self, step: Step) -> None:
+        if not self.learning:
+            self.not_learned += 1
+            self.learner.score(step)
+            return
         start = time.perf_counter()
         self.learner.learn(step)
         self.learn_us.append((time.perf_counter() - start) * 1e6)
@@ -113,12 +112,6 @@ class Session:
         dropped["learning could not keep up"] += self.backlog.dropped
         dropped["learning switched off"] += self.not_learned
         return +dropped
-
-    def excitation_rank(self) -> int:
-        """How many directions of the parameters the motion has shown more than the ridge holds."""
-        R = self.learner.estimator.rigid_body.core.R
-        information = np.linalg.svd(R / self._ridge, compute_uv=False) ** 2
-        return int(np.count_nonzero(information > 2.0))
 
 
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:

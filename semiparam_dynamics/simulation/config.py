@@ -87,7 +87,7 @@ class EffectsConfig:
         high=10.0,
     )
     sleeve_stiffness: float = parameter(
-        1.5,
+        0.2,
         "stiffness in bending and torsion of the skin and cables that clothe the arm",
         unit="N m/rad",
         low=0.0,
@@ -97,7 +97,7 @@ class EffectsConfig:
         1.0, "growth of the sleeve's stiffness with its bending", low=0.0, high=10.0
     )
     sleeve_friction: float = parameter(
-        1.0, "dry friction inside the sleeve", unit="N m", low=0.0, high=100.0
+        0.1, "dry friction inside the sleeve", unit="N m", low=0.0, high=100.0
     )
     sleeve_velocity: float = parameter(
         0.3, "angular velocity at which that friction sets in", unit="rad/s", low=0.01, high=10.0

@@ -9,7 +9,7 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.parameters import from_flat
 
@@ -29,7 +29,8 @@ def run(target: InverseDynamicsLearner, seconds: float, extra: float, seed: int 
     for m in measurements(target.model, seconds, extra=extra, seed=seed):
         step = target.observe(m)
         if step is not None:
-            steps.append(step)
+            whole = target.estimator.complete(step.sample, step.prediction)
+            steps.append(Step(step.sample, whole))
             target.learn(step)
     return steps
 
@@ -75,6 +76,18 @@ def test_prediction_does_not_look_at_the_measurement() -> None:
     target.estimator.update(blind, b)
     after = target.estimator.state()
     assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_the_comparison_can_be_asked_later() -> None:
+    target = learner()
+    sample = run(target, 6.0, 2.0)[-1].sample
+    at_once = target.estimator.predict(sample)
+    quick = target.estimator.predict(sample, alone=False)
+    assert np.all(np.isnan(quick.nonparametric))
+    later = target.estimator.complete(sample, quick)
+    assert np.array_equal(later.nonparametric, at_once.nonparametric)
+    assert np.array_equal(later.semiparametric, at_once.semiparametric)
+    target.estimator.update(sample, quick)  # learns as from the whole prediction
 
 
 def test_far_from_its_data_the_local_residual_is_the_rigid_body() -> None:

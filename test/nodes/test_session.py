@@ -50,10 +50,10 @@ def test_learns_each_sample_before_the_next_message_if_asked(make_session):
 
 def test_the_rank_of_the_excitation_grows_from_nothing(make_session):
     session = make_session(defer_learning=False)
-    assert session.excitation_rank() == 0
+    assert session.learner.estimator.rigid_body.excitation_rank() == 0
     for message in messages(300):
         list(session.joint_state(message))
-    assert 5 <= session.excitation_rank() <= session.model.n_parameters
+    assert 5 <= session.learner.estimator.rigid_body.excitation_rank() <= session.model.n_parameters
 
 
 def test_reset_forgets_and_counts_anew(make_session):
