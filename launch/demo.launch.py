@@ -45,7 +45,8 @@ def generate_launch_description() -> LaunchDescription:
         executable="arm_simulator",
         name="arm_simulator",
         namespace=LaunchConfiguration("namespace"),
-        parameters=[LaunchConfiguration("simulator_params_file")],
+        # It waits for the learner, whose first start compiles its core, to see the whole motion.
+        parameters=[LaunchConfiguration("simulator_params_file"), {"wait_for_subscribers": 1}],
         ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
         emulate_tty=True,

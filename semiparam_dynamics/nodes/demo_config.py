@@ -9,8 +9,8 @@ from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
 LISTENERS = 2  # of the simulator's topics: the learner and the recorder
 
 
-def learner_config(residual: str = "nystrom", seed: int = 0) -> InverseDynamicsNodeConfig:
-    """The learner's parameters for the simulated iCub arm."""
+def learner_config(residual: str = "random_fourier", seed: int = 0) -> InverseDynamicsNodeConfig:
+    """The learner's parameters for the simulated iCub arm, with the thesis' residual."""
     return replace(
         InverseDynamicsNodeConfig(),
         target="wrench",

@@ -107,6 +107,11 @@ def run(
     except SemiparamError as error:
         rclpy.logging.get_logger(name).fatal(str(error))
         return 1
+    except Exception:
+        # A signal that comes while rclpy calls into Python, to compile the core say, ends the
+        # network first and is then seen as an error of whatever used it next.
+        if rclpy.ok():
+            raise
     finally:
         if node is not None:
             node.destroy_node()

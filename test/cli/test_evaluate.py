@@ -1,0 +1,136 @@
+"""`semiparam evaluate` on real bags: results, and one clear line for what a person gets wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.samples.bag_writer import write_measurements
+
+from ..dynamics.arms import URDF, measurements, small_arm
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bags") / "efforts"
+    model = small_arm()
+    write_measurements(
+        path,
+        model.joint_names,
+        measurements(model, 6.0, extra=1.0),
+        "effort",
+        robot_description=URDF.read_text(),
+    )
+    return path
+
+
+def test_a_bag_gives_the_numbers_of_the_learner(bag: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["evaluate", str(bag), "--set", "nystrom.window=1", "--out", str(out)]) == 0
+    results = json.loads((out / "results.json").read_text())
+    config = load_yaml(out / "params.yaml", InverseDynamicsConfig)
+    assert config.estimator.nystrom.window == 1.0
+    model = small_arm()
+    learner = InverseDynamicsLearner(model, config)
+    for m in measurements(model, 6.0, extra=1.0):
+        if (step := learner.observe(m)) is not None:
+            learner.learn(step)
+    for name in ("rigid_body", "nonparametric", "semiparametric"):
+        scores = results["scores"]["sequential"][name]
+        np.testing.assert_allclose(scores["rmse"], learner.scores.rmse(name), rtol=1e-9)
+        np.testing.assert_allclose(scores["nmse"], learner.scores.nmse(name), rtol=1e-9)
+    assert results["samples"] == learner.scores.samples == 598
+    assert results["skipped"] == {}
+    assert results["target"] == "effort" and results["axes"] == list(model.joint_names)
+    assert "<html" in (out / "report.html").read_text()
+
+
+def test_twice_the_same_but_for_the_timing(bag: Path, tmp_path: Path) -> None:
+    found = []
+    for name in ("a", "b"):
+        assert main(["evaluate", str(bag), "--out", str(tmp_path / name)]) == 0
+        results = json.loads((tmp_path / name / "results.json").read_text())
+        results.pop("timing_us")
+        found.append(results)
+    assert found[0] == found[1]
+
+
+def test_training_bags_are_learned_first(bag: Path, tmp_path: Path) -> None:
+    options = ["--train", str(bag), "--out", str(tmp_path)]
+    assert main(["evaluate", str(bag), *options]) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert set(results["scores"]) == {"sequential", "delayed", "frozen"}
+    trained = results["scores"]["frozen"]["semiparametric"]["rmse"]
+    assert main(["evaluate", str(bag), "--out", str(tmp_path)]) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    half_trained = results["scores"]["frozen"]["semiparametric"]["rmse"]
+    assert np.mean(trained) < np.mean(half_trained)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--target", "wrench"], "has no topic of type geometry_msgs/msg/WrenchStamped"),
+        (["--joint-states", "/arm/joints"], "has no topic '/arm/joints'; it has: /joint_states"),
+        (["--urdf", "nowhere.urdf"], "nowhere.urdf"),
+        (["--set", "joints=[elbow]"], "has no joint 'elbow'; there are: slew"),
+        (["--set", "nystrom.lengthscale=1"], "did you mean 'nystrom.length_scale'?"),
+        (["--set", "filter.cutoff=-1"], "must lie between 0 and 1000 Hz"),
+        (["--params", "none.yaml"], "none.yaml can't be read"),
+        (["--train", "none"], "none"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    bag: Path,
+    tmp_path: Path,
+    options: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_joints_that_the_bag_does_not_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = small_arm()
+    path = tmp_path / "renamed"
+    names = [f"other_{name}" for name in model.joint_names]
+    write_measurements(path, names, measurements(model, 1.0), "effort")
+    options = ["--urdf", str(URDF), "--out", str(tmp_path / "out")]
+    assert main(["evaluate", str(path), *options]) == 2
+    assert "missing joint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("robot", "ratio"), [("ur10", 0.9)])
+def test_a_real_arms_bag(
+    data_file: Callable[[str], Path],
+    repository: Path,
+    tmp_path: Path,
+    robot: str,
+    ratio: float,
+) -> None:
+    log = data_file("robots/ur10/ur10_exciting_trajectory.db3")
+    urdf = data_file("robots/ur10/ur10_robot.urdf")
+    params = repository / "config" / "robots" / f"{robot}.yaml"
+    options = ["--urdf", str(urdf), "--params", str(params), "--out", str(tmp_path)]
+    assert main(["evaluate", str(log), *options]) == 0
+    scores = json.loads((tmp_path / "results.json").read_text())["scores"]
+
+    def mean(protocol: str, model: str) -> float:
+        return float(np.mean(scores[protocol][model]["nmse"]))
+
+    assert mean("delayed_rest", "semiparametric") < ratio * mean("delayed_rest", "rigid_body")
+    assert mean("frozen", "semiparametric") < mean("frozen", "rigid_body")
+    assert mean("frozen", "rigid_body") < 1.15 * 0.0292  # batch ridge on the same columns
