@@ -13,7 +13,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.evaluation.scores import RunningScores
+from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.samples.measurement import Measurement
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.learner import MODELS
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.evaluation.scores import RunningScores
+from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.trace import Trace
 
 PROTOCOLS = ("sequential", "delayed", "frozen")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.appearance import (
     LOOKS,
     MEASURED,
@@ -44,7 +45,6 @@ from semiparam_dynamics.evaluation.prediction_plots import (
 )
 from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
 from semiparam_dynamics.evaluation.run_facts import run_facts
-from semiparam_dynamics.evaluation.scores import RunningScores
 
 TITLE = "Inverse dynamics, learned and judged"
 

@@ -37,7 +37,7 @@ class EffectsConfig:
         0.03, "rotor inertia on the joint's side of the gear", unit="kg m^2", low=0.0, high=100.0
     )
     compliance: float = parameter(
-        0.005,
+        0.003,
         "softness of each joint's transmission: its twist under a small torque",
         unit="rad/(N m)",
         low=0.0,
@@ -54,7 +54,7 @@ class EffectsConfig:
         0.02, "time constant of the transmission's damping", unit="s", low=0.005, high=1.0
     )
     hysteresis: float = parameter(
-        0.005, "half width of the motor position's hysteresis loop", unit="rad", low=0.0, high=0.1
+        0.003, "half width of the motor position's hysteresis loop", unit="rad", low=0.0, high=0.1
     )
     cable_stiffness: float = parameter(
         220.0,

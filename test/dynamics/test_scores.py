@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.evaluation.scores import RunningScores
+from semiparam_dynamics.dynamics.scores import RunningScores
 
 
 def test_scores_equal_those_of_the_whole_history() -> None:
