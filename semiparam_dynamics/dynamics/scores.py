@@ -17,11 +17,12 @@ class RunningScores:
 
     def __init__(self, models: Iterable[str], n_axes: int, keep: float = 1.0) -> None:
         self._keep = keep
+        self._row = {name: row for row, name in enumerate(models)}
         self._count = 0.0
         self._mean = np.zeros(n_axes)
         self._spread = np.zeros(n_axes)
-        self._errors = {name: np.zeros(n_axes) for name in models}
-        self._covered = {name: np.zeros(n_axes) for name in self._errors}
+        self._errors = np.zeros((len(self._row), n_axes))
+        self._covered = np.zeros((len(self._row), n_axes))
         self._has_std: set[str] = set()
         self.samples = 0
 
@@ -32,31 +33,35 @@ class RunningScores:
         delta = y - self._mean
         self._mean += delta / self._count
         self._spread = self._keep * self._spread + delta * (y - self._mean)
-        for name, errors in self._errors.items():
-            error = y - predictions[name]
-            errors *= self._keep
-            errors += error**2
-            covered = self._covered[name]
-            covered *= self._keep
-            if name in stds:
-                self._has_std.add(name)
-                covered += np.abs(error) <= 2.0 * stds[name]
+        # All models at once: this runs for every sample, on arrays of a few numbers.
+        errors = y - np.array([predictions[name] for name in self._row])
+        self._errors = self._keep * self._errors + errors * errors
+        if stds:
+            self._has_std.update(stds)
+            nothing = np.full(len(y), -1.0)
+            bounds = 2.0 * np.array([stds.get(name, nothing) for name in self._row])
+            self._covered = self._keep * self._covered + (np.abs(errors) <= bounds)
 
     def rmse(self, model: str) -> Array:
         """Root mean squared error per axis, (n_axes,); NaN before the first sample."""
-        return np.sqrt(self._errors[model] / self._count) if self._count else self._nothing()
+        return (
+            np.sqrt(self._errors[self._row[model]] / self._count)
+            if self._count
+            else self._nothing()
+        )
 
     def nmse(self, model: str) -> Array:
         """Mean squared error over the variance of the measured axis, (n_axes,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            nmse: Array = self._errors[model] / self._spread
+            nmse: Array = self._errors[self._row[model]] / self._spread
         return np.where(self._spread > 0.0, nmse, np.nan)
 
     def coverage(self, model: str) -> Array:
         """Share of samples within two predicted standard deviations, (n_axes,)."""
         if model not in self._has_std or not self._count:
             return self._nothing()
-        return self._covered[model] / self._count
+        coverage: Array = self._covered[self._row[model]] / self._count
+        return coverage
 
     def _nothing(self) -> Array:
         return np.full(len(self._mean), np.nan)
