@@ -83,8 +83,10 @@ setup(
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
+        "threadpoolctl>=3.0",
         "numba>=0.58",
         "scikit-learn>=1.4",
+        "threadpoolctl>=3.0",  # comes with scikit-learn
         "rosbags>=0.10",
         "PyYAML>=6",
         "matplotlib>=3.6",

@@ -42,6 +42,7 @@ def main() -> None:
             "urdf": urdf,
             "residual": arguments.residual,
             "nystrom.max_centers": arguments.features,
+            "comparison": arguments.comparison,
             "random_fourier.n_features": arguments.features,
             "filter.max_rate": float(arguments.max_rate),
         }
@@ -58,6 +59,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
     parser.add_argument(
         "--max-rate", type=float, default=0.0, help="the node's filter.max_rate; 0: all [Hz]"
+    )
+    parser.add_argument(
+        "--no-comparison",
+        dest="comparison",
+        action="store_false",
+        help="without the nonparametric model alone",
     )
     parser.add_argument("--urdf", type=Path, help="another arm than the built-in one")
     return parser.parse_args()

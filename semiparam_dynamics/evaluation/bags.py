@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import RobotModelError
@@ -44,7 +46,8 @@ def evaluate_bags(
     train = [_measurements(path, bags, model, config, dropped) for path in bags.train]
     dropped.clear()  # the results speak of the test bags
     test = [_measurements(path, bags, model, config, dropped) for path in bags.test]
-    evaluation = evaluate(model, config, test, train, progress)
+    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
+        evaluation = evaluate(model, config, test, train, progress)
     evaluation.skipped.update(dropped)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)

@@ -10,6 +10,7 @@ import rclpy
 import rclpy.logging
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.nodes.backlog import Backlog
@@ -95,6 +96,9 @@ def run(
     A SemiparamError becomes one line of the log. Returns the process' exit code, which is that of
     `spin_node`.
     """
+    # A sample's products are small: spread over threads they wait for each other, and take the
+    # cores from everybody else.
+    threadpool_limits(limits=1)
     rclpy.init(args=None if arguments is None else [sys.argv[0], *arguments])
     node: N | None = None
     try:

@@ -90,6 +90,16 @@ def test_the_comparison_can_be_asked_later() -> None:
     target.estimator.update(sample, quick)  # learns as from the whole prediction
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_comparison_the_rest_is_the_same(kind: str) -> None:
+    with_it, without = learner(kind), learner(kind, comparison=False)
+    for a, b in zip(run(with_it, 5.0, 2.0), run(without, 5.0, 2.0), strict=True):
+        assert np.array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
+        assert np.array_equal(a.prediction.std, b.prediction.std)
+        assert np.all(np.isnan(b.prediction.nonparametric))
+    assert np.all(np.isfinite(without.scores.nmse("semiparametric")))
+
+
 def test_far_from_its_data_the_local_residual_is_the_rigid_body() -> None:
     target = learner()
     run(target, 12.0, 2.0)
