@@ -11,10 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.urdf_tree import parse_urdf, read_urdf
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.samples.bag import WRENCH, BagReader, read_measurements
+from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 
 
@@ -37,11 +38,13 @@ def evaluate_bags(
 ) -> Evaluation:
     """Evaluate the learner on bags.
 
-    A wrench target without a `sensor_frame` takes the frame that the wrench messages name.
+    A wrench target without a `sensor_frame` takes the frame that the wrench messages name, and
+    no `joints` are those of the URDF that the joint states have.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
-    config = _with_sensor_frame(bags, config)
-    model = RobotModel(_urdf(bags), config.robot)
+    urdf = _urdf(bags)
+    config = _with_joints(bags, urdf, _with_sensor_frame(bags, config))
+    model = RobotModel(urdf, config.robot)
     dropped: Counter[str] = Counter()
     train = [_measurements(path, bags, model, config, dropped) for path in bags.train]
     dropped.clear()  # the results speak of the test bags
@@ -82,6 +85,26 @@ def _urdf(bags: Bags) -> str | Path:
             if (text := bag.robot_description()) is not None:
                 return text
     raise RobotModelError("no bag holds a robot_description: name the robot's file with --urdf")
+
+
+def _with_joints(
+    bags: Bags, urdf: str | Path, config: InverseDynamicsConfig
+) -> InverseDynamicsConfig:
+    if config.robot.joints:
+        return config
+    tree = parse_urdf(read_urdf(urdf))
+    actuated = [joint.name for joint in tree.below(tree.root) if joint.actuated]
+    with BagReader((*bags.train, *bags.test)[0]) as bag:
+        topic = bag.choose(JOINT_STATE, bags.joint_states)
+        _, message, _ = next(bag.messages([topic]), (topic, None, 0))
+    there = [name for name in actuated if message is not None and name in message.name]
+    if not there or there == actuated:
+        return config
+    bags.warnings.append(
+        f"the URDF has {len(actuated)} joints, the bag {len(there)} of them, which are learned: "
+        f"{', '.join(there)}; the others are taken to stand at 0"
+    )
+    return replace(config, joints=there)
 
 
 def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDynamicsConfig:

@@ -113,6 +113,21 @@ def test_joints_that_the_bag_does_not_have(
     assert "missing joint" in capsys.readouterr().err
 
 
+def test_joints_that_only_the_urdf_has_stand_still(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = small_arm().joint_names[:2]
+    model = small_arm(joints=names)
+    path = tmp_path / "two"
+    write_measurements(path, names, measurements(model, 3.0), "effort")
+    options = ["--urdf", str(URDF), "--out", str(tmp_path / "out")]
+    assert main(["evaluate", str(path), *options]) == 0
+    assert "the bag 2 of them, which are learned: slew, lift" in capsys.readouterr().err
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["axes"] == list(names)
+    assert results["parameters"]["joints"] == list(names)
+
+
 @pytest.mark.parametrize(("robot", "ratio"), [("ur10", 0.9)])
 def test_a_real_arms_bag(
     data_file: Callable[[str], Path],
