@@ -40,8 +40,9 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         """What cleaning up does, and ending in any state."""
 
     def report(self) -> DiagnosticStatus:
-        """The node's state, for `/diagnostics`."""
-        raise NotImplementedError
+        """The node's state, for `/diagnostics`; a node with more to say overrides it."""
+        level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.OK
+        return self.status(level, self.problem or f"the node is {self.state}", {})
 
     def bring_to(self, state: str) -> bool:
         """Go to ``active``, ``inactive`` or ``unconfigured``; False if that failed on the way."""
