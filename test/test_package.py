@@ -29,6 +29,8 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
     "sklearn": ("scikit-learn", "python3-sklearn"),
+    # Distributions' python3-sklearn depends on it, and rosdep has no key for it alone.
+    "threadpoolctl": ("threadpoolctl", "python3-sklearn"),
     "yaml": ("pyyaml", "python3-yaml"),
 }
 
