@@ -83,8 +83,8 @@ setup(
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
-        "threadpoolctl>=3.0",
         "numba>=0.58",
+        "psutil>=5.9",
         "scikit-learn>=1.4",
         "threadpoolctl>=3.0",  # comes with scikit-learn
         "rosbags>=0.10",

@@ -1,4 +1,4 @@
-"""The one array type of the package; shapes stand in docstrings and comments."""
+"""The array types of the package; shapes stand in docstrings and comments."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]

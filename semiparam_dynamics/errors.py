@@ -27,3 +27,7 @@ class StorageError(SemiparamError):
 
 class MissingExtraError(SemiparamError, ImportError):
     """An optional dependency is needed for what was asked; the message names the extra."""
+
+
+class LearningError(SemiparamError, ValueError):
+    """Data or settings from which a learner can't make an answer."""

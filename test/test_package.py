@@ -26,6 +26,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "numba": ("numba", "python3-numba"),
     "numpy": ("numpy", "python3-numpy"),
     "pinocchio": ("pin", "pinocchio"),
+    "psutil": ("psutil", "python3-psutil"),
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
     "sklearn": ("scikit-learn", "python3-sklearn"),

@@ -58,12 +58,12 @@ def run(args: argparse.Namespace) -> int:
     """Run the experiment, print a table and draw the figure, for one residual or both."""
     from semiparam_dynamics.cli.extras import require_simulator
     from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.cli.progress import ProgressBar
     from semiparam_dynamics.config import InverseDynamicsConfig
     from semiparam_dynamics.dynamics.robot import RobotModel
     from semiparam_dynamics.evaluation.figure84 import plot_experiment
     from semiparam_dynamics.evaluation.thesis_experiment import ExperimentSize, thesis_experiment
     from semiparam_dynamics.parameters import from_flat, to_flat
+    from semiparam_dynamics.progress import ProgressBar
 
     require_simulator("semiparam bench experiment")
     from semiparam_dynamics.simulation.arm import ArmSimulator

@@ -46,13 +46,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
     from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.cli.progress import ProgressBar
     from semiparam_dynamics.config import InverseDynamicsConfig
     from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
     from semiparam_dynamics.evaluation.results import write_results
     from semiparam_dynamics.evaluation.summary import summary_table
     from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
     from semiparam_dynamics.parameters import parameters, replace
+    from semiparam_dynamics.progress import ProgressBar
 
     # The node's YAML serves as it is; what only the node needs is passed over.
     names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.compatibility import validate_data
 
 
 def draw_frequencies(n: int, n_inputs: int, length_scale: float, seed: Any) -> Array:

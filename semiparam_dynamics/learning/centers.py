@@ -1,0 +1,152 @@
+"""Choosing Nyström centres among the data: uniformly, or by approximate leverage scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from sklearn.utils import check_array, check_random_state
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Block, Rows
+
+
+@dataclass(frozen=True)
+class Centers:
+    """Chosen centres.
+
+    Attributes
+    ----------
+    points : (m, d).
+    indices : (m,), their rows in the data; None for centres that were given.
+    probabilities : (m,), with which each was drawn where they differ; None: uniformly.
+    """
+
+    points: Array
+    indices: Indices | None = None
+    probabilities: Array | None = None
+
+
+def uniform(X: Any, n_centers: int, random_state: Any = None) -> Centers:
+    """`n_centers` different rows of X (n, d), or of :class:`Rows`, each equally likely.
+
+    All rows, in random order, if there are no more than that.
+    """
+    rows = _rows(X)
+    draw = check_random_state(random_state)
+    indices = draw.permutation(rows.n_samples)[: _positive(n_centers)]
+    return Centers(rows.take(indices), indices)
+
+
+def leverage_scores(
+    X: Any,
+    n_centers: int,
+    kernel: Any = None,
+    penalty: float = 1e-3,
+    random_state: Any = None,
+    memory_limit: int | None = None,
+) -> Centers:
+    """`n_centers` draws with replacement, in proportion to approximate leverage scores.
+
+    A row drawn twice is there twice: it adds nothing to the span, and counts twice in Falkon's
+    preconditioner (thesis 4.2.2; Rudi, Carratino, Rosasco 2017, appendix A).
+    """
+    rows = _rows(X)
+    draw = check_random_state(random_state)
+    sketch = uniform(rows, n_centers, draw).points
+    scores = approximate_leverage_scores(rows, sketch, kernel, penalty, memory_limit)
+    probabilities = scores / scores.sum()
+    indices = draw.choice(rows.n_samples, size=_positive(n_centers), p=probabilities)
+    return Centers(rows.take(indices), indices, probabilities[indices])
+
+
+def approximate_leverage_scores(
+    X: Any,
+    sketch: Array,
+    kernel: Any = None,
+    penalty: float = 1e-3,
+    memory_limit: int | None = None,
+) -> Array:
+    """Approximations, (n,), of the ridge leverage scores (K (K + penalty n I)^-1)_ii.
+
+    With Nyström features A of the centres `sketch` (m, d), the part of row i within their span
+    has the score a_i (A'A + penalty n I)^-1 a_i', and the rest, K_ii - |a_i|^2, has at most
+    itself over penalty n. With all rows as the sketch the scores are exact. Time O(n m^2).
+    """
+    if penalty <= 0.0:
+        raise ConfigurationError(f"The leverage scores' penalty must be positive, not {penalty}.")
+    rows = _rows(X)
+    the_kernel = as_kernel(kernel)
+    basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
+    if not basis.n_features:
+        raise LearningError("The kernel is zero on every centre of the sketch.")
+    data = KernelRows(rows, the_kernel, basis.centers[basis.kept], memory_limit)
+    ridge = penalty * rows.n_samples
+    gram = ridge * np.eye(basis.n_features)
+    for part in data.blocks(lambda K, block: _gram(basis.from_kernel(K.copy()))):
+        gram += part
+    R = cholesky(gram)
+
+    def scores(K: Array, block: Block) -> Array:
+        A = basis.from_kernel(K.copy()).astype(float)
+        inside = np.sum(solve_triangular(R, A.T, trans=1) ** 2, axis=0)
+        outside = the_kernel.diagonal(block.X) - np.sum(A * A, axis=1)
+        result: Array = np.minimum(inside + np.maximum(outside, 0.0) / ridge, 1.0)
+        return result
+
+    return np.concatenate(list(data.blocks(scores)))
+
+
+def choose_centers(
+    centers: Any,
+    rows: Rows,
+    n_centers: int,
+    kernel: Kernel,
+    penalty: float,
+    random_state: Any = None,
+    memory_limit: int | None = None,
+) -> Centers:
+    """What an estimator's parameters `centers` and `n_centers` ask for.
+
+    `centers` is "uniform", "leverage_scores", or the centres themselves, (m, d). Rows whose
+    sample weight is zero are no different from others here.
+    Raises ConfigurationError for another name, and for centres of a wrong shape.
+    """
+    if isinstance(centers, str):
+        if centers == "uniform":
+            return uniform(rows, n_centers, random_state)
+        if centers == "leverage_scores":
+            return leverage_scores(rows, n_centers, kernel, penalty, random_state, memory_limit)
+        raise ConfigurationError(
+            f'centers must be "uniform", "leverage_scores" or an array, not "{centers}".'
+        )
+    points = check_array(centers, dtype=rows.dtype, input_name="centers")
+    if points.shape[1] != rows.n_features:
+        raise ConfigurationError(
+            f"The centres have {points.shape[1]} columns and X has {rows.n_features}."
+        )
+    return Centers(points)
+
+
+def _gram(A: Array) -> Array:
+    gram: Array = (A.T @ A).astype(float)
+    return gram
+
+
+def _rows(X: Any) -> Rows:
+    if isinstance(X, Rows):
+        return X
+    X = check_array(X, dtype=[np.float64, np.float32])
+    return Rows.from_arrays(X, np.zeros(len(X), X.dtype))
+
+
+def _positive(n_centers: int) -> int:
+    if n_centers < 1:
+        raise ConfigurationError(f"n_centers must be at least 1, not {n_centers}.")
+    return int(n_centers)

@@ -1,0 +1,252 @@
+"""Positive-definite kernels, evaluated block by block.
+
+A kernel is a function of two sets of rows: `kernel(X, C)` is the matrix K(x_i, c_j), (n, m).
+`kernel.bind(C)` prepares the centres once, for many blocks of X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+
+Bound = Callable[[Array], Array]
+
+
+class Kernel(BaseEstimator):  # type: ignore[misc]
+    """Base of the kernels; their parameters can be searched as `kernel__length_scale`."""
+
+    def __call__(self, X: Array, C: Array | None = None) -> Array:
+        """K(x_i, c_j), (n, m), for rows X (n, d) and C (m, d); without C, of X with itself."""
+        return self.bind(X if C is None else C)(X)
+
+    def bind(self, C: Array) -> Bound:
+        """The function X (n, d) -> K(X, C) (n, m), in the dtype of C."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Array) -> Array:
+        """K(x_i, x_i), (n,)."""
+        return np.ones(len(X), X.dtype)
+
+
+class Gaussian(Kernel):
+    """exp(-|x - x'|^2 / 2 sigma^2).
+
+    Parameters
+    ----------
+    length_scale : the width sigma, in the inputs' unit; or one width for each input, (d,).
+    """
+
+    def __init__(self, length_scale: Any = 1.0) -> None:
+        self.length_scale = length_scale
+
+    def bind(self, C: Array) -> Bound:
+        """One matrix product gives all exponents; then they are exponentiated in place.
+
+        -|x - c|^2 / 2 is the product of [x, -|x|^2/2, 1] and [c, 1, -|c|^2/2]. The origin is
+        moved to the centres' mean, so that little cancels.
+        """
+        scale = (1.0 / _widths(self.length_scale, C.shape[1])).astype(C.dtype)
+        origin = C.mean(axis=0) if len(C) else np.zeros(C.shape[1], C.dtype)
+        centers = _with_norms((C - origin) * scale)
+        centers[:, -2:] = centers[:, [-1, -2]]
+        transposed = np.ascontiguousarray(centers.T)
+
+        def block(X: Array) -> Array:
+            K = _with_norms((X - origin) * scale) @ transposed
+            np.minimum(K, 0.0, out=K)
+            result: Array = np.exp(K, out=K)
+            return result
+
+        return block
+
+
+class Laplacian(Kernel):
+    """exp(-|x - x'|_1 / sigma), with the sum of absolute differences, as scikit-learn has it.
+
+    With the Euclidean distance it is ``Matern(length_scale, nu=0.5)``.
+
+    Parameters
+    ----------
+    length_scale : the width sigma, or one for each input, (d,).
+    """
+
+    def __init__(self, length_scale: Any = 1.0) -> None:
+        self.length_scale = length_scale
+
+    def bind(self, C: Array) -> Bound:
+        """See :class:`Kernel`."""
+        widths = _widths(self.length_scale, C.shape[1])
+        centers = C / widths
+
+        def block(X: Array) -> Array:
+            K = cdist(X / widths, centers, "cityblock")
+            result: Array = np.exp(-K, out=K).astype(C.dtype, copy=False)
+            return result
+
+        return block
+
+
+class Matern(Kernel):
+    """The Matern kernel of smoothness nu on Euclidean distances.
+
+    Parameters
+    ----------
+    length_scale : the width, or one for each input, (d,).
+    nu : 0.5 (exponential), 1.5 or 2.5: the closed forms.
+    """
+
+    def __init__(self, length_scale: Any = 1.0, nu: float = 1.5) -> None:
+        self.length_scale = length_scale
+        self.nu = nu
+
+    def bind(self, C: Array) -> Bound:
+        """See :class:`Kernel`. Distances are exact ones: the root would amplify cancellation."""
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ConfigurationError(f"Matern's nu must be 0.5, 1.5 or 2.5, not {self.nu}.")
+        widths = _widths(self.length_scale, C.shape[1])
+        centers = C / widths
+        root = np.sqrt(2.0 * self.nu)
+
+        def block(X: Array) -> Array:
+            r = cdist(X / widths, centers)
+            r *= root
+            K = np.exp(-r)
+            if self.nu == 1.5:
+                K *= 1.0 + r
+            elif self.nu == 2.5:
+                K *= 1.0 + r * (1.0 + r / 3.0)
+            result: Array = K.astype(C.dtype, copy=False)
+            return result
+
+        return block
+
+
+class Polynomial(Kernel):
+    """(scale x'x + offset)^degree.
+
+    Parameters
+    ----------
+    degree : a positive whole number.
+    scale, offset : positive scale, and an offset that must not be negative.
+    """
+
+    def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0) -> None:
+        self.degree = degree
+        self.scale = scale
+        self.offset = offset
+
+    def bind(self, C: Array) -> Bound:
+        """See :class:`Kernel`."""
+        if self.degree < 1 or int(self.degree) != self.degree:
+            raise ConfigurationError(f"degree must be a whole number above 0, not {self.degree}.")
+        if self.scale <= 0.0 or self.offset < 0.0:
+            raise ConfigurationError("scale must be positive, and offset must not be negative.")
+        transposed = np.ascontiguousarray(C.T) * C.dtype.type(self.scale)
+
+        def block(X: Array) -> Array:
+            K = X @ transposed
+            K += C.dtype.type(self.offset)
+            result: Array = np.power(K, int(self.degree), out=K)
+            return result
+
+        return block
+
+    def diagonal(self, X: Array) -> Array:
+        """See :class:`Kernel`."""
+        squares = np.einsum("ij,ij->i", X, X)
+        diagonal: Array = (self.scale * squares + self.offset) ** int(self.degree)
+        return diagonal
+
+
+class Linear(Kernel):
+    """x'x + offset.
+
+    Parameters
+    ----------
+    offset : a constant that must not be negative; 1 adds a bias.
+    """
+
+    def __init__(self, offset: float = 0.0) -> None:
+        self.offset = offset
+
+    def bind(self, C: Array) -> Bound:
+        """See :class:`Kernel`."""
+        return Polynomial(1, 1.0, self.offset).bind(C)
+
+    def diagonal(self, X: Array) -> Array:
+        """See :class:`Kernel`."""
+        return Polynomial(1, 1.0, self.offset).diagonal(X)
+
+
+class CallableKernel(Kernel):
+    """Any function of two sets of rows that returns the (n, m) matrix of a kernel."""
+
+    def __init__(self, function: Callable[[Array, Array], Array]) -> None:
+        self.function = function
+
+    def bind(self, C: Array) -> Bound:
+        """See :class:`Kernel`; raises LearningError for a wrong shape or a value not finite."""
+
+        def block(X: Array) -> Array:
+            K = np.asarray(self.function(X, C), dtype=C.dtype)
+            if K.shape != (len(X), len(C)):
+                raise LearningError(
+                    f"The kernel function returned {K.shape} for {len(X)} rows and {len(C)} "
+                    f"centres; it must return the whole matrix, ({len(X)}, {len(C)})."
+                )
+            if not np.isfinite(K).all():
+                raise LearningError("The kernel function returned a value that is not finite.")
+            return K
+
+        return block
+
+    def diagonal(self, X: Array) -> Array:
+        """K(x_i, x_i), from small square blocks."""
+        parts = [np.diag(self(X[i : i + 32])) for i in range(0, len(X), 32)]
+        return np.concatenate(parts)
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """The kernel that an estimator's parameter names; None is the Gaussian of width 1.
+
+    Raises ConfigurationError for anything that is neither a kernel nor callable.
+    """
+    if kernel is None:
+        return Gaussian()
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel) and not isinstance(kernel, type):
+        return CallableKernel(kernel)
+    raise ConfigurationError(
+        f"kernel must be a kernel such as Gaussian(length_scale=1.0), or a function of two "
+        f"matrices of rows, not {kernel!r}."
+    )
+
+
+def _widths(length_scale: Any, n_inputs: int) -> Array:
+    widths = np.asarray(length_scale, dtype=float)
+    if widths.ndim > 1 or (widths.ndim == 1 and len(widths) != n_inputs):
+        raise ConfigurationError(
+            f"length_scale must be a number or one for each of the {n_inputs} inputs, "
+            f"not of shape {widths.shape}."
+        )
+    if not (np.isfinite(widths).all() and (widths > 0.0).all()):
+        raise ConfigurationError(f"length_scale must be positive, not {length_scale}.")
+    return np.broadcast_to(widths, (n_inputs,))
+
+
+def _with_norms(X: Array) -> Array:
+    """[x, -|x|^2 / 2, 1] of each row."""
+    result = np.empty((len(X), X.shape[1] + 2), X.dtype)
+    result[:, :-2] = X
+    np.einsum("ij,ij->i", X, X, out=result[:, -2])
+    result[:, -2] *= -0.5
+    result[:, -1] = 1.0
+    return result

@@ -1,0 +1,103 @@
+"""Products with the kernel matrix K(rows, centres), block by block within a memory limit.
+
+K is kept when it fits into the limit, and computed anew for each product when it doesn't
+(Rudi, Carratino, Rosasco 2017, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.kernels import Bound, Kernel
+from semiparam_dynamics.learning.memory import memory_budget, rows_within
+from semiparam_dynamics.learning.parallel import map_in_order, n_threads
+from semiparam_dynamics.learning.rows import Block, Rows
+
+CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
+Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block
+
+
+class KernelRows:
+    """K(rows, centres) as a linear map.
+
+    Parameters
+    ----------
+    rows : the data, n of them.
+    kernel, centers : the kernel and the centres (m, d).
+    memory_limit : bytes; None: a quarter of what is free.
+    keep : whether K is kept where it fits; not worth it for a single product.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        centers: Array,
+        memory_limit: int | None = None,
+        keep: bool = True,
+    ) -> None:
+        self.rows = rows
+        self.centers = np.ascontiguousarray(centers, dtype=rows.dtype)
+        self._bound = kernel.bind(self.centers)
+        budget = memory_budget(memory_limit)
+        row_bytes = max(len(centers), 1) * rows.dtype.itemsize
+        self.fits = keep and rows.n_samples * row_bytes <= budget
+        # Two blocks a thread are in flight, and a block takes about twice its kernel's size.
+        share = rows_within(budget, 4 * n_threads() * row_bytes, "A block of the kernel matrix")
+        self.block_rows = min(share, max(64, CACHE_BYTES // row_bytes))
+        self._kept: list[Evaluated] | None = None
+
+    def blocks(self, function: Callable[[Array, Block], Array]) -> Iterator[Array]:
+        """function(K, block) for each block of rows, in order, computed by several threads."""
+        yield from map_in_order(lambda e: function(*self._evaluate(e)), self._pending())
+
+    def multiply(self, B: Array) -> Iterator[Array]:
+        """K B for B (m, T), a block of rows (k, T) at a time."""
+        B = np.ascontiguousarray(B, dtype=self.rows.dtype)
+        yield from self.blocks(lambda K, block: K @ B)
+
+    def normal(self, B: Array) -> Array:
+        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
+        B = np.ascontiguousarray(B, dtype=self.rows.dtype)
+        return self._sum(lambda K, block: K.T @ _weighted(K @ B, block.weights))
+
+    def targets(self) -> Array:
+        """K' W Y, (m, T) in float64."""
+        return self._sum(lambda K, block: K.T @ _weighted(block.Y, block.weights))
+
+    def gradient(self, B: Array) -> Array:
+        """K' W (K B - Y) for B (m, T), in float64."""
+        B = np.ascontiguousarray(B, dtype=self.rows.dtype)
+        return self._sum(lambda K, block: K.T @ _weighted(K @ B - block.Y, block.weights))
+
+    def _sum(self, function: Callable[[Array, Block], Array]) -> Array:
+        total = np.zeros((len(self.centers), self.rows.n_outputs))
+        for part in self.blocks(function):
+            total += part
+        return total
+
+    def _pending(self) -> Iterator[Evaluated | Block]:
+        if self.fits and self._kept is None:
+            self._kept = list(map_in_order(self._evaluate, self.rows.blocks(self.block_rows)))
+        yield from self.rows.blocks(self.block_rows) if self._kept is None else self._kept
+
+    def _evaluate(self, item: Evaluated | Block) -> Evaluated:
+        return (self._bound(item.X), item) if isinstance(item, Block) else item
+
+
+def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
+    """out = K(X, centres), (n, m), by all cores."""
+    size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
+
+    def fill(i: int) -> None:
+        out[i : i + size] = bound(X[i : i + size])
+
+    for _ in map_in_order(fill, range(0, len(X), size)):
+        pass
+
+
+def _weighted(Y: Array, weights: Array | None) -> Array:
+    return Y if weights is None else Y * weights[:, None]
