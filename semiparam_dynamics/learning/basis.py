@@ -19,7 +19,9 @@ class NystromBasis:
     features: whatever is computed on all of them holds the answers for fewer.
 
     A centre that the ones before it explain, to rounding, adds nothing to the span and gets no
-    feature: duplicated centres and a singular K(C, C) are no special case.
+    feature: duplicated centres and a singular K(C, C) are no special case. What is factorised has
+    `jitter` K(c, c) added to its diagonal: a pivot that is mostly rounding would else be wrong by
+    a factor, and with it what it explains of the centres after it, however large they are.
 
     Attributes
     ----------
@@ -27,13 +29,16 @@ class NystromBasis:
     kept : (q,), the numbers of those that brought a feature.
     expansion : (M, q), the features of the centres themselves: expansion @ expansion' = K(C, C).
     factor : (q, q), lower triangular, L of the kept centres.
+    jitter : 1e-13 about, or 1e-6 where the data are in single precision; the error, relative to
+        K(c, c), of the inner products of the centres' features.
     """
 
     def __init__(self, kernel: Kernel, centers: Array, *, dtype: np.dtype | None = None) -> None:
         self.kernel = kernel
         self.dtype = np.dtype(dtype or centers.dtype)
-        # A pivot that is no more than the rounding of K's entries is noise.
-        self.tolerance = 10.0 * float(np.finfo(self.dtype).eps)
+        # Above the rounding of K's entries, and, which is in float64, of the factorisation.
+        eps = float(np.finfo(self.dtype).eps)
+        self.jitter = max(10.0 * eps, 500.0 * float(np.finfo(float).eps))
         self.centers = np.empty((0, centers.shape[1]))
         self.kept: Indices = np.empty(0, dtype=np.intp)
         self.expansion = np.empty((0, 0))
@@ -93,8 +98,9 @@ class NystromBasis:
         """Fill the expansion's `rows`; with `every`, only if each of them brings a feature."""
         q, block = self.n_features, self.centers[rows]
         rest = self.kernel(block)
-        rounding = len(self.centers) * np.finfo(float).eps
-        enough = max(self.tolerance, rounding) * np.diag(rest)
+        jitter = self.jitter * np.diag(rest)
+        rest[np.diag_indices_from(rest)] += jitter
+        enough = 10.0 * jitter  # of a duplicate, its own and its twin's are left: 2 of it
         known = self.expansion[rows, :q]
         if q:
             K = self.kernel(block, self.centers[self.kept])

@@ -1,0 +1,117 @@
+"""Choosing centres: their distribution, and leverage scores against the exact ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.centers import (
+    approximate_leverage_scores,
+    choose_centers,
+    leverage_scores,
+    uniform,
+)
+from semiparam_dynamics.learning.kernels import Gaussian, Linear
+from semiparam_dynamics.learning.rows import Rows
+
+
+def points(n: int = 120) -> np.ndarray:
+    """A crowd, and one row in twelve far from it and from each other."""
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.standard_normal((n, 2))
+    X[::12] += 8.0 * rng.standard_normal((len(X[::12]), 2))
+    return X
+
+
+def exact_scores(X: np.ndarray, penalty: float) -> np.ndarray:
+    K = Gaussian()(X)
+    return np.diag(np.linalg.solve(K + penalty * len(X) * np.eye(len(X)), K))
+
+
+@pytest.mark.parametrize("penalty", [1e-1, 1e-4, 1e-8])
+def test_with_all_rows_as_the_sketch_the_scores_are_exact(penalty: float) -> None:
+    X = points()
+    scores = approximate_leverage_scores(X, X, Gaussian(), penalty)
+    np.testing.assert_allclose(scores, exact_scores(X, penalty), rtol=1e-6, atol=1e-9)
+    X_rows = Rows([(X[:50], X[:50]), (X[50:], X[50:])])
+    limited = approximate_leverage_scores(X_rows, X, Gaussian(), penalty, memory_limit=2**17)
+    np.testing.assert_allclose(limited, scores, rtol=1e-6, atol=1e-9)
+
+
+def test_from_a_sketch_they_are_of_the_right_size_and_get_closer() -> None:
+    X = points()
+    exact = exact_scores(X, 1e-3)
+    errors = []
+    for m in (5, 30, 110):
+        scores = approximate_leverage_scores(X, uniform(X, m, 0).points, Gaussian(), 1e-3)
+        assert (scores <= 1.0).all()
+        assert (scores >= 0.4 * exact).all()  # rarely seen is never taken for unimportant
+        errors.append(np.abs(scores - exact).max())
+    assert errors[2] < 0.5 * errors[1] < 0.5 * errors[0]
+
+
+def test_uniform_centres_are_different_rows_each_as_likely() -> None:
+    X = np.arange(10.0)[:, None]
+    counts = np.zeros(10)
+    for seed in range(600):
+        chosen = uniform(X, 3, seed)
+        assert chosen.indices is not None
+        assert len(set(chosen.indices)) == 3
+        np.testing.assert_array_equal(chosen.points, X[chosen.indices])
+        counts[chosen.indices] += 1
+    # Binomial(600, 0.3): standard deviation 11.2.
+    np.testing.assert_allclose(counts, 180.0, atol=4.5 * 11.2)
+    assert sorted(uniform(X, 99, 0).points[:, 0]) == list(range(10))
+
+
+def test_leverage_scores_draw_rows_as_often_as_their_probabilities_say() -> None:
+    X = points()
+    outliers = np.arange(len(X)) % 12 == 0
+    drawn = leverage_scores(X, 5000, Gaussian(), 1e-2, random_state=0)
+    assert drawn.indices is not None and drawn.probabilities is not None
+    np.testing.assert_array_equal(drawn.points, X[drawn.indices])
+    # With 5000 "centres" for the sketch, all rows are in it: probabilities are exact.
+    expected = exact_scores(X, 1e-2) / exact_scores(X, 1e-2).sum()
+    np.testing.assert_allclose(drawn.probabilities, expected[drawn.indices], rtol=1e-6)
+    share = expected[outliers].sum()
+    assert share > 0.3  # of 1 / 12 of the rows
+    assert np.mean(outliers[drawn.indices]) == pytest.approx(share, abs=4 * 0.5 / np.sqrt(5000))
+
+
+def choose(centers: Any, **settings: Any) -> Any:
+    rows = Rows([(points(), np.zeros(120))])
+    return choose_centers(
+        centers, rows, **{"n_centers": 9, "kernel": Gaussian(), "penalty": 1e-2, **settings}
+    )
+
+
+@pytest.mark.parametrize("name", ["uniform", "leverage_scores"])
+def test_equal_seeds_choose_equal_centres(name: str) -> None:
+    first, again, other = (choose(name, random_state=seed).points for seed in (3, 3, 4))
+    assert first.shape == (9, 2)
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    np.testing.assert_array_equal(choose(name, random_state=np.random.RandomState(3)).points, first)
+
+
+def test_given_centres_are_taken_as_they_are() -> None:
+    given = [[1.0, 2.0], [3.0, 4.0]]
+    chosen = choose(given)
+    np.testing.assert_array_equal(chosen.points, given)
+    assert chosen.indices is None
+
+
+def test_what_cannot_be_chosen_is_said() -> None:
+    with pytest.raises(ConfigurationError, match='"uniform", "leverage_scores" or an array'):
+        choose("random")
+    with pytest.raises(ConfigurationError, match="3 columns and X has 2"):
+        choose(np.ones((4, 3)))
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        choose("uniform", n_centers=0)
+    with pytest.raises(ConfigurationError, match="must be positive"):
+        choose("leverage_scores", penalty=0.0)
+    with pytest.raises(LearningError, match="zero on every centre"):
+        leverage_scores(np.zeros((4, 2)), 3, Linear())
