@@ -76,6 +76,8 @@ class Rows:
     @classmethod
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, dtype: Any = None) -> Rows:
         """Slices of arrays or memory maps; nothing is copied but the slice in use."""
+        if not hasattr(X, "dtype"):  # lists, and tables of several columns
+            X = np.asarray(X)
         if dtype is None:
             dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
         if len(X) != len(y):
@@ -146,24 +148,29 @@ class Rows:
             if not 2 <= len(chunk) <= 3:
                 raise LearningError("A chunk must be (X, y) or (X, y, sample_weight).")
             X, Y = (np.asarray(part, dtype=self.dtype) for part in chunk[:2])
+            if X.ndim != 2 or Y.ndim not in (1, 2) or len(Y) != len(X):
+                raise LearningError(
+                    f"A chunk's X must be (rows, inputs) with as many rows as y; "
+                    f"found {X.shape} and {Y.shape}."
+                )
+            if not len(X):
+                continue
             self.one_output &= Y.ndim == 1
             weights = np.asarray(chunk[2], dtype=self.dtype) if len(chunk) == 3 else None
             yield Block(X, Y.reshape(len(Y), -1), weights)
 
     def _check(self, block: Block) -> None:
-        if block.X.ndim != 2 or len(block.Y) != len(block.X):
-            raise LearningError(
-                f"A chunk's X must be (rows, inputs) with as many rows as y; "
-                f"found {block.X.shape} and {block.Y.shape}."
-            )
         found = (block.X.shape[1], block.Y.shape[1], block.weights is not None)
         if found != (self.n_features, self.n_outputs, self.weighted):
             raise LearningError(
                 f"A chunk has {found[0]} inputs and {found[1]} outputs where the first had "
                 f"{self.n_features} and {self.n_outputs}, or only one of them has weights."
             )
-        check_array(block.X, input_name="X")
-        check_array(block.Y, input_name="y")
+        try:
+            check_array(block.X, input_name="X")
+            check_array(block.Y, input_name="y")
+        except ValueError as problem:
+            raise LearningError(str(problem)) from None
         if block.weights is not None and (
             block.weights.shape != (len(block.X),)
             or not np.isfinite(block.weights).all()

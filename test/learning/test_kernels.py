@@ -1,0 +1,132 @@
+"""Kernels against scikit-learn's, and their parameters' checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as gaussian_process
+from sklearn.metrics import pairwise
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.kernels import (
+    CallableKernel,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    as_kernel,
+)
+
+WIDTHS = np.array([0.5, 2.0, 1.0])
+# A kernel, and the same function of (X, C) from scikit-learn.
+PAIRS: list[tuple[Kernel, Any]] = [
+    (Gaussian(1.7), lambda X, C: pairwise.rbf_kernel(X, C, gamma=0.5 / 1.7**2)),
+    (Gaussian(WIDTHS), gaussian_process.RBF(WIDTHS)),
+    (Laplacian(1.7), lambda X, C: pairwise.laplacian_kernel(X, C, gamma=1 / 1.7)),
+    (
+        Laplacian(list(WIDTHS)),
+        lambda X, C: pairwise.laplacian_kernel(X / WIDTHS, C / WIDTHS, gamma=1.0),
+    ),
+    (Matern(0.8, 0.5), gaussian_process.Matern(0.8, nu=0.5)),
+    (Matern(WIDTHS, 1.5), gaussian_process.Matern(WIDTHS, nu=1.5)),
+    (Matern(0.8, 2.5), gaussian_process.Matern(0.8, nu=2.5)),
+    (Polynomial(3, 0.5, 2.0), lambda X, C: pairwise.polynomial_kernel(X, C, 3, 0.5, 2.0)),
+    (Linear(1.5), lambda X, C: pairwise.linear_kernel(X, C) + 1.5),
+    (CallableKernel(pairwise.cosine_similarity), pairwise.cosine_similarity),
+]
+KERNELS = [kernel for kernel, _ in PAIRS]
+
+
+def points(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((70, 3)), rng.standard_normal((50, 3))
+
+
+@pytest.mark.parametrize(("kernel", "expected"), PAIRS, ids=[str(k) for k in KERNELS])
+def test_values_are_scikit_learns(kernel: Kernel, expected: Any) -> None:
+    X, C = points()
+    np.testing.assert_allclose(kernel(X, C), expected(X, C), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel(X), expected(X, X), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.diagonal(X), np.diag(expected(X, X)), rtol=1e-12)
+    single = kernel(X.astype(np.float32), C.astype(np.float32))
+    assert single.dtype == np.float32
+    assert kernel.diagonal(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single, expected(X, C), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_evaluating_leaves_the_data_alone_and_takes_any_number_of_rows(kernel: Kernel) -> None:
+    X, C = points()
+    copies = X.copy(), C.copy()
+    bound = kernel.bind(C)
+    whole = bound(X)
+    np.testing.assert_array_equal(X, copies[0])
+    np.testing.assert_array_equal(C, copies[1])
+    for rows in (slice(0, 1), slice(3, 40)):
+        np.testing.assert_allclose(bound(X[rows]), whole[rows], rtol=1e-13)
+    if not isinstance(kernel, CallableKernel):
+        assert bound(X[:0]).shape == (0, 50)
+        assert kernel(X, C[:0]).shape == (70, 0)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.1), Laplacian(0.1), Matern(0.1)], ids=str)
+def test_far_from_the_origin_nothing_cancels(kernel: Kernel) -> None:
+    X, C = (np.round(part * 2**10) / 2**10 for part in points())  # sums with 1e6 are exact
+    np.testing.assert_allclose(kernel(X + 1e6, C + 1e6), kernel(X, C), rtol=1e-9)
+
+
+def test_the_gaussian_of_a_row_with_itself_is_one_and_never_more() -> None:
+    X = np.random.default_rng(0).uniform(-100.0, 100.0, (200, 4)).astype(np.float32)
+    K = Gaussian(3.0)(X)
+    assert K.max() <= 1.0
+    # Exponents are differences of numbers of about |x|^2 / 2 sigma^2, up to 4000 here.
+    np.testing.assert_allclose(np.diag(K), 1.0, atol=8000 * np.finfo(np.float32).eps)
+
+
+def test_laplacian_and_exponential_agree_in_one_dimension() -> None:
+    x = points()[0][:, :1]
+    np.testing.assert_allclose(Laplacian(0.6)(x), Matern(0.6, 0.5)(x), rtol=1e-12)
+
+
+def test_parameters_are_scikit_learns() -> None:
+    kernel = clone(Matern(2.0)).set_params(nu=2.5)
+    assert kernel.get_params() == {"length_scale": 2.0, "nu": 2.5}
+    assert isinstance(as_kernel(None), Gaussian)
+    assert as_kernel(kernel) is kernel
+    X, C = points()
+    np.testing.assert_array_equal(as_kernel(lambda A, B: A @ B.T)(X, C), X @ C.T)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (Gaussian(0.0), "must be positive"),
+        (Gaussian(np.nan), "must be positive"),
+        (Laplacian([1.0, -1.0, 1.0]), "must be positive"),
+        (Matern([1.0, 1.0]), "one for each of the 3 inputs"),
+        (Gaussian(np.ones((3, 3))), "one for each of the 3 inputs"),
+        (Matern(1.0, 1.0), "0.5, 1.5 or 2.5"),
+        (Polynomial(0), "whole number"),
+        (Polynomial(1.5), "whole number"),  # type: ignore[arg-type]
+        (Polynomial(2, -1.0), "must be positive"),
+        (Linear(-1.0), "must not be negative"),
+    ],
+)
+def test_parameters_that_make_no_kernel_are_refused(kernel: Kernel, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        kernel(*points())
+
+
+def test_functions_that_are_no_kernel_are_refused() -> None:
+    with pytest.raises(LearningError, match="whole matrix"):
+        CallableKernel(lambda X, C: X[:, 0])(*points())
+    with pytest.raises(LearningError, match="not finite"):
+        CallableKernel(lambda X, C: np.full((len(X), len(C)), np.nan))(*points())
+    for wrong in ("rbf", 3, Gaussian):
+        with pytest.raises(ConfigurationError, match="kernel must be a kernel"):
+            as_kernel(wrong)

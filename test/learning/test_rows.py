@@ -1,0 +1,146 @@
+"""Rows: the same data from arrays, memory maps, folders and chunks; bad data are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.rows import Rows, training_rows
+
+RNG = np.random.default_rng(0)
+X, Y, W = RNG.standard_normal((23, 3)), RNG.standard_normal((23, 2)), RNG.uniform(0, 2, 23)
+CUTS = (0, 5, 6, 20, 23)
+CHUNKS = [(X[i:j], Y[i:j], W[i:j]) for i, j in zip(CUTS, CUTS[1:], strict=False)]
+
+
+def npy_folder(folder: Path) -> Rows:
+    for name, array in (("X", X), ("y", Y), ("sample_weight", W)):
+        np.save(folder / f"{name}.npy", array)
+    return Rows.from_folder(folder)
+
+
+def npz_folder(folder: Path) -> Rows:
+    for i, (x, y, w) in enumerate(CHUNKS):
+        np.savez(folder / f"part{i:03}.npz", X=x, y=y, sample_weight=w)
+    return Rows.from_folder(folder)
+
+
+def memory_maps(folder: Path) -> Rows:
+    npy_folder(folder)
+    return Rows.from_arrays(*(np.load(folder / f"{n}.npy", "r") for n in ("X", "y")), W)
+
+
+SOURCES: dict[str, Any] = {
+    "arrays": lambda folder: Rows.from_arrays(X, Y, W),
+    "lists": lambda folder: Rows.from_arrays(X.tolist(), Y.tolist(), W.tolist()),
+    "list of chunks": lambda folder: Rows(CHUNKS),
+    "function": lambda folder: Rows(lambda: (chunk for chunk in CHUNKS)),
+    "npy": npy_folder,
+    "npz": npz_folder,
+    "memmap": memory_maps,
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_gives_the_same_rows(source: str, tmp_path: Path) -> None:
+    rows = SOURCES[source](tmp_path)
+    assert (rows.n_samples, rows.n_features, rows.n_outputs) == (23, 3, 2)
+    assert rows.weighted and not rows.one_output
+    assert rows.total_weight == pytest.approx(W.sum(), rel=1e-14)
+    for size in (1, 4, 1000):
+        blocks = list(rows.blocks(size))
+        assert max(len(block.X) for block in blocks) <= size
+        np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), X)
+        np.testing.assert_array_equal(np.concatenate([b.Y for b in blocks]), Y)
+        np.testing.assert_array_equal(np.concatenate([b.weights for b in blocks]), W)
+    chosen = np.array([22, 0, 7, 7, 5])
+    np.testing.assert_array_equal(rows.take(chosen), X[chosen])
+    np.testing.assert_array_equal(rows.weights(), W)
+
+
+def test_one_output_and_no_weights() -> None:
+    rows = Rows([(X, Y[:, 0])])
+    assert rows.one_output and not rows.weighted
+    assert (rows.n_outputs, rows.total_weight, rows.weights()) == (1, 23.0, None)
+    assert next(rows.blocks(23)).Y.shape == (23, 1)
+    assert not Rows([(X, Y[:, :1])]).one_output
+
+
+def test_precision_is_the_arrays_or_as_asked() -> None:
+    single = X.astype(np.float32)
+    assert Rows.from_arrays(single, Y).dtype == np.float32
+    assert Rows.from_arrays(np.arange(6).reshape(3, 2), np.ones(3)).dtype == np.float64
+    rows = Rows(CHUNKS, np.float32)
+    assert {part.X.dtype for part in rows.blocks(5)} == {np.dtype(np.float32)}
+
+
+def test_chunks_without_rows_are_passed_over() -> None:
+    empty = (np.empty((0, 3)), np.empty((0, 2)), np.empty(0))
+    rows = Rows([empty, CHUNKS[0], empty, *CHUNKS[1:]])
+    assert rows.n_samples == 23
+    np.testing.assert_array_equal(np.concatenate([b.X for b in rows.blocks(9)]), X)
+
+
+def test_what_can_be_read_only_once_is_refused() -> None:
+    with pytest.raises(LearningError, match="only once"):
+        Rows(chunk for chunk in CHUNKS)
+
+
+BAD_CHUNKS: list[tuple[list[Any], str]] = [
+    ([], "no rows"),
+    ([(X,)], r"must be \(X, y\)"),
+    ([(X[:, 0], Y)], r"must be \(rows, inputs\)"),
+    ([(X, Y[:5])], "as many rows as y"),
+    ([(X, Y), (X[:, :2], Y)], "2 inputs and 2 outputs where the first had 3 and 2"),
+    ([(X, Y), (X, Y[:, 0])], "1 outputs"),
+    ([(X, Y), (X, Y, W)], "only one of them has weights"),
+    ([(X, Y, W[:3])], "one for each row"),
+    ([(X, Y, -W)], "not negative"),
+    ([(X, Y, 0 * W)], "sum to zero"),
+    ([(X, Y, np.full(23, np.nan))], "weights must be"),
+    ([(np.where(X > 1.9, np.nan, X), Y)], "X contains"),
+    ([(X, Y), (X, np.full((23, 2), np.inf))], "y contains"),
+]
+
+
+@pytest.mark.parametrize(("chunks", "message"), BAD_CHUNKS)
+def test_bad_chunks_are_refused(chunks: list[Any], message: str) -> None:
+    assert X.max() > 1.9  # so that there is a NaN
+    with pytest.raises(LearningError, match=message):
+        Rows(chunks)
+
+
+def test_bad_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LearningError, match="neither X.npy"):
+        Rows.from_folder(tmp_path)
+    np.savez(tmp_path / "a.npz", X=X)
+    with pytest.raises(LearningError, match="needs arrays X and y"):
+        Rows.from_folder(tmp_path)
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(LearningError, match="no y.npy"):
+        Rows.from_folder(tmp_path)
+    with pytest.raises(LearningError, match="23 rows and y has 5"):
+        Rows.from_arrays(X, Y[:5])
+
+
+def test_training_rows_are_checked_and_counted() -> None:
+    model = Ridge()
+    rows = training_rows(model, X.tolist(), Y[:, 0].tolist(), W.tolist())
+    assert (model.n_features_in_, rows.one_output, rows.weighted) == (3, True, True)
+    assert training_rows(model, rows, None) is rows
+    with pytest.raises(LearningError, match="bring their y"):
+        training_rows(model, rows, Y)
+    with pytest.raises(ValueError, match="NaN"):
+        training_rows(model, X * np.nan, Y)
+
+
+def test_a_memory_map_isn_t_copied(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", "r")
+    rows = training_rows(Ridge(), mapped, Y)
+    assert all(np.shares_memory(block.X, mapped) for block in rows.blocks(7))
