@@ -44,9 +44,13 @@ class KernelRows:
         self._bound = kernel.bind(self.centers)
         budget = memory_budget(memory_limit)
         row_bytes = max(len(centers), 1) * rows.dtype.itemsize
-        self.fits = keep and rows.n_samples * row_bytes <= budget
-        # Two blocks a thread are in flight, and a block takes about twice its kernel's size.
-        share = rows_within(budget, 4 * n_threads() * row_bytes, "A block of the kernel matrix")
+        # Of one row in each thread: some kernels take four arrays of their values' size on the
+        # way, in float64, and three of the inputs'.
+        working = 8 * (4 * max(len(centers), 1) + 3 * rows.n_features) * n_threads()
+        kept = rows.n_samples * row_bytes
+        self.fits = keep and kept + min(64, rows.n_samples) * working <= budget
+        left = budget - kept if self.fits else budget
+        share = rows_within(left, working, "A block of the kernel matrix")
         self.block_rows = min(share, max(64, CACHE_BYTES // row_bytes))
         self._kept: list[Evaluated] | None = None
 
