@@ -60,25 +60,38 @@ class KernelRows:
 
     def multiply(self, B: Array) -> Iterator[Array]:
         """K B for B (m, T), a block of rows (k, T) at a time."""
-        B = np.ascontiguousarray(B, dtype=self.rows.dtype)
-        yield from self.blocks(lambda K, block: K @ B)
+        B = np.ascontiguousarray(B, dtype=float)
+        dtype = self.rows.dtype
+        yield from self.blocks(lambda K, block: (_wide(K) @ B).astype(dtype, copy=False))
 
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        B = np.ascontiguousarray(B, dtype=self.rows.dtype)
-        return self._sum(lambda K, block: K.T @ _weighted(K @ B, block.weights))
+        B = np.ascontiguousarray(B, dtype=float)
+
+        def part(K: Array, block: Block) -> Array:
+            K = _wide(K)
+            return K.T @ _weighted(K @ B, block.weights)
+
+        return self._sum(part, B.shape[1])
 
     def targets(self) -> Array:
         """K' W Y, (m, T) in float64."""
-        return self._sum(lambda K, block: K.T @ _weighted(block.Y, block.weights))
+        return self._sum(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
 
     def gradient(self, B: Array) -> Array:
         """K' W (K B - Y) for B (m, T), in float64."""
-        B = np.ascontiguousarray(B, dtype=self.rows.dtype)
-        return self._sum(lambda K, block: K.T @ _weighted(K @ B - block.Y, block.weights))
+        B = np.ascontiguousarray(B, dtype=float)
 
-    def _sum(self, function: Callable[[Array, Block], Array]) -> Array:
-        total = np.zeros((len(self.centers), self.rows.n_outputs))
+        def part(K: Array, block: Block) -> Array:
+            K = _wide(K)
+            return K.T @ _weighted(K @ B - block.Y, block.weights)
+
+        return self._sum(part)
+
+    def _sum(
+        self, function: Callable[[Array, Block], Array], n_columns: int | None = None
+    ) -> Array:
+        total = np.zeros((len(self.centers), n_columns or self.rows.n_outputs))
         for part in self.blocks(function):
             total += part
         return total
@@ -101,6 +114,13 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
 
     for _ in map_in_order(fill, range(0, len(X), size)):
         pass
+
+
+def _wide(K: Array) -> Array:
+    """K in float64. The entries may be rounded to float32, their sums must not be: coefficients
+    of opposite signs, many times larger than the function, cancel in them.
+    """
+    return K.astype(float, copy=False)
 
 
 def _weighted(Y: Array, weights: Array | None) -> Array:
