@@ -85,15 +85,15 @@ class Spectrum:
     """
 
     def __init__(self, problem: Problem, kernel: Kernel, memory_limit: int | None = None) -> None:
-        """Time O(n^3), and memory for two matrices (n, n).
+        """Time O(n^3), and memory for three matrices (n, n).
 
         Raises LearningError where that is too much, and for a kernel that isn't positive
         semidefinite on these rows.
         """
         self.problem = problem
-        K = problem.gram(kernel, 2, memory_limit)
+        K = problem.gram(kernel, 3, memory_limit)
         noise = problem.rounding(K)
-        values, self.vectors = eigh(K.T, driver="evr", overwrite_a=True, check_finite=False)
+        values, self.vectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
         if values[0] < -max(100.0 * noise, 1e-6 * values[-1]):
             raise LearningError(
                 f"The kernel is not positive semidefinite: on these rows its eigenvalues lie "
