@@ -1,0 +1,176 @@
+"""Aggregation of Nyström estimators with different numbers of centres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.utils import check_random_state
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learning.base import KernelRegressor, positive_penalty
+from semiparam_dynamics.learning.feature_blocks import coefficients
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.nystrom import NystromKRLS
+from semiparam_dynamics.learning.nystrom_problem import NystromProblem, centers_of
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Block, Rows, training_rows
+
+MAX_SEED = 2**31 - 1
+
+
+class NystromAggregator(KernelRegressor):
+    """The best linear combination of Nyström estimators f_1, ..., f_l with m_1, ..., m_l centres.
+
+    f = sum_i c_i f_i, with c = G^-1 g of G_ij = (1/n) sum_k w_k f_i(x_k) f_j(x_k) and
+    g_i = (1/n) sum_k w_k y_k f_i(x_k), for each output (Kriukova, Pereverzyev, Tkachenko 2017,
+    section 3 and theorem 3): about as good as the best one, without knowing which that is. Its
+    guarantee is for few candidates that are regularised: on the training rows c is least squares.
+
+    Where G is singular to rounding, c is the smallest such vector: equal candidates get equal
+    shares.
+
+    Parameters
+    ----------
+    kernel, penalty, centers, random_state, memory_limit : as those of :class:`NystromKRLS`.
+    n_centers : m_1, ..., m_l.
+    independent : draw the centres of each anew, as the paper does. Otherwise the smaller sets are
+        the first centres of the largest, and one pass over the data gives all candidates, G and g.
+
+    Attributes
+    ----------
+    estimators_ : the l candidates, fitted :class:`NystromKRLS`.
+    weights_ : c, (l,) or (l, T) where y had two dimensions.
+    centers_, coef_ : of the combination.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        penalty: float = 1e-3,
+        n_centers: Any = (100, 300, 1000),
+        centers: Any = "uniform",
+        independent: bool = False,
+        random_state: Any = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.penalty = penalty
+        self.n_centers = n_centers
+        self.centers = centers
+        self.independent = independent
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromAggregator:
+        """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
+        positive_penalty(self.penalty)
+        sizes = [int(m) for m in np.atleast_1d(self.n_centers)]
+        if not sizes or min(sizes) < 1:
+            raise ConfigurationError(f"n_centers must be positive numbers, not {self.n_centers}.")
+        if self.independent and not isinstance(self.centers, str):
+            raise ConfigurationError("Centres that are given can't be drawn independently.")
+        rows = training_rows(self, X, y, sample_weight)
+        together = self._independent if self.independent else self._nested
+        candidates, G, g = together(rows, as_kernel(self.kernel), sizes)
+        weights = combination_weights(G, g, 10.0 * float(np.finfo(rows.dtype).eps))
+        self.estimators_ = [self._estimator(rows, *candidate) for candidate in candidates]
+        self.weights_ = weights[:, 0] if rows.one_output else weights
+        self._combine(rows, candidates, weights)
+        return self
+
+    def _nested(
+        self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
+    ) -> tuple[list[tuple[Array, Array]], Array, Array]:
+        """Candidates (centres (m, d), coefficients (m, T)), G (T, l, l) and g (T, l)."""
+        points = centers_of(self, rows, max(sizes), self.random_state)
+        problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
+        basis, T = problem.basis, rows.n_outputs
+        factor = problem.system.factor(self.penalty * rows.total_weight)
+        betas = np.zeros((T, basis.n_features, len(sizes)))
+        candidates = []
+        for i, m in enumerate(sizes):
+            beta = factor.weights(basis.n_features_of(m))
+            betas[:, : len(beta), i] = beta.T
+            candidates.append((points[:m], coefficients(basis, beta)[:m]))
+        gram, moments = problem.system.second_moments()
+        transposed = betas.transpose(0, 2, 1)
+        return candidates, transposed @ (gram @ betas), (transposed @ moments.T[..., None])[..., 0]
+
+    def _independent(
+        self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
+    ) -> tuple[list[tuple[Array, Array]], Array, Array]:
+        """What `_nested` gives, for centres drawn for each candidate; a pass more for G and g."""
+        draw = check_random_state(self.random_state)
+        candidates = []
+        for m in sizes:
+            points = centers_of(self, rows, m, draw.randint(MAX_SEED))
+            problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
+            beta = problem.system.factor(self.penalty * rows.total_weight).weights()
+            candidates.append((points, coefficients(problem.basis, beta)))
+        T, n_candidates = rows.n_outputs, len(sizes)
+        everything = np.concatenate([points for points, _ in candidates])
+        ends = np.cumsum([len(points) for points, _ in candidates])[:-1]
+        alphas = [alpha.astype(rows.dtype) for _, alpha in candidates]
+
+        def products(K: Array, block: Block) -> Array:
+            parts = np.split(K, ends, axis=1)
+            F = np.stack([part @ a for part, a in zip(parts, alphas, strict=True)]).astype(float)
+            weighted = F if block.weights is None else F * block.weights[:, None]
+            both = np.concatenate((F, block.Y[None]))  # (l + 1, k, T)
+            result: Array = weighted.transpose(2, 0, 1) @ both.transpose(2, 1, 0)
+            return result
+
+        total = np.zeros((T, n_candidates, n_candidates + 1))
+        data = KernelRows(rows, kernel, everything, self.memory_limit, keep=False)
+        for part in data.blocks(products):
+            total += part
+        return candidates, total[:, :, :-1], total[:, :, -1]
+
+    def _combine(self, rows: Rows, candidates: list[tuple[Array, Array]], weights: Array) -> None:
+        parts = [a * c for (_, a), c in zip(candidates, weights, strict=True)]
+        if self.independent:
+            centers = np.concatenate([points for points, _ in candidates])
+            self._keep(rows, centers, np.concatenate(parts))
+            return
+        centers = max((points for points, _ in candidates), key=len)
+        total = np.zeros((len(centers), rows.n_outputs))
+        for part in parts:
+            total[: len(part)] += part
+        self._keep(rows, centers, total)
+
+    def _estimator(self, rows: Rows, centers: Array, alpha: Array) -> NystromKRLS:
+        estimator = NystromKRLS(
+            self.kernel,
+            self.penalty,
+            len(centers),
+            self.centers,
+            memory_limit=self.memory_limit,
+        )
+        estimator._keep(rows, centers, alpha)
+        estimator.n_features_in_ = rows.n_features
+        return estimator
+
+
+def combination_weights(G: Array, g: Array, rounding: float) -> Array:
+    """c (l, T) with G c = g for each output, from G (T, l, l) and g (T, l); any scale of both.
+
+    Directions in which the candidates, scaled to the same norm, are equal to relative `rounding`
+    of G's entries get nothing. A candidate that is zero gets no weight.
+    """
+    n_outputs, n_candidates = g.shape
+    result = np.zeros((n_candidates, n_outputs))
+    for t in range(n_outputs):
+        norms = np.sqrt(np.maximum(np.diag(G[t]), 0.0))
+        used = norms > 0.0
+        if not used.any():
+            continue
+        values, vectors = eigh(G[t][np.ix_(used, used)] / np.outer(norms[used], norms[used]))
+        enough = values > n_candidates * rounding
+        projected = vectors[:, enough].T @ (g[t, used] / norms[used])
+        scaled = vectors[:, enough] @ (projected / values[enough])
+        result[used, t] = scaled / norms[used]
+    return result

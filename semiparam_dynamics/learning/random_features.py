@@ -1,0 +1,147 @@
+"""Ridge regression on random features, with its path over their number and the penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learning.base import positive_penalty
+from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.feature_blocks import FeatureMap, feature_blocks
+from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.path_grid import sizes_and_penalties
+from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
+from semiparam_dynamics.learning.rows import Rows, training_rows
+from semiparam_dynamics.learning.spectral_sampling import SpectralFeatures, fourier_map
+
+
+class RandomFeaturesKRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Ridge regression on random features of a stationary kernel (thesis 5.3; Rudi, Camoriano,
+    Rosasco 2016, equations 5.6 and 5.7 in the thesis).
+
+    f(x) = sum_j psi_j(x) coef_j / sqrt(m) minimises sum_i w_i (f(x_i) - y_i)^2 / n +
+    penalty |coef|^2. O(n m^2 + m^3) time, O(m^2) memory beside the limit.
+
+    Parameters
+    ----------
+    kernel : Gaussian, Laplacian or Matern, with one width or one for each input; None:
+        ``Gaussian(1.0)``.
+    penalty : lambda. It multiplies n, or the sum of the sample weights.
+    n_features : m. With kind "pair" an odd number is rounded down.
+    kind : "phase", sqrt(2) cos(w'x + b), or "pair", a cosine and a sine of each frequency.
+    random_state : seed of the frequencies.
+    memory_limit : bytes for blocks of features; None: a quarter of what is free.
+
+    Attributes
+    ----------
+    frequencies_ : (m, d), or (m / 2, d) with kind "pair".
+    offsets_ : b, (m,); None with kind "pair".
+    coef_ : (m,) or (m, T) like y.
+    """
+
+    path_parameters: ClassVar[tuple[str, ...]] = ("n_features", "penalty")
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        penalty: float = 1e-3,
+        n_features: int = 500,
+        kind: str = "phase",
+        random_state: Any = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.penalty = penalty
+        self.n_features = n_features
+        self.kind = kind
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RandomFeaturesKRLS:
+        """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
+        penalty = positive_penalty(self.penalty)
+        rows = training_rows(self, X, y, sample_weight)
+        features = self._features(rows, self.n_features)
+        m = features.n_features
+        system = self._system(rows, features, penalty * m)
+        # psi / sqrt(m) with the ridge penalty n is psi with the ridge penalty n m.
+        beta = system.factor(penalty * m * rows.total_weight).weights()
+        self.frequencies_, self.offsets_ = features.frequencies, features.offsets
+        self._dtype = rows.dtype
+        coefficients = beta * np.sqrt(m)
+        self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        m = len(self.coef_)
+        psi = FeatureMap(m, fourier_map(self.frequencies_, self.offsets_, self._dtype))
+        weights = self.coef_.reshape(m, -1) / np.sqrt(m)
+        result = _products(X, psi, weights, self._dtype, self.memory_limit)
+        return result[:, 0] if self.coef_.ndim == 1 else result
+
+    def path(
+        self,
+        X: Any,
+        y: Any,
+        grid: Mapping[str, Sequence[Any]],
+        X_validation: Any,
+        *,
+        sample_weight: Any = None,
+    ) -> Iterator[tuple[dict[str, Any], Array]]:
+        """(setting, predictions (k, T) at X_validation (k, d)) for every setting of the grid.
+
+        One pass over the data serves all. The estimator with m features scales them by
+        1 / sqrt(m), as (5.6) has it, so that they approximate the kernel for each m; the ridge on
+        the unscaled ones, penalty n m, is another for each m, and so is the Cholesky factor:
+        O(m^3 / 3) for each setting after O(n m^2) for all. (Appendix C of the thesis leaves the
+        scale out. There one factor has all m, but the penalty means something else for each.)
+        """
+        sizes, penalties = sizes_and_penalties(self, grid)
+        rows = training_rows(self, X, y, sample_weight)
+        X_validation = validate_data(
+            self, X_validation, dtype=[np.float64, np.float32], reset=False
+        )
+        features = self._features(rows, max(sizes))
+        nested = [size if self.kind == "phase" else size - size % 2 for size in sizes]
+        if min(nested) < 1:
+            raise ConfigurationError(f'n_features={min(sizes)} is too few for kind="{self.kind}".')
+        system = self._system(rows, features, min(penalties) * min(nested))
+        psi = FeatureMap(features.n_features, features.bound(rows.dtype))
+        T, n = rows.n_outputs, rows.total_weight
+        for penalty in penalties:
+            weights = np.zeros((features.n_features, len(sizes) * T))
+            for i, m in enumerate(nested):
+                columns = slice(i * T, (i + 1) * T)
+                weights[:m, columns] = system.factor(penalty * m * n, m).weights()
+            predicted = _products(X_validation, psi, weights, rows.dtype, self.memory_limit)
+            for i, size in enumerate(sizes):
+                setting = {"n_features": size, "penalty": penalty}
+                yield {name: setting[name] for name in grid}, predicted[:, i * T : (i + 1) * T]
+
+    def _features(self, rows: Rows, n_features: int) -> SpectralFeatures:
+        kernel = as_kernel(self.kernel)
+        return SpectralFeatures(kernel, n_features, rows.n_features, self.kind, self.random_state)
+
+    def _system(self, rows: Rows, features: SpectralFeatures, penalty: float) -> NestedRidge:
+        """The system of the unscaled features; `penalty` is the smallest for them."""
+        psi = FeatureMap(features.n_features, features.bound(rows.dtype))
+        stream = partial(feature_blocks, rows, psi, self.memory_limit)
+        ridge, largest = penalty * rows.total_weight, psi.n_features * rows.total_weight
+        return accumulate(stream, psi.n_features, rows.n_outputs, ridge, largest)
+
+
+def _products(X: Array, psi: FeatureMap, weights: Array, dtype: Any, limit: int | None) -> Array:
+    """psi(X) weights, (n, T)."""
+    rows = Rows.from_arrays(X, np.zeros(len(X)), dtype=dtype)
+    columns = weights.astype(dtype)
+    return np.concatenate([A @ columns for A, _, _ in feature_blocks(rows, psi, limit)])

@@ -1,0 +1,295 @@
+"""Nyström kernel ridge regression, its path, leave-one-out and growth, against plain formulas."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
+from semiparam_dynamics.learning.nystrom import NystromKRLS
+from semiparam_dynamics.learning.rows import Rows
+
+
+def data(n: int = 200, d: int = 3, T: int = 0, seed: int = 0) -> tuple[np.ndarray, ...]:
+    draw = np.random.default_rng(seed)
+    X = draw.uniform(-1, 1, (n, d))
+    y = np.sin(3.0 * X.sum(axis=1)) + 0.1 * draw.standard_normal(n)
+    if T:
+        y = np.stack([y * (t + 1) + X[:, 0] * t for t in range(T)], axis=1)
+    return X, y, draw.uniform(-1, 1, (60, d))
+
+
+def test_it_is_a_scikit_learn_regressor() -> None:
+    check_estimator(NystromKRLS())
+
+
+@pytest.mark.parametrize("penalty", [1e-1, 1e-5])
+def test_all_rows_as_centres_are_exact_kernel_ridge_regression(penalty: float) -> None:
+    X, y, X_new = data(T=2)
+    K = rbf_kernel(X, gamma=0.5 / 0.7**2)
+    alpha = np.linalg.solve(K + penalty * len(X) * np.eye(len(X)), y)
+    model = NystromKRLS(Gaussian(0.7), penalty, random_state=0).fit(X, y)
+    expected = rbf_kernel(X_new, X, gamma=0.5 / 0.7**2) @ alpha
+    np.testing.assert_allclose(model.predict(X_new), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_it_equals_scikit_learn_at_the_same_centres() -> None:
+    X, y, X_new = data()
+    features = Nystroem(gamma=0.5, n_components=30, random_state=3).fit(X)
+    A = features.transform(X)
+    expected = Ridge(alpha=1e-3 * len(X), fit_intercept=False).fit(A, y)
+    model = NystromKRLS(Gaussian(1.0), 1e-3, centers=X[features.component_indices_]).fit(X, y)
+    found = model.predict(X_new)
+    np.testing.assert_allclose(found, expected.predict(features.transform(X_new)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Gaussian(0.8), Laplacian(1.0)])
+def test_the_path_equals_refits(weighted: bool, kernel: Any) -> None:
+    X, y, X_new = data(T=2)
+    w = np.random.default_rng(1).uniform(0, 2, len(X)) if weighted else None
+    model = NystromKRLS(kernel, random_state=5)
+    grid = {"n_centers": [3, 40, 41, 500], "penalty": [1e-2, 1e-7, 1e-12]}
+    count = 0
+    for setting, found in model.path(X, y, grid, X_new, sample_weight=w):
+        refit = clone(model).set_params(**setting).fit(X, y, sample_weight=w)
+        # The sums of kernels round by that much of their terms, in whatever order.
+        rounding = 1e-8 + 1e-15 * np.abs(refit.coef_).sum()
+        np.testing.assert_allclose(found, refit.predict(X_new), rtol=1e-8, atol=rounding)
+        count += 1
+    assert count == 12
+
+
+def test_a_path_over_one_parameter_has_settings_of_that_one() -> None:
+    X, y, X_new = data()
+    model = NystromKRLS(n_centers=20, penalty=1e-4, random_state=0)
+    expected = model.fit(X, y).predict(X_new)
+    [(setting, found)] = model.path(X, y, {"n_centers": [20]}, X_new)
+    assert setting == {"n_centers": 20} and found.shape == (60, 1)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-10)
+    penalties = list(np.geomspace(1e-6, 1, 20))
+    found_all = dict(
+        (s["penalty"], p[:, 0]) for s, p in model.path(X, y, {"penalty": penalties}, X_new)
+    )
+    for penalty in penalties:
+        refit = clone(model).set_params(penalty=penalty).fit(X, y)
+        np.testing.assert_allclose(found_all[penalty], refit.predict(X_new), rtol=1e-8, atol=1e-9)
+
+
+def test_grids_that_cannot_be_run_are_refused() -> None:
+    X, y, X_new = data()
+    for grid in ({"kernel": [None]}, {"penalty": []}, {"penalty": [0.0]}, {"n_centers": [0]}):
+        with pytest.raises(ConfigurationError):
+            list(NystromKRLS().path(X, y, grid, X_new))
+    with pytest.raises(ConfigurationError, match="given"):
+        list(NystromKRLS(centers=X[:5]).path(X, y, {"n_centers": [3]}, X_new))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("penalty", [1e-3, 1e-10])
+def test_leave_one_out_equals_n_fits(weighted: bool, penalty: float) -> None:
+    X, y, _ = data(n=25, T=2)
+    w = np.random.default_rng(1).integers(0, 3, 25).astype(float) if weighted else np.ones(25)
+    model = NystromKRLS(Gaussian(0.8), random_state=2)
+    grid = {"n_centers": [5, 12], "penalty": [penalty, 1.0]}
+    results = list(model.leave_one_out(X, y, grid, sample_weight=w if weighted else None))
+    assert len(results) == 4
+    all_centers = clone(model).set_params(n_centers=12).fit(X, y).centers_
+    for setting, found in results:
+        fixed = clone(model).set_params(
+            penalty=setting["penalty"], centers=all_centers[: setting["n_centers"]]
+        )
+        for i in range(len(X)):
+            others = np.arange(len(X)) != i
+            expected = fixed.fit(X[others], y[others], sample_weight=w[others]).predict(X[[i]])
+            np.testing.assert_allclose(found[[i]], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_leaving_the_only_weight_out_leaves_a_fit_to_nothing() -> None:
+    X, y, _ = data(n=10)
+    w = np.zeros(10)
+    w[3] = 2.0
+    model = NystromKRLS(penalty=1e-3, random_state=0)
+    [(_, found)] = model.leave_one_out(X, y, {"penalty": [1e-3]}, sample_weight=w)
+    expected = model.fit(X, y, sample_weight=w).predict(X)
+    expected[3] = 0.0
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-10)
+    with pytest.raises(LearningError, match="two rows"):
+        list(model.leave_one_out(X[:1], y[:1], {}))
+
+
+def test_growing_equals_a_fit_with_as_many_centres() -> None:
+    X, y, X_new = data(T=2)
+    X_val, y_val, _ = data(T=2, seed=9)
+    w = np.random.default_rng(1).uniform(0, 2, len(X))
+    for penalty in (1e-4, 1e-11):
+        for limit in (None, 400_000):  # the second is too little to keep the features
+            model = NystromKRLS(Gaussian(0.8), penalty, 120, random_state=4, memory_limit=limit)
+            grown = clone(model).grow(
+                X, y, validation_data=(X_val, y_val), step=17, patience=100, sample_weight=w
+            )
+            assert len(grown.validation_errors_) == 8
+            best = int(np.argmin(grown.validation_errors_))
+            size = min(17 * (best + 1), 120)
+            refit = model.set_params(n_centers=size).fit(X, y, w)
+            np.testing.assert_array_equal(grown.centers_, refit.centers_)
+            np.testing.assert_allclose(
+                grown.predict(X_new), refit.predict(X_new), rtol=1e-8, atol=1e-8
+            )
+
+
+def test_growing_stops_where_the_error_no_longer_falls() -> None:
+    X, y, _ = data(n=60)
+    y = np.random.default_rng(3).standard_normal(60)  # noise: more centres only fit more of it
+    model = NystromKRLS(Gaussian(0.3), 1e-6, 60, random_state=0)
+    model.grow(X, y, validation_data=data(n=60, seed=4)[:2], step=5, patience=2)
+    errors = model.validation_errors_
+    best = int(np.argmin(errors))
+    assert len(errors) == best + 3 < 12
+    assert len(model.centers_) == 5 * (best + 1)
+
+
+def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> None:
+    X, y, X_new = data(n=100)
+    X = np.repeat(X[:30], 4, axis=0)[:100]
+    for kernel in (Gaussian(20.0), Linear()):
+        model = NystromKRLS(kernel, 1e-10, 60, random_state=0)
+        grown = clone(model).grow(X, y, validation_data=(X, y), step=9, patience=50)
+        refit = model.set_params(n_centers=len(grown.centers_)).fit(X, y)
+        np.testing.assert_allclose(grown.predict(X_new), refit.predict(X_new), atol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 1e-12])
+def test_duplicated_centres_change_nothing(penalty: float) -> None:
+    X, y, X_new = data()
+    once = NystromKRLS(Gaussian(0.8), penalty, centers=X[:20]).fit(X, y)
+    twice = NystromKRLS(Gaussian(0.8), penalty, centers=np.repeat(X[:20], 2, axis=0)).fit(X, y)
+    np.testing.assert_allclose(twice.predict(X_new), once.predict(X_new), rtol=1e-7, atol=1e-8)
+    assert np.count_nonzero(twice.coef_) == 20
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(1, 3), (2, 1), (50, 1), (50, 4)])
+def test_small_and_degenerate_data(dtype: Any, shape: tuple[int, int]) -> None:
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal(shape).astype(dtype)
+    X[:, -1] = 1.0  # a constant column, or nothing but that
+    y = (X[:, 0] * 2).astype(dtype)
+    for centers in ("uniform", "leverage_scores"):
+        for penalty in (1e-3, 1e-12):
+            model = NystromKRLS(None, penalty, 30, centers, random_state=0).fit(X, y)
+            predicted = model.predict(X)
+            assert predicted.dtype == dtype and np.isfinite(predicted).all()
+            if shape[1] == 4 and penalty == 1e-3:
+                assert np.mean((predicted - y) ** 2) < 0.2 * np.var(y)
+    zeros = NystromKRLS(Linear()).fit(np.zeros_like(X), y)
+    np.testing.assert_array_equal(zeros.predict(X), 0.0)
+
+
+def test_single_precision_is_close_to_double() -> None:
+    X, y, X_new = data(n=500)
+    double = NystromKRLS(Gaussian(0.4), 1e-4, 50, random_state=0).fit(X, y)
+    single = NystromKRLS(Gaussian(0.4), 1e-4, 50, random_state=0)
+    single.fit(X.astype(np.float32), y.astype(np.float32))
+    found = single.predict(X_new.astype(np.float32))
+    np.testing.assert_allclose(found, double.predict(X_new), atol=2e-3)
+
+
+@pytest.mark.parametrize("penalty", [1e-4, 1e-12])
+@pytest.mark.parametrize("limit", [None, 400_000])
+def test_maps_chunks_and_limits_equal_arrays(tmp_path: Path, penalty: float, limit: Any) -> None:
+    X, y, X_new = data(T=2)
+    w = np.random.default_rng(1).uniform(0, 2, len(X))
+    model = NystromKRLS(Gaussian(0.8), penalty, 60, random_state=4)
+    expected = model.fit(X, y, w).predict(X_new)
+    model.set_params(memory_limit=limit)
+    for name, array in (("X", X), ("y", y), ("sample_weight", w)):
+        np.save(tmp_path / f"{name}.npy", array)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    cuts = [0, 1, 7, 120, 200]
+    parts = [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    chunks = Rows([(X[part], y[part], w[part]) for part in parts])
+    for arguments in ((mapped, y, w), (Rows.from_folder(tmp_path),), (chunks,), (X, y, w)):
+        found = clone(model).fit(*arguments).predict(X_new)
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+    grid = {"n_centers": [10, 60], "penalty": [penalty]}
+    for (_, a), (_, b) in zip(
+        model.path(X, y, grid, X_new, sample_weight=w),
+        model.path(chunks, None, grid, X_new),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("penalty", [1e-4, 1e-12])
+def test_memory_stays_within_the_limit_and_a_few_small_matrices(penalty: float) -> None:
+    n, m, limit = 30_000, 150, 4_000_000
+    draw = np.random.default_rng(0)
+    X, y = draw.standard_normal((n, 2)), draw.standard_normal(n)
+    rows = Rows.from_arrays(X, y)
+    model = NystromKRLS(Gaussian(0.5), penalty, m, random_state=0, memory_limit=limit)
+    model.fit(Rows.from_arrays(X[:500], y[:500]))
+    tracemalloc.start()
+    model.fit(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < limit + 12 * 8 * m * m + 3 * 8 * n  # a third of it: n row numbers, to draw from
+    assert peak < 0.3 * 8 * n * m
+    with pytest.raises(LearningError, match="memory_limit"):
+        model.set_params(memory_limit=1000).fit(rows)
+
+
+def test_integer_weights_are_repeated_rows() -> None:
+    X, y, X_new = data(n=60)
+    w = np.random.default_rng(1).integers(0, 4, 60)
+    centers = X[:15]
+    weighted = NystromKRLS(penalty=1e-3, centers=centers).fit(X, y, w)
+    repeated = NystromKRLS(penalty=1e-3, centers=centers)
+    repeated.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(weighted.predict(X_new), repeated.predict(X_new), rtol=1e-9)
+
+
+def test_it_works_in_pipelines_and_searches() -> None:
+    X, y, X_new = data()
+    pipeline = make_pipeline(StandardScaler(), NystromKRLS(Gaussian(), random_state=0))
+    grid = {
+        "nystromkrls__kernel__length_scale": [0.1, 1.5],
+        "nystromkrls__penalty": [1e-4, 10.0],
+    }
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    assert search.best_params_["nystromkrls__penalty"] == 1e-4
+    assert search.best_score_ > 0.6
+    assert search.predict(X_new).shape == (60,)
+
+
+@pytest.mark.parametrize("parameters", [{"penalty": -1.0}, {"n_centers": 0}, {"centers": "best"}])
+def test_wrong_parameters_are_named(parameters: dict[str, Any]) -> None:
+    X, y, _ = data()
+    with pytest.raises(ConfigurationError, match=next(iter(parameters))):
+        NystromKRLS(**parameters).fit(X, y)
+
+
+def test_pumadyn_needs_few_centres(data_file: Callable[[str], Path]) -> None:
+    with np.load(data_file("tables/pumadyn32nh.npz")) as table:
+        X, y = table["X"], table["y"]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = NystromKRLS(Gaussian(2.66), random_state=0)
+    grid = {"n_centers": [20, 62, 200], "penalty": [1e-7]}
+    for setting, found in model.path(X[:4096], y[:4096], grid, X[4096:]):
+        rmse = np.sqrt(np.mean((found[:, 0] - y[4096:]) ** 2))
+        # Kriukova, Pereverzyev, Tkachenko 2017, table 1: 0.0344, 0.0333, 0.0338
+        assert 0.030 < rmse < 0.037, setting
