@@ -6,9 +6,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -29,7 +30,7 @@ def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     if threads == 1:
         yield from map(function, items)
         return
-    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+    with _controller().limit(limits=1), ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[T]] = deque()
         try:
             for item in items:
@@ -41,3 +42,9 @@ def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
         finally:
             for future in pending:
                 future.cancel()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looking for the libraries takes milliseconds: once, not for every product."""
+    return ThreadpoolController()

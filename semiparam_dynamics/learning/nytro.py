@@ -1,0 +1,213 @@
+"""NYTRO: Nyström subsampling with early stopping (thesis 4.3; Camoriano et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.base import KernelRegressor
+from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.gradient import Gradient
+from semiparam_dynamics.learning.held_out import HeldOut, hold_out, validation_rows
+from semiparam_dynamics.learning.iterations import Callback, IterationLog
+from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.losses import Square
+from semiparam_dynamics.learning.memory import memory_budget
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Rows, training_rows
+from semiparam_dynamics.learning.steps import largest_diagonal, positive, positive_count
+
+
+class NYTRO(KernelRegressor):
+    """Gradient descent for least squares within the span of m kernels, stopped early.
+
+    beta_t = beta_{t-1} - (gamma / n) S'K_nm'(K_nm S beta_{t-1} - Y) from beta_0 = 0, and the
+    coefficients S beta_t, with S S' = K_mm^+ (thesis 4.28 to 4.30). There is no penalty: the
+    number of iterations t regularises, as the penalty 1 / (gamma t) would, and one run is a
+    whole regularisation path. Time O(n m t + m^3), or O(n m^2 + m^2 t) where that is less.
+
+    With validation data the iterate with the smallest validation error is kept. Iterations end
+    when the validation RMSE has not fallen by the relative `tolerance` in `patience` of them.
+    The thesis (4.3.4) stops when the error "ceases to be decreasing up to a given threshold", 5 %
+    of the relative RMSE, and says no more: a step of gradient descent hardly ever takes 5 % off
+    the error, so the threshold is read as one for `patience` steps together.
+
+    Parameters
+    ----------
+    kernel : a kernel or a function; None: Gaussian(1.0).
+    n_centers : m; all rows if there are no more.
+    centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
+    max_iter : t, or the most iterations where there are validation data.
+    step : gamma: "kernel", 1 / max K(x, x), which is the thesis' and always converges;
+        "spectral", the inverse of the largest eigenvalue of S'K_nm'K_nm S / n, which is never
+        smaller and needs fewer iterations; or a number.
+    validation : a share of the rows, held out to choose t (the thesis takes 0.2).
+    tolerance, patience : see above; patience=None: never stop before max_iter.
+    solver : "direct": two products with K_nm an iteration; "gram": with a q x q matrix, made
+        once in O(n m^2); "auto": the cheaper one for the iterations there are. Where they may
+        end early, it starts directly and changes over when the matrix would have paid off.
+    random_state : of the centres and the held-out share.
+    memory_limit : bytes that kernel matrices may take; None: a quarter of what is free.
+    callback, verbose : called after each iteration; whether to show a progress bar.
+
+    Attributes
+    ----------
+    centers_ : (m, d).
+    coef_ : (m,) or (m, T).
+    n_iter_ : t of the function that is kept.
+    step_ : gamma.
+    validation_errors_ : (iterations,), mean squared errors, where there were validation data.
+    """
+
+    path_parameters: ClassVar[tuple[str, ...]] = ("max_iter",)
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        n_centers: int = 1000,
+        centers: Any = "uniform",
+        max_iter: int = 500,
+        step: Any = "kernel",
+        validation: float | None = None,
+        tolerance: float = 0.05,
+        patience: int | None = 50,
+        solver: str = "auto",
+        random_state: Any = None,
+        memory_limit: int | None = None,
+        callback: Callback | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.n_centers = n_centers
+        self.centers = centers
+        self.max_iter = max_iter
+        self.step = step
+        self.validation = validation
+        self.tolerance = tolerance
+        self.patience = patience
+        self.solver = solver
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.callback = callback
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, validation_data: Any = None
+    ) -> NYTRO:
+        """Learn from inputs X (n, d), outputs y (n,) or (n, T), and weights (n,).
+
+        X may be Rows, without y. `validation_data` is (X, y), or Rows, and takes the place of
+        the parameter `validation`. Weights take the place of 1 / n by their share of the sum.
+        """
+        total = positive_count(self.max_iter, "max_iter")
+        rows = training_rows(self, X, y, sample_weight)
+        draw = check_random_state(self.random_state)
+        held = None
+        if validation_data is not None:
+            held = validation_rows(self, validation_data, rows)
+        elif self.validation is not None:
+            rows, held = hold_out(rows, self.validation, draw)
+        patience = None if self.patience is None else positive_count(self.patience, "patience")
+        early = self.callback is not None or (held is not None and patience is not None)
+        descent = self._gradient(rows, total, early, draw)
+        basis, check = descent.basis, None
+        if held is not None:
+            rest = max(memory_budget(self.memory_limit) - descent.memory, 2**20)
+            check = HeldOut(held, basis.kernel, descent.centers, Square().error, rest)
+        # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
+        tolerance = 1.0 - (1.0 - self.tolerance) ** 2
+        log = IterationLog(total, self.callback, self.verbose, "iterations", tolerance, patience)
+        best = beta = np.zeros((basis.n_features, rows.n_outputs))
+        with log:
+            for t in range(1, total + 1):
+                beta = self._next(beta, descent)
+                error = None
+                if check is not None:
+                    error = check.mean_error(descent.coefficients(beta))
+                stop = log.done(t, error)
+                if check is None or log.improved:
+                    best, self.n_iter_ = beta, t
+                if stop:
+                    break
+        if check is not None:
+            self.validation_errors_ = np.array(log.errors)
+        self.step_ = descent.step
+        self._keep(rows, basis.centers, basis.coefficients(best))
+        return self
+
+    def path(
+        self,
+        X: Any,
+        y: Any,
+        grid: Mapping[str, Sequence[Any]],
+        X_validation: Any,
+        *,
+        sample_weight: Any = None,
+    ) -> Iterator[tuple[dict[str, Any], Array]]:
+        """(setting, predictions (k, T) at X_validation (k, d)) for each "max_iter" in the grid.
+
+        One run serves all; they come in increasing order. The predictions equal those of separate
+        fits without validation data. Raises ConfigurationError for another name in the grid.
+        """
+        if not set(grid) <= set(self.path_parameters):
+            raise ConfigurationError(f"A path can only run over max_iter, not {tuple(grid)}.")
+        counts = {positive_count(t, "max_iter") for t in grid.get("max_iter", [self.max_iter])}
+        rows = training_rows(self, X, y, sample_weight)
+        dtypes = [np.float64, np.float32]
+        X_validation = validate_data(self, X_validation, dtype=dtypes, reset=False)
+        asked = Rows.from_arrays(X_validation, np.zeros(len(X_validation)), dtype=rows.dtype)
+        total = max(counts, default=0)
+        descent = self._gradient(rows, total, False, check_random_state(self.random_state))
+        basis = descent.basis
+        rest = max(memory_budget(self.memory_limit) - descent.memory, 2**20)
+        data = KernelRows(asked, basis.kernel, descent.centers, rest, keep=len(counts) > 1)
+        beta = np.zeros((basis.n_features, rows.n_outputs))
+        for t in range(1, total + 1):
+            beta = self._next(beta, descent)
+            if t in counts:
+                predicted = np.concatenate(list(data.multiply(descent.coefficients(beta))))
+                yield {name: t for name in grid}, predicted
+
+    def _gradient(
+        self, rows: Rows, total: int, early: bool, draw: np.random.RandomState
+    ) -> Gradient:
+        """The operator of the iteration, and its step size."""
+        if self.solver not in ("auto", "direct", "gram"):
+            raise ConfigurationError(
+                f'solver must be "auto", "direct" or "gram", not {self.solver!r}.'
+            )
+        kernel, limit = as_kernel(self.kernel), self.memory_limit
+        penalty = 1.0 / np.sqrt(rows.n_samples)
+        centers = choose_centers(self.centers, rows, self.n_centers, kernel, penalty, draw, limit)
+        basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
+        if not basis.n_features:
+            raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
+        descent = Gradient(rows, basis, total, early, self.solver, limit)
+        if self.step == "kernel":
+            descent.step = 1.0 / largest_diagonal(rows, kernel)
+        elif self.step == "spectral":
+            descent.step = 1.0 / descent.largest_eigenvalue()
+        elif isinstance(self.step, str):
+            raise ConfigurationError(
+                f'step must be "kernel", "spectral" or a number, not {self.step!r}.'
+            )
+        else:
+            descent.step = positive(self.step, "step")
+        return descent
+
+    def _next(self, beta: Array, descent: Gradient) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            beta = beta - descent.step * descent(beta)
+        if not np.isfinite(beta).all():
+            raise LearningError(
+                f"The iteration diverged with step={self.step}: take a smaller step, or "
+                f'"kernel", which always converges.'
+            )
+        return beta

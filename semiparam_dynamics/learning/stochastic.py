@@ -1,0 +1,219 @@
+"""What the stochastic gradient estimators share: passes, stopping, and paths over step sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.base import KernelRegressor
+from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.held_out import HeldOut, hold_out, validation_rows
+from semiparam_dynamics.learning.iterations import Callback, IterationLog
+from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.losses import Loss, as_loss
+from semiparam_dynamics.learning.memory import memory_budget, rows_within
+from semiparam_dynamics.learning.parallel import n_threads
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Rows, training_rows
+from semiparam_dynamics.learning.steps import positive_count
+
+KEPT_SHARE = 0.75  # of the memory limit, at most, for a kernel matrix that is kept
+BLOCKS_SHARE = 0.125  # for blocks of it that are in work; as much at least is for validation
+DIVERGED = 1e9  # times the largest target: beyond that, a path's predictions are cut off
+
+Setting = tuple[Any, Any]  # step and decay
+
+
+class Descent(Protocol):
+    """Gradient descents that advance together, one for each setting and output.
+
+    Attributes
+    ----------
+    centers : (m, d).
+    memory : bytes of the kernel matrix that is kept, or zero.
+    """
+
+    centers: Array
+    memory: int
+
+    def run_pass(self) -> None:
+        """One pass: as many draws as there are rows."""
+
+    def coefficients(self, average: bool) -> Array:
+        """Of the kernels at the centres now, (m, S T), setting by setting."""
+
+    def used(self) -> Any:
+        """Which of the centres belong to the function: an index of them."""
+
+
+class StochasticRegressor(KernelRegressor):
+    """Base of the stochastic gradient estimators; they have this base's parameters and more.
+
+    Attributes
+    ----------
+    n_iter_ : the pass whose function is kept.
+    validation_errors_ : (passes,), where there were validation data.
+    """
+
+    path_parameters: ClassVar[tuple[str, ...]] = ("step", "decay", "max_iter")
+
+    loss: str
+    epsilon: float
+    step: float | None
+    decay: float
+    max_iter: int
+    average: bool
+    validation: float | None
+    tolerance: float
+    patience: int | None
+    random_state: Any
+    callback: Callback | None
+    verbose: bool
+
+    def fit(self, X: Any, y: Any = None, *, validation_data: Any = None) -> Any:
+        """Learn from inputs X (n, d) and outputs y (n,) or (n, T); X may be Rows, without y.
+
+        With validation data (X, y), or a share held out by the parameter `validation`, the
+        function of the pass with the smallest validation error is kept. Raises LearningError
+        where the steps diverge, and for sample weights, which uniform draws don't have.
+        """
+        passes = positive_count(self.max_iter, "max_iter")
+        rows, loss = self._rows(X, y)
+        draw = check_random_state(self.random_state)
+        held = None
+        if validation_data is not None:
+            held = validation_rows(self, validation_data, rows)
+        elif self.validation is not None:
+            rows, held = hold_out(rows, self.validation, draw)
+        budget = memory_budget(self.memory_limit)
+        descent = self._descent(rows, loss, [(self.step, self.decay)], passes, draw, budget)
+        check = None
+        if held is not None:
+            kernel, rest = as_kernel(self.kernel), _rest(budget, descent)
+            check = HeldOut(held, kernel, descent.centers, loss.error, rest)
+        patience = None if self.patience is None else positive_count(self.patience, "patience")
+        log = IterationLog(passes, self.callback, self.verbose, "passes", self.tolerance, patience)
+        with log:
+            for number in range(1, passes + 1):
+                _run_pass(descent)
+                coefficients = descent.coefficients(self.average)
+                self._check_finite(coefficients)
+                error = None if check is None else check.mean_error(coefficients)
+                stop = log.done(number, error)
+                if check is None or log.improved:
+                    self.n_iter_ = number
+                    used = descent.used()
+                    self._keep(rows, descent.centers[used], coefficients[used])
+                if stop:
+                    break
+        if check is not None:
+            self.validation_errors_ = np.array(log.errors)
+        return self
+
+    def path(
+        self,
+        X: Any,
+        y: Any,
+        grid: Mapping[str, Sequence[Any]],
+        X_validation: Any,
+        *,
+        sample_weight: Any = None,
+    ) -> Iterator[tuple[dict[str, Any], Array]]:
+        """(setting, predictions (k, T) at X_validation (k, d)) for every setting in the grid.
+
+        The grid may name "step", "decay" and "max_iter", or raises ConfigurationError. All step
+        sizes advance together, from the same draws, and share each block of the kernel matrix;
+        passes come in increasing order. The predictions equal those of separate fits without
+        validation data. A step that diverges gives predictions far beyond all targets.
+        """
+        if sample_weight is not None:
+            raise LearningError(UNWEIGHTED)
+        if not set(grid) <= set(self.path_parameters):
+            raise ConfigurationError(
+                f"A path can only run over {self.path_parameters}, not over {tuple(grid)}."
+            )
+        chosen = {
+            name: list(grid.get(name, [getattr(self, name)])) for name in self.path_parameters
+        }
+        counts = sorted({positive_count(count, "max_iter") for count in chosen["max_iter"]})
+        settings = list(product(chosen["step"], chosen["decay"]))
+        rows, loss = self._rows(X, y)
+        dtypes = [np.float64, np.float32]
+        X_validation = validate_data(self, X_validation, dtype=dtypes, reset=False)
+        asked = Rows.from_arrays(X_validation, np.zeros(len(X_validation)), dtype=rows.dtype)
+        draw = check_random_state(self.random_state)
+        budget = memory_budget(self.memory_limit)
+        passes = counts[-1] if counts else 0
+        descent = self._descent(rows, loss, settings, passes, draw, budget)
+        rest, kernel = _rest(budget, descent), as_kernel(self.kernel)
+        data = KernelRows(asked, kernel, descent.centers, rest, keep=len(counts) > 1)
+        limit = DIVERGED * max(1.0, max(float(np.abs(b.Y).max()) for b in rows.blocks(2**16)))
+        T = rows.n_outputs
+        for number in range(1, passes + 1):
+            _run_pass(descent)
+            if number not in counts:
+                continue
+            coefficients = np.nan_to_num(descent.coefficients(self.average), nan=np.inf)
+            finite = np.clip(coefficients, -limit, limit)
+            predicted = np.concatenate(list(data.multiply(finite)))
+            diverged = (np.abs(coefficients) > limit).any(axis=0)
+            predicted[:, diverged] = limit
+            for s, (step, decay) in enumerate(settings):
+                every = {"step": step, "decay": decay, "max_iter": number}
+                yield {name: every[name] for name in grid}, predicted[:, s * T : (s + 1) * T]
+
+    def _rows(self, X: Any, y: Any) -> tuple[Rows, Loss]:
+        loss = as_loss(self.loss, self.epsilon)
+        rows = training_rows(self, X, y)
+        if rows.weighted:
+            raise LearningError(UNWEIGHTED)
+        for block in rows.blocks(2**16):
+            loss.check(block.Y)
+        return rows, loss
+
+    def _check_finite(self, coefficients: Array) -> None:
+        if not np.isfinite(coefficients).all():
+            raise LearningError(
+                f"The iteration diverged with step={self.step}: take a smaller step. With the "
+                f"square loss any step below 2 / max K(x, x) is safe; None chooses one."
+            )
+
+    def _descent(
+        self,
+        rows: Rows,
+        loss: Loss,
+        settings: list[Setting],
+        passes: int,
+        draw: np.random.RandomState,
+        budget: int,
+    ) -> Descent:
+        """The descents of all settings, before their first pass."""
+        raise NotImplementedError
+
+
+UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
+
+
+def block_rows(budget: int, row_bytes: int) -> int:
+    """How many kernel rows of `row_bytes` a block may have, with a memory limit of `budget`.
+
+    Two blocks a thread are in flight, and a block takes about twice its size in the making.
+    """
+    share = int(BLOCKS_SHARE * budget)
+    return rows_within(share, 4 * n_threads() * row_bytes, "A block of kernel rows")
+
+
+def _rest(budget: int, descent: Descent) -> int:
+    return int(budget * (1.0 - BLOCKS_SHARE)) - descent.memory
+
+
+def _run_pass(descent: Descent) -> None:
+    """A pass whose overflow is no warning: what has diverged is found afterwards."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        descent.run_pass()

@@ -1,0 +1,72 @@
+"""Losses against numerical differentiation and scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import hinge_loss, log_loss, mean_absolute_error
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.losses import LOSSES, as_loss
+
+
+def targets_and_predictions(labels: bool) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    f = 3.0 * rng.standard_normal(200)
+    y = np.where(rng.random(200) < 0.5, -1.0, 1.0) if labels else rng.standard_normal(200)
+    return y, f
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_derivatives_are_those_of_the_values(name: str) -> None:
+    loss = as_loss(name, 0.3)
+    y, f = targets_and_predictions(loss.labels)
+    h = 1e-6
+    numerical = (loss.value(y, f + h) - loss.value(y, f - h)) / (2 * h)
+    np.testing.assert_allclose(loss.derivative(y, f), numerical, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "kink"),
+    [
+        ("hinge", 1.0, 1.0),
+        ("hinge", -1.0, -1.0),
+        ("absolute", 0.5, 0.5),
+        ("epsilon_insensitive", 0.0, 0.25),
+        ("epsilon_insensitive", 0.0, -0.25),
+    ],
+)
+def test_at_a_kink_the_derivative_is_the_one_from_the_left(
+    name: str, y: float, kink: float
+) -> None:
+    loss = as_loss(name, 0.25)
+    at, left, right = np.array([kink]), np.array([kink - 1e-6]), np.array([kink + 1e-6])
+    target = np.array([y])
+    assert loss.derivative(target, at) == loss.derivative(target, left)
+    assert loss.derivative(target, at) != loss.derivative(target, right)
+
+
+def test_values_equal_scikit_learns() -> None:
+    y, f = targets_and_predictions(labels=True)
+    np.testing.assert_allclose(as_loss("hinge").value(y, f).mean(), hinge_loss(y, f))
+    probabilities = 1.0 / (1.0 + np.exp(-f))
+    np.testing.assert_allclose(as_loss("logistic").value(y, f).mean(), log_loss(y, probabilities))
+    np.testing.assert_allclose(as_loss("absolute").value(y, f).mean(), mean_absolute_error(y, f))
+
+
+def test_the_logistic_loss_does_not_overflow() -> None:
+    loss = as_loss("logistic")
+    y, f = np.array([1.0, 1.0]), np.array([-1e4, 1e4])
+    np.testing.assert_allclose(loss.value(y, f), [1e4, 0.0])
+    np.testing.assert_allclose(loss.derivative(y, f), [-1.0, 0.0])
+
+
+def test_labels_and_parameters_are_checked() -> None:
+    with pytest.raises(LearningError, match="-1 or 1"):
+        as_loss("hinge").check(np.array([0.0, 1.0]))
+    as_loss("hinge").check(np.array([-1.0, 1.0]))
+    as_loss("square").check(np.array([0.0, 7.0]))
+    with pytest.raises(ConfigurationError, match="hinge"):
+        as_loss("huber")
+    with pytest.raises(ConfigurationError, match="epsilon"):
+        as_loss("epsilon_insensitive", -0.1)

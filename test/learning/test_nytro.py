@@ -1,0 +1,233 @@
+"""NYTRO against its closed form, the papers' formula and separate fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import gradient
+from semiparam_dynamics.learning.iterations import Iteration
+from semiparam_dynamics.learning.kernels import Gaussian, Linear
+from semiparam_dynamics.learning.nytro import NYTRO
+from semiparam_dynamics.learning.rows import Rows
+
+KERNEL = Gaussian(0.6)
+
+
+def data(n: int = 120, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (n, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + noise * rng.standard_normal(n)
+
+
+def gram(X: np.ndarray, C: np.ndarray, width: float = 0.6) -> np.ndarray:
+    return rbf_kernel(X, C, gamma=0.5 / width**2)
+
+
+def root(K: np.ndarray) -> np.ndarray:
+    """S with S S' = K^+, another one than the package's: from an eigendecomposition."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors / np.sqrt(values)
+
+
+@pytest.mark.parametrize("solver", ["direct", "gram"])
+def test_iterates_equal_the_closed_form_of_landwebers_filter(solver: str) -> None:
+    X, y = data()
+    C, n = X[:15], len(X)
+    A = gram(X, C) @ root(gram(C, C))
+    values, vectors = np.linalg.eigh(A.T @ A / n)
+    for t in (1, 10, 300):
+        beta = vectors @ (-np.expm1(t * np.log1p(-values)) / values * (vectors.T @ (A.T @ y / n)))
+        model = NYTRO(KERNEL, centers=C, max_iter=t, solver=solver).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), A @ beta, rtol=0, atol=1e-10)
+        assert model.n_iter_ == t
+        assert model.step_ == 1.0
+
+
+@pytest.mark.parametrize("solver", ["direct", "gram"])
+@pytest.mark.parametrize("step", ["kernel", "spectral", 0.8])
+def test_it_equals_the_papers_formula(solver: str, step: Any) -> None:
+    X, y = data()
+    C, n = X[:15], len(X)
+    R, K = root(gram(C, C)), gram(X, C)
+    largest = np.linalg.norm(K @ R, 2) ** 2 / n
+    size = {"kernel": 1.0, "spectral": 1.0 / largest, 0.8: 0.8}[step]
+    beta = np.zeros(15)
+    for _ in range(40):
+        beta = beta - size / n * R.T @ (K.T @ (K @ R @ beta - y))
+    model = NYTRO(KERNEL, centers=C, max_iter=40, step=step, solver=solver).fit(X, y)
+    np.testing.assert_allclose(model.step_, size, rtol=1e-6)
+    np.testing.assert_allclose(model.coef_, R @ beta, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(model.predict(X), K @ R @ beta, rtol=0, atol=1e-6)
+
+
+def test_with_all_rows_as_centres_it_is_landwebers_iteration_on_the_kernel_matrix() -> None:
+    X, y = data(60)
+    K = gram(X, X, 0.3)
+    alpha = np.zeros(60)
+    for _ in range(30):
+        alpha = alpha - (K @ alpha - y) / 60
+    model = NYTRO(Gaussian(0.3), max_iter=30, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), K @ alpha, atol=1e-9)
+
+
+def test_its_limit_is_the_ridgeless_nystrom_estimator() -> None:
+    X, y = data()
+    C = X[:10]
+    A = gram(X, C, 0.4)
+    model = NYTRO(Gaussian(0.4), centers=np.concatenate((C, C[:3])), max_iter=20_000)
+    model.set_params(step="spectral").fit(X, y)
+    np.testing.assert_allclose(model.predict(X), A @ np.linalg.pinv(A) @ y, atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["direct", "gram"])
+def test_a_path_equals_separate_fits_and_training_errors_fall(solver: str) -> None:
+    X, y = data()
+    Y = np.column_stack((y, X[:, 0] ** 2))
+    model = NYTRO(KERNEL, 30, solver=solver, random_state=0)
+    found = list(model.path(X, Y, {"max_iter": [25, 1, 7]}, X))
+    assert [setting["max_iter"] for setting, _ in found] == [1, 7, 25]
+    errors = []
+    for setting, predicted in found:
+        fitted = NYTRO(KERNEL, 30, solver=solver, random_state=0, **setting).fit(X, Y)
+        np.testing.assert_allclose(predicted, fitted.predict(X), atol=1e-11)
+        errors.append(np.mean((predicted - Y) ** 2))
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_changing_over_to_the_gram_matrix_changes_nothing(monkeypatch: Any) -> None:
+    X, y = data()
+    made = []
+    original = gradient.Gradient._make_gram
+
+    def noted(self: gradient.Gradient) -> None:
+        made.append(self._products)
+        original(self)
+
+    monkeypatch.setattr(gradient.Gradient, "_make_gram", noted)
+    settings = {"n_centers": 60, "max_iter": 20, "random_state": 0, "validation": 0.2}
+    expected = NYTRO(KERNEL, solver="direct", **settings).fit(X, y)
+    assert not made
+    model = NYTRO(KERNEL, **settings).fit(X, y)
+    assert len(made) == 1
+    assert 0 < made[0] < 20
+    np.testing.assert_allclose(model.validation_errors_, expected.validation_errors_, rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-10)
+
+
+def test_weights_are_repeated_rows() -> None:
+    X, y = data(40)
+    weights = np.random.default_rng(1).integers(0, 4, 40)
+    repeated = np.repeat(np.arange(40), weights)
+    for solver in ("direct", "gram"):
+        model = NYTRO(KERNEL, centers=X[:12], max_iter=50, solver=solver, step="spectral")
+        expected = model.fit(X[repeated], y[repeated]).predict(X)
+        weighted = model.fit(X, y, sample_weight=weights.astype(float)).predict(X)
+        np.testing.assert_allclose(weighted, expected, atol=1e-7)
+
+
+def test_the_best_iterate_is_kept() -> None:
+    X, y = data(noise=1.0)
+    rng = np.random.default_rng(3)
+    Xv = rng.uniform(-2, 2, (100, 2))
+    yv = np.sin(2 * Xv[:, 0]) + 0.3 * Xv[:, 1]
+    settings = {"kernel": KERNEL, "max_iter": 1000, "step": "spectral", "random_state": 0}
+    model = NYTRO(patience=None, **settings).fit(X, y, validation_data=(Xv, yv))
+    errors = model.validation_errors_
+    assert len(errors) == 1000
+    assert 1 < model.n_iter_ == 1 + np.argmin(errors) < 1000
+    np.testing.assert_allclose(np.mean((model.predict(Xv) - yv) ** 2), errors.min(), rtol=1e-8)
+
+
+def test_it_stops_when_the_error_has_not_fallen_by_the_tolerance_within_the_patience() -> None:
+    X, y = data(200)
+    settings = {"kernel": KERNEL, "max_iter": 500, "random_state": 0, "validation": 0.2}
+    everything = NYTRO(patience=None, **settings).fit(X, y)
+    stopped = NYTRO(patience=20, tolerance=0.05, **settings).fit(X, y)
+    rmse = np.sqrt(everything.validation_errors_)
+    count, reference, since = 0, np.inf, 0
+    while since < 20:
+        since += 1
+        if rmse[count] < 0.95 * reference:
+            reference, since = rmse[count], 0
+        count += 1
+    assert 20 < len(stopped.validation_errors_) == count < 500
+    np.testing.assert_allclose(stopped.validation_errors_, rmse[:count] ** 2, rtol=1e-9)
+
+
+def test_the_held_out_share_is_not_learned_from() -> None:
+    X, y = data(100)
+    held = np.random.RandomState(7).permutation(100)[:20]
+    rest = np.setdiff1d(np.arange(100), held)
+    settings = {"centers": X[:10], "max_iter": 30, "random_state": 7, "patience": None}
+    model = NYTRO(KERNEL, validation=0.2, **settings).fit(X, y)
+    given = NYTRO(KERNEL, **settings).fit(X[rest], y[rest], validation_data=(X[held], y[held]))
+    np.testing.assert_allclose(model.validation_errors_, given.validation_errors_, rtol=1e-12)
+    np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_callback_ends_the_fit() -> None:
+    X, y = data()
+    seen: list[Iteration] = []
+
+    def callback(iteration: Iteration) -> bool:
+        seen.append(iteration)
+        return iteration.number == 3
+
+    model = NYTRO(KERNEL, callback=callback).fit(X, y)
+    assert model.n_iter_ == len(seen) == 3
+    expected = NYTRO(KERNEL, max_iter=3, centers=model.centers_).fit(X, y).predict(X)
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-9)
+
+
+def test_rows_in_blocks_within_a_memory_limit(tmp_path: Path) -> None:
+    X, y = data(500)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    expected = NYTRO(KERNEL, 20, max_iter=20, random_state=0).fit(X, y).predict(X)
+    rows = Rows.from_folder(tmp_path)
+    for solver in ("direct", "gram"):
+        model = NYTRO(KERNEL, 20, max_iter=20, random_state=0, solver=solver, memory_limit=40_000)
+        np.testing.assert_allclose(model.fit(rows).predict(X), expected, atol=1e-9)
+    with pytest.raises(LearningError, match="Gram"):
+        NYTRO(KERNEL, 200, solver="gram", memory_limit=40_000).fit(rows)
+
+
+def test_single_precision() -> None:
+    X, y = data()
+    settings = {"kernel": Gaussian(0.4), "n_centers": 30, "random_state": 0, "max_iter": 50}
+    expected = NYTRO(**settings).fit(X, y).predict(X)
+    for solver in ("direct", "gram"):
+        model = NYTRO(solver=solver, **settings)
+        single = model.fit(X.astype(np.float32), y.astype(np.float32)).predict(X)
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, expected, atol=1e-4)
+
+
+def test_what_cannot_be_learned_is_said() -> None:
+    X, y = data()
+    with pytest.raises(LearningError, match="diverged"):
+        NYTRO(KERNEL, step=1e6).fit(X, y)
+    with pytest.raises(LearningError, match="every centre"):
+        NYTRO(Linear()).fit(np.zeros((10, 2)), np.ones(10))
+    for wrong in ({"step": "big"}, {"step": 0.0}, {"solver": "qr"}, {"max_iter": 0}):
+        with pytest.raises(ConfigurationError):
+            NYTRO(**wrong).fit(X, y)
+    with pytest.raises(ConfigurationError, match="max_iter"):
+        list(NYTRO().path(X, y, {"penalty": [1.0]}, X))
+    with pytest.raises(LearningError, match="outputs"):
+        NYTRO().fit(X, y, validation_data=(X, np.column_stack((y, y))))
+
+
+def test_scikit_learns_conventions() -> None:
+    check_estimator(NYTRO())
+    X, y = data()
+    assert make_pipeline(StandardScaler(), NYTRO(random_state=0)).fit(X, y).score(X, y) > 0.8
