@@ -27,7 +27,7 @@ class Gradient:
     basis : its features are the rows of A.
     centers : (q, d), those that brought a feature.
     step : the step size of the descent that uses this.
-    memory : bytes of the kernel matrix that is kept, or zero.
+    rest : bytes of the memory limit that are left for validation: an eighth at least.
     """
 
     step: float
@@ -65,7 +65,8 @@ class Gradient:
         keep = self._until > 0
         kept_limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
         self._data = KernelRows(rows, basis.kernel, self.centers, kept_limit, keep)
-        self.memory = n * q * rows.dtype.itemsize if self._data.fits else 0
+        kept = n * q * rows.dtype.itemsize if self._data.fits else 0
+        self.rest = max(budget - gram_bytes - kept, budget // 8)
         self._products = 0
         self._gram: Array | None = None
         self._targets = np.empty((q, T))

@@ -19,7 +19,6 @@ from semiparam_dynamics.learning.held_out import HeldOut, hold_out, validation_r
 from semiparam_dynamics.learning.iterations import Callback, IterationLog
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Square
-from semiparam_dynamics.learning.memory import memory_budget
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows, training_rows
 from semiparam_dynamics.learning.steps import largest_diagonal, positive, positive_count
@@ -119,8 +118,7 @@ class NYTRO(KernelRegressor):
         descent = self._gradient(rows, total, early, draw)
         basis, check = descent.basis, None
         if held is not None:
-            rest = max(memory_budget(self.memory_limit) - descent.memory, 2**20)
-            check = HeldOut(held, basis.kernel, descent.centers, Square().error, rest)
+            check = HeldOut(held, basis.kernel, descent.centers, Square().error, descent.rest)
         # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
         tolerance = 1.0 - (1.0 - self.tolerance) ** 2
         log = IterationLog(total, self.callback, self.verbose, "iterations", tolerance, patience)
@@ -166,8 +164,8 @@ class NYTRO(KernelRegressor):
         total = max(counts, default=0)
         descent = self._gradient(rows, total, False, check_random_state(self.random_state))
         basis = descent.basis
-        rest = max(memory_budget(self.memory_limit) - descent.memory, 2**20)
-        data = KernelRows(asked, basis.kernel, descent.centers, rest, keep=len(counts) > 1)
+        keep = len(counts) > 1
+        data = KernelRows(asked, basis.kernel, descent.centers, descent.rest, keep)
         beta = np.zeros((basis.n_features, rows.n_outputs))
         for t in range(1, total + 1):
             beta = self._next(beta, descent)
