@@ -102,7 +102,7 @@ class KernelDescent:
     def _evaluate(self, item: tuple[Indices, int]) -> tuple[Indices, Array]:
         J, reach = item
         if self._kept is not None:
-            return J, self._kept[J, :reach]
+            return J, self._kept.take(J, axis=0)[:, :reach]
         return J, self._kernel(self.centers[J], self.centers[:reach])
 
     def _step(self, J: Indices, K: Array) -> None:
