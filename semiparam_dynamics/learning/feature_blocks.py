@@ -48,16 +48,18 @@ def nystrom_map(basis: NystromBasis, dtype: np.dtype) -> FeatureMap:
 
 
 def feature_blocks(
-    rows: Rows, features: FeatureMap, memory_limit: int | None = None
+    rows: Rows, features: FeatureMap, memory_limit: int | None = None, beside: int = 0
 ) -> Iterator[tuple[Array, Array, Array | None]]:
     """(A (k, q), Y (k, T), weights (k,) or None), as many rows at a time as the limit lets.
+
+    `beside` is what the caller takes for each row of a block beside a few copies of A, in bytes.
 
     Small chunks of data are put together, since BLAS is fast on large blocks. The arrays are used
     again for the next block.
     """
     q = max(features.n_features, 1)
     # The values, their copy in double precision, and one in the other order.
-    row_bytes = q * (rows.dtype.itemsize + 16) + 8 * (rows.n_features + 2 * rows.n_outputs)
+    row_bytes = q * (rows.dtype.itemsize + 16) + 8 * (rows.n_features + 2 * rows.n_outputs) + beside
     size = rows_within(memory_budget(memory_limit), row_bytes, "A block of features")
     size = min(size, rows.n_samples, max(BLOCK_BYTES // row_bytes, 256))
     A = np.empty((size, features.n_features), rows.dtype)

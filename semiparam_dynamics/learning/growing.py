@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -73,12 +72,8 @@ class GrowingNystrom:
             return
         cross, own = np.zeros((q, k)), self._ridge * np.eye(k)
         moments = np.zeros((k, self._rows.n_outputs))
-        for A, Y, weights in self._blocks(self.basis, q):
-            first, new = A[:, :q].astype(float), A[:, q:].astype(float)
-            weighted = new if weights is None else new * weights[:, None]
-            cross += first.T @ weighted
-            own += new.T @ weighted
-            moments += weighted.T @ Y
+        for block in self._blocks(self.basis, q):
+            _add_products(block, cross, own, moments)
         try:
             self._factor.append(cross, own, moments)
         except np.linalg.LinAlgError:
@@ -90,7 +85,9 @@ class GrowingNystrom:
             return np.zeros((0, self._rows.n_outputs))
         return coefficients(self.basis, self._factor.weights())
 
-    def _blocks(self, basis: NystromBasis, known: int) -> Iterator[tuple[Array, Array, Any]]:
+    def _blocks(
+        self, basis: NystromBasis, known: int
+    ) -> Iterator[tuple[Array, Array, Array | None]]:
         """The rows' features, of which the first `known` may have been kept."""
         if self._kept is None:
             features = nystrom_map(basis, self._rows.dtype)
@@ -101,7 +98,8 @@ class GrowingNystrom:
             len(L), self._kernel.bind(basis.centers[basis.kept[known:]].astype(self._rows.dtype))
         )
         start = 0
-        for K, Y, weights in feature_blocks(self._rows, new, self._memory_limit):
+        rest = int((1.0 - KEPT_SHARE) * memory_budget(self._memory_limit))
+        for K, Y, weights in feature_blocks(self._rows, new, rest, beside=8 * known):
             A = self._kept[start : start + len(K), : known + len(L)]
             # phi_new = L22^-1 (K_new - L21 phi_known)
             K -= A[:, :known] @ L[:, :known].T
@@ -117,3 +115,16 @@ class GrowingNystrom:
             stream, basis.n_features, self._rows.n_outputs, self._ridge, largest=np.inf
         )
         self._factor = system.factor(self._ridge)
+
+
+def _add_products(
+    block: tuple[Array, Array, Array | None], cross: Array, own: Array, moments: Array
+) -> None:
+    """Add A1'WA2, A2'WA2 and A2'WY of a block of rows, with A2 the features after the first q."""
+    A, Y, weights = block
+    first = A[:, : len(cross)].astype(float, copy=False)
+    new = A[:, len(cross) :].astype(float, copy=False)
+    weighted = new if weights is None else new * weights[:, None]
+    cross += first.T @ weighted
+    own += new.T @ weighted
+    moments += weighted.T @ Y

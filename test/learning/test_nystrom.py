@@ -253,6 +253,22 @@ def test_memory_stays_within_the_limit_and_a_few_small_matrices(penalty: float) 
         model.set_params(memory_limit=1000).fit(rows)
 
 
+@pytest.mark.parametrize("limit", [2_000_000, 4_000_000])  # the second lets features be kept
+def test_growing_stays_within_the_limit(limit: int) -> None:
+    n, m = 6_000, 80
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((n, 2)).astype(np.float32)
+    y = draw.standard_normal(n).astype(np.float32)
+    rows, held_out = Rows.from_arrays(X, y), (X[:100], y[:100])
+    model = NystromKRLS(Gaussian(0.5), 1e-3, m, random_state=0, memory_limit=limit)
+    model.grow(rows, validation_data=held_out, step=40, patience=9)
+    tracemalloc.start()
+    model.grow(rows, validation_data=held_out, step=8, patience=99)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < limit + 16 * 8 * m * m
+
+
 def test_integer_weights_are_repeated_rows() -> None:
     X, y, X_new = data(n=60)
     w = np.random.default_rng(1).integers(0, 4, 60)
