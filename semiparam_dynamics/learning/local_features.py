@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.compiled import gaussian_row, solve_lower
 
 
@@ -14,13 +15,15 @@ class IncrementalNystromFeatures:
     phi'phi' approximates the kernel (thesis 4.2: K_nm K_mm^-1 K_nm'), and |phi(x)|^2 tells how
     much of x the centres explain: 1 on them, 0 far away, where the features vanish and with
     them whatever was learned on them. A point of which less than `1 - novelty` is explained
-    becomes a centre: one row appended to L, the earlier features unchanged.
+    becomes a centre: one row appended to L, the earlier features unchanged. The same features
+    as `NystromFeatures`, which chooses its centres in one go; :meth:`start` takes them over.
     """
 
     def __init__(self, n_inputs: int, length_scale: float, capacity: int, novelty: float) -> None:
         self.n_centers = 0
         self.capacity = capacity
         self.novelty = novelty
+        self.length_scale = length_scale
         self.gamma = 0.5 / length_scale**2
         self._centers = np.zeros((capacity, n_inputs))
         self._factor = np.zeros((capacity, capacity))
@@ -51,6 +54,10 @@ class IncrementalNystromFeatures:
         self._factor[m, m] = np.sqrt(rest)
         self.n_centers = m + 1
         return True
+
+    def start(self, basis: NystromBasis) -> None:
+        """Go on from features computed in batch, of the same kernel; at most `capacity`."""
+        self.restore({"centers": basis.centers[basis.kept], "factor": basis.factor})
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

@@ -70,13 +70,20 @@ class RecursiveLeastSquares:
         leverage_rows(self.R, rows, self._solved, result, self.n_features)
         return result
 
-    def update_rows(self, rows: Array, targets: Array) -> None:
-        """Learn that the feature rows (k, D) gave the outputs `targets` (k, T)."""
+    def update_rows(self, rows: Array, targets: Array) -> Array:
+        """Learn that the feature rows (k, D) gave the outputs `targets` (k, T).
+
+        Returns what the rotations leave of the targets, (k, T): e / sqrt(1 + s), with e the error
+        and s the leverage of each row before it was learned.
+        """
+        left = targets.copy()
         if self.forgetting < 1.0:
-            for row, target in zip(rows, targets, strict=True):
+            for k, (row, target) in enumerate(zip(rows, targets, strict=True)):
                 self.update(row, target)
+                left[k] = self._target
         else:
-            rotate_rows(self.R, self.U, rows.copy(), targets.copy(), self.n_features)
+            rotate_rows(self.R, self.U, rows.copy(), left, self.n_features)
+        return left
 
     def update(self, row: Array, target: Array) -> None:
         """Learn that the feature row (D,) gave the outputs `target` (T,)."""

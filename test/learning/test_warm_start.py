@@ -1,0 +1,182 @@
+"""Recursions started from batch models: the same predictions, and learning that goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.features import fourier_features
+from semiparam_dynamics.learning.kernels import Gaussian, Matern
+from semiparam_dynamics.learning.krls import KRLS
+from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
+from semiparam_dynamics.learning.nystrom import NystromKRLS
+from semiparam_dynamics.learning.nystrom_features import NystromFeatures
+from semiparam_dynamics.learning.nystrom_sgm import NystromSGM
+from semiparam_dynamics.learning.nytro import NYTRO
+from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
+from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
+from semiparam_dynamics.learning.warm_start import (
+    fitted_rows,
+    fourier_start,
+    information_factor,
+    least_explained,
+    nystrom_start,
+    recursion_from,
+)
+
+KERNEL = Gaussian(1.2)
+MODELS = {
+    "krls": KRLS(KERNEL, 1e-3),
+    "nystrom_krls": NystromKRLS(KERNEL, 1e-3, 40, random_state=0),
+    "falkon": Falkon(KERNEL, 1e-3, 40, max_iter=200, tolerance=1e-14, random_state=0),
+    "nytro": NYTRO(KERNEL, n_centers=40, random_state=0),
+    "nystrom_sgm": NystromSGM(KERNEL, n_centers=40, random_state=0),
+    "random_features": RandomFeaturesKRLS(KERNEL, 1e-3, 60, "pair", random_state=0),
+    "phases": RandomFeaturesKRLS(Matern(1.5), 1e-3, 60, "phase", random_state=0),
+}
+RIDGES = ("krls", "nystrom_krls", "falkon", "random_features")
+
+
+def data(n: int = 150, d: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X, X_new = rng.standard_normal((n, d)), rng.standard_normal((40, d))
+    Y = np.column_stack((np.sin(2.0 * X[:, 0]), X[:, 1] * X[:, 2]))
+    return X, Y + 0.1 * rng.standard_normal(Y.shape), X_new
+
+
+def start(name: str) -> tuple[Any, RecursiveRLS, Any, Any, Any]:
+    X, Y, X_new = data()
+    model = MODELS[name].fit(X, Y)
+    penalty = None if hasattr(model, "penalty") else 0.15
+    return model, RecursiveRLS.from_batch(model, X, Y, penalty), X, Y, X_new
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_predicts_what_the_batch_model_predicts(name: str) -> None:
+    model, recursive, _, _, X_new = start(name)
+    np.testing.assert_allclose(recursive.predict(X_new), model.predict(X_new), atol=1e-8)
+    model.fit(*data()[:2])  # the recursion does not depend on it any more
+
+
+@pytest.mark.parametrize("name", RIDGES)
+def test_from_a_ridge_model_it_goes_on_as_if_all_had_come_one_by_one(name: str) -> None:
+    model, recursive, X, Y, X_new = start(name)
+    X2, Y2, _ = data(seed=5)
+    recursive.partial_fit(X2, Y2)
+    whole = RecursiveRLS(penalty=model.penalty * len(X), features=recursive.features_)
+    whole.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
+    np.testing.assert_allclose(recursive.predict(X_new), whole.predict(X_new), atol=1e-8)
+    # In batch, on the same centres or frequencies, it is the same ridge on twice the rows.
+    if name != "random_features":
+        both = NystromKRLS(KERNEL, 0.5 * model.penalty, centers=model.centers_)
+        both.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
+        np.testing.assert_allclose(recursive.predict(X_new), both.predict(X_new), atol=1e-7)
+
+
+def test_a_model_stopped_early_is_held_by_the_rows_it_has_seen() -> None:
+    model, recursive, X, _, _ = start("nytro")
+    before = recursive.coef_
+    X2, Y2, _ = data(seed=5)
+    recursive.partial_fit(X2, Y2)
+    Z, Z2 = (recursive.features_.transform(A) for A in (X, X2))
+    A = 0.15 * np.eye(Z.shape[1]) + Z.T @ Z
+    expected = np.linalg.solve(A + Z2.T @ Z2, A @ before + Z2.T @ Y2)
+    np.testing.assert_allclose(recursive.coef_, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [3, 30, 9000])  # fewer rows than features, and several blocks
+def test_the_information_factor_is_the_recursion_s(n: int) -> None:
+    Z = np.random.default_rng(0).standard_normal((n, 8))
+    core = RecursiveLeastSquares(8, 1, 0.3)
+    core.update_rows(Z, np.zeros((n, 1)))
+    R = information_factor(lambda X: X, Z, 8, 0.3)
+    np.testing.assert_allclose(R, core.R, rtol=1e-10, atol=1e-12)
+    exact = Z.astype(np.longdouble)
+    exact = exact.T @ exact + 0.3 * np.eye(8)
+    assert np.abs((R.T @ R - exact) / exact.max()).max() < 1e-14
+
+
+def test_what_a_row_left_out_leaves_is_its_error_in_a_refit() -> None:
+    X, Y, _ = data(n=30)
+    basis, weights = nystrom_start(NystromKRLS(KERNEL, 1e-2, centers=X[:12]).fit(X, Y))
+    core = recursion_from(basis.transform, X, weights, 0.3)
+    outputs, left = fitted_rows(core, basis.transform, X)
+    Z = basis.transform(X)
+    for i in (0, 7, 29):
+        rest = np.arange(len(X)) != i
+        A = 0.3 * np.eye(Z.shape[1]) + Z[rest].T @ Z[rest]
+        error = Y[i] - Z[i] @ np.linalg.solve(A, Z[rest].T @ Y[rest])
+        np.testing.assert_allclose((Y[i] - outputs[i]) / left[i], error, rtol=1e-8)
+
+
+def test_the_robot_s_features_and_the_transformer_s_are_the_same() -> None:
+    X, _, X_new = data()
+    transformer = NystromFeatures(KERNEL, centers=X[:30]).fit(X)
+    one_by_one = IncrementalNystromFeatures(3, 1.2, capacity=40, novelty=0.0)
+    for x in X[:30]:
+        one_by_one.grow(x, one_by_one.transform(x))
+    taken = IncrementalNystromFeatures(3, 1.2, capacity=40, novelty=0.0)
+    taken.start(transformer._basis)
+    for features in (one_by_one, taken):
+        for x, expected in zip(X_new, transformer.transform(X_new), strict=True):
+            np.testing.assert_allclose(features.transform(x), expected, atol=1e-9)
+
+
+def test_more_centres_than_there_is_room_for_are_projected() -> None:
+    X, Y, X_new = data()
+    model = KRLS(KERNEL, 1e-3).fit(X, Y)
+    errors = []
+    for capacity in (15, 60, 140):
+        basis, weights = nystrom_start(model, capacity)
+        assert basis.n_features == len(basis.centers) == capacity
+        at_centers = basis.transform(basis.centers) @ weights
+        np.testing.assert_allclose(at_centers, model.predict(basis.centers), atol=1e-8)
+        norm = np.sum(weights**2, axis=0)  # of a projection: never more than the model's
+        K = KERNEL(model.centers_)
+        assert np.all(norm <= np.einsum("it,ij,jt->t", model.coef_, K, model.coef_) * (1 + 1e-9))
+        errors.append(np.abs(basis.transform(X_new) @ weights - model.predict(X_new)).max())
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_the_least_explained_points_are_far_apart() -> None:
+    X = np.concatenate((data()[0], data()[0]))
+    chosen = least_explained(KERNEL, X, 20)
+    for i in range(1, 20):
+        C = X[chosen[:i]]
+        explained = np.einsum("ni,in->n", KERNEL(X, C), np.linalg.solve(KERNEL(C), KERNEL(C, X)))
+        np.testing.assert_allclose(explained[chosen[i]], explained.min(), atol=1e-9)
+    assert len(set(least_explained(KERNEL, X, 300))) <= 300
+
+
+def test_frequencies_and_weights_are_those_of_fourier_features() -> None:
+    X, Y, X_new = data()
+    for name in ("random_features", "phases"):
+        model = MODELS[name].fit(X, Y)
+        frequencies, weights = fourier_start(model)
+        value = fourier_features(X_new, frequencies) @ weights
+        np.testing.assert_allclose(value, model.predict(X_new), atol=1e-10)
+
+
+def test_one_output_and_forgetting() -> None:
+    X, Y, X_new = data()
+    model = KRLS(KERNEL, 1e-3).fit(X, Y[:, 0])
+    recursive = RecursiveRLS.from_batch(model, X, Y[:, 0], forgetting=0.98)
+    np.testing.assert_allclose(recursive.predict(X_new), model.predict(X_new), atol=1e-8)
+    assert recursive.recursion_.forgetting == 0.98
+    mean, std = recursive.predict(X, return_std=True)
+    assert 0.9 < np.mean(np.abs(mean - Y[:, 0]) < 2.0 * std) <= 1.0
+
+
+def test_what_can_t_start_one_is_refused() -> None:
+    X, Y, _ = data()
+    with pytest.raises(LearningError, match="no centres"):
+        nystrom_start(MODELS["random_features"].fit(X, Y))
+    with pytest.raises(LearningError, match="no frequencies"):
+        fourier_start(MODELS["krls"].fit(X, Y))
+    with pytest.raises(LearningError, match="no penalty"):
+        RecursiveRLS.from_batch(MODELS["nytro"].fit(X, Y), X, Y)
