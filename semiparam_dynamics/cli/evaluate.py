@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Lead the learner through bags, as the live node would go through the same messages, and score it:
 sequential (predict, score, learn), delayed (the residual predicts half a second before it learns
-it) and frozen (nothing is learned). With --train the models first learn those bags; without, the
-first 60 % of the time is the training part of frozen. Writes results.json, params.yaml and
-report.html. Bags: rosbag2 folders, bare .db3 or .mcap files."""
+it) and frozen (nothing is learned). With --train the models first learn those bags, and with
+--model they go on from a saved model; without either, the first 60 % of the time is the training
+part of frozen. Writes results.json, params.yaml and report.html. Bags: rosbag2 folders, bare .db3
+or .mcap files."""
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,6 +33,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
+    )
+    parser.add_argument(
+        "--model",
+        metavar="FILE",
+        default="",
+        help="go on from a saved model, of the node or of `semiparam train`, with its --params",
     )
     parser.add_argument("--target", choices=("effort", "wrench"), help="what is predicted")
     parser.add_argument(
@@ -62,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         config = replace(config, target=args.target)
     bags = Bags(args.bags, args.train, args.urdf, args.joint_states, args.wrench)
     with ProgressBar("evaluating", sys.stderr) as progress:
-        evaluation = evaluate_bags(bags, config, progress)
+        evaluation = evaluate_bags(bags, config, progress, start=args.model)
     for warning in bags.warnings:
         print(f"semiparam: warning: {warning}", file=sys.stderr)
     write_results(evaluation, Path(args.out))

@@ -158,8 +158,10 @@ class SemiparametricEstimator:
         if p.alone is not None:
             x = np.concatenate((s.q, s.dq, s.ddq))
             self.alone.update(s.stamp, x, p.alone, y, s.regressor[:, :0], 0.0 * y)
-        self._update_spreads(s.stamp, y, p)
-        self.n_learned += 1
+        errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
+        if p.alone is not None:
+            errors["nonparametric"] = y - p.nonparametric
+        self.record_errors(s.stamp, y, errors)
 
     def _inputs(self, s: Sample, rigid_body: Array) -> Array:
         """The residual's inputs: accelerations only as in the thesis, they spread local centres."""
@@ -167,16 +169,15 @@ class SemiparametricEstimator:
             return np.concatenate((s.q, s.dq, rigid_body))
         return np.concatenate((s.q, s.dq, s.ddq, rigid_body))
 
-    def _update_spreads(self, stamp: int, y: Array, p: Prediction) -> None:
+    def record_errors(self, stamp: int, y: Array, errors: dict[str, Array]) -> None:
+        """Count a sample as learned: the models' `errors` (n_axes,) on it, before, by name."""
         dt = 0.0 if self._last_stamp is None else (stamp - self._last_stamp) * 1e-9
         dt = min(max(dt, 0.0), 1.0)
         self._last_stamp = stamp
         self._mean_y += (y - self._mean_y) / (self.n_learned + 1)
-        self._errors["y"].update(y - self._mean_y, dt)
-        self._errors["rigid_body"].update(y - p.rigid_body, dt)
-        if p.alone is not None:
-            self._errors["nonparametric"].update(y - p.nonparametric, dt)
-        self._errors["semiparametric"].update(y - p.semiparametric, dt)
+        for name, error in (errors | {"y": y - self._mean_y}).items():
+            self._errors[name].update(error, dt)
+        self.n_learned += 1
 
     def state(self) -> dict[str, Array]:
         """Everything learned, as named arrays."""

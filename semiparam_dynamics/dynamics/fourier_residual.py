@@ -9,10 +9,12 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.local_model import part
+from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
 from semiparam_dynamics.dynamics.sample import Guess
 from semiparam_dynamics.dynamics.standardizer import Standardizer
 from semiparam_dynamics.learning.features import draw_frequencies, fourier_features
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.learning.warm_start import fitted_rows, fourier_start, recursion_from
 from semiparam_dynamics.parameters import parameter
 
 
@@ -48,6 +50,7 @@ class FourierResidual:
     def __init__(self, n_inputs: int, n_axes: int, config: RandomFourierConfig, seed: int) -> None:
         width = config.length_scale * math.sqrt(n_inputs / 2)
         half = max(config.n_features // 2, 1)
+        self.length_scale, self.seed = width, seed
         self._frequencies = draw_frequencies(half, n_inputs, width, seed)
         self.standardizer = Standardizer(n_inputs, config.window)
         self.core = RecursiveLeastSquares(2 * half, n_axes, config.penalty)
@@ -75,6 +78,24 @@ class FourierResidual:
             self.standardizer.observe(stamp, x)
         else:
             self.core.update(guess.features[0], y - rigid_body)
+
+    def start(self, data: ResidualData, fit: Fit) -> BatchErrors:
+        """Go on from a model that `fit` trains in batch on `data`.
+
+        The targets are what the rigid body leaves with the parameters that it has in the end.
+        """
+        self.standardizer.fit(data.stamps, data.inputs)
+        X = self.standardizer.transform(data.inputs)
+        model = fit(self, X, data.left)
+        self._frequencies, weights = fourier_start(model)
+
+        def transform(X: Array) -> Array:
+            return fourier_features(X, self._frequencies)
+
+        self.core = recursion_from(transform, X, weights, self.core.penalty)
+        outputs, left_out = fitted_rows(self.core, transform, X)
+        errors = data.left - outputs
+        return BatchErrors(errors, errors / left_out[:, None])
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

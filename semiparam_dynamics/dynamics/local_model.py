@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.learning.warm_start import fitted_rows, nystrom_start, recursion_from
 
 
 class LocalModel:
@@ -67,6 +70,28 @@ class LocalModel:
             self.core.add_feature()
             phi = self.features.transform(x)
         self.core.update(phi, targets)
+
+    def start(self, model: Any, X: Array) -> tuple[Array, Array]:
+        """Go on from a kernel model trained in batch on inputs X (n, d).
+
+        model : has centers_, coef_ (m, T), its targets laid out as :meth:`targets`, and this
+            model's Gaussian kernel. More centres than the capacity are projected on half as many
+            as that, so that new places can have some.
+        Returns what :func:`fitted_rows` does: outputs (n, T), and 1 - leverage (n,).
+        """
+        penalty, capacity = self.core.penalty, self.features.capacity
+        fits = len(model.centers_) <= capacity
+        basis, weights = nystrom_start(model, capacity if fits else capacity - capacity // 2)
+        self.features.start(basis)
+        self.core = recursion_from(basis.transform, X, weights, penalty, capacity)
+        return fitted_rows(self.core, basis.transform, X)
+
+    def residuals(self, outputs: Array, parameters: Array) -> Array:
+        """:meth:`residual` of many rows of outputs, (n, n_axes)."""
+        moved = np.zeros((len(self.axis), self.n_axes))
+        moved[np.arange(len(self.axis)), self.axis] = parameters[self.column]
+        value: Array = outputs[:, : self.n_axes] - outputs[:, self.n_axes :] @ moved
+        return value
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.local_model import LocalModel, part
+from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
 from semiparam_dynamics.dynamics.sample import Guess
 from semiparam_dynamics.dynamics.standardizer import Standardizer
 from semiparam_dynamics.parameters import parameter
@@ -131,6 +132,29 @@ class NystromResidual:
         for j, model in enumerate(self.joints):
             own = model.targets(unknown_y[j : j + 1], unknown_columns[j : j + 1])
             model.update(guess.inputs[self._own[j]], guess.features[1 + j], own)
+
+    def start(self, data: ResidualData, fit: Fit) -> BatchErrors:
+        """Go on from models that `fit` trains in batch on `data`.
+
+        The second level is trained on what the first would have left of each sample had it not
+        learned it, as it is when samples come one by one.
+        """
+        self.standardizer.fit(data.stamps, data.inputs)
+        X = self.standardizer.transform(data.inputs)
+        outputs, left_out = self.shared.start(fit(self.shared, X, data.targets), X)
+        errors = data.targets - outputs
+        trained = self.shared.residuals(errors, data.parameters)
+        errors /= left_out[:, None]
+        held_out = self.shared.residuals(errors, data.parameters)
+        y, columns = errors[:, : self.shared.n_axes], errors[:, self.shared.n_axes :]
+        for j, model in enumerate(self.joints):
+            own = X[:, self._own[j]]
+            targets = np.column_stack((y[:, j], columns[:, self.shared.axis == j]))
+            outputs, left_out = model.start(fit(model, own, targets), own)
+            second = model.residuals(outputs, data.parameters)[:, 0]
+            trained[:, j] -= second
+            held_out[:, j] = (held_out[:, j] - second) / left_out
+        return BatchErrors(trained, held_out)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 
 
 class Standardizer:
@@ -37,13 +37,25 @@ class Standardizer:
         self._mean += delta / self._count
         self._square += delta * (x - self._mean)
         if self._seen >= self._window and self._count > 1:
-            std = np.sqrt(self._square / self._count)
-            # An input that never moved tells nothing: a unit scale leaves it alone.
-            self._scale = 1.0 / np.where(std > 1e-9, std, 1.0)
-            self.ready = True
+            self._finish()
+
+    def fit(self, stamps: Indices, X: Array) -> None:
+        """Take the scales from all of X (n, d), at `stamps` (n,) in ns, whatever the window."""
+        steps = np.diff(stamps) * 1e-9
+        self._seen = float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
+        self._count, self._last = len(X), int(stamps[-1])
+        self._mean = X.mean(axis=0)
+        self._square = ((X - self._mean) ** 2).sum(axis=0)
+        self._finish()
+
+    def _finish(self) -> None:
+        std = np.sqrt(self._square / self._count)
+        # An input that never moved tells nothing: a unit scale leaves it alone.
+        self._scale = 1.0 / np.where(std > 1e-9, std, 1.0)
+        self.ready = True
 
     def transform(self, x: Array) -> Array:
-        """Standardised x (d,)."""
+        """Standardised x, (d,) or (n, d)."""
         return (x - self._mean) * self._scale
 
     def state(self) -> dict[str, Array]:

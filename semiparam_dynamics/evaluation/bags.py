@@ -35,35 +35,43 @@ def evaluate_bags(
     bags: Bags,
     config: InverseDynamicsConfig,
     progress: Callable[[float], None] = lambda share: None,
+    *,
+    start: str | Path = "",
 ) -> Evaluation:
-    """Evaluate the learner on bags.
+    """Evaluate the learner on bags; `start` is a saved model that it goes on from.
 
     A wrench target without a `sensor_frame` takes the frame that the wrench messages name, and
     no `joints` are those of the URDF that the joint states have.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
-    urdf = _urdf(bags)
-    config = _with_joints(bags, urdf, _with_sensor_frame(bags, config))
-    model = RobotModel(urdf, config.robot)
+    model, config = robot_of(bags, config)
     dropped: Counter[str] = Counter()
-    train = [_measurements(path, bags, model, config, dropped) for path in bags.train]
+    train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
     dropped.clear()  # the results speak of the test bags
-    test = [_measurements(path, bags, model, config, dropped) for path in bags.test]
+    test = [measurements_of(path, bags, model, config, dropped) for path in bags.test]
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        evaluation = evaluate(model, config, test, train, progress)
+        evaluation = evaluate(model, config, test, train, progress, start=start)
     evaluation.skipped.update(dropped)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     return evaluation
 
 
-def _measurements(
+def robot_of(bags: Bags, config: InverseDynamicsConfig) -> tuple[RobotModel, InverseDynamicsConfig]:
+    """The robot that bags are of, and the configuration with its joints and sensor frame."""
+    urdf = _urdf(bags)
+    config = _with_joints(bags, urdf, _with_sensor_frame(bags, config))
+    return RobotModel(urdf, config.robot), config
+
+
+def measurements_of(
     path: str | Path,
     bags: Bags,
     model: RobotModel,
     config: InverseDynamicsConfig,
     dropped: Counter[str],
 ) -> list[Measurement]:
+    """A bag's measurements in order; what could not be read is counted in `dropped`."""
     recording = read_measurements(
         path,
         model.joint_names,

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -77,18 +78,23 @@ def evaluate(
     test: Sequence[Sequence[Measurement]],
     train: Sequence[Sequence[Measurement]] = (),
     progress: Callable[[float], None] = lambda share: None,
+    *,
+    start: str | Path = "",
 ) -> Evaluation:
     """Lead the models through recordings, each a sequence of measurements in order.
 
-    With `train`, the models first learn those, and `test` is scored under the three protocols.
-    Without, `test` is scored from the first sample on, sequential and delayed; the models as
-    they are after 60 % of its time are scored `frozen` on the rest, and beside it stand
-    `sequential_rest` and `delayed_rest`, the other two protocols' scores on that rest alone.
+    With `train`, the models first learn those, and `test` is scored under the three protocols;
+    likewise with `start`, a saved model that they go on from. Without either, `test` is scored
+    from the first sample on, sequential and delayed; the models as they are after 60 % of its
+    time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
+    `delayed_rest`, the other two protocols' scores on that rest alone.
 
     `progress` is called with the share of the work done. Raises BagError if nothing could be
-    scored.
+    scored, and StorageError if `start` can't be read or is of another robot or configuration.
     """
     first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    if start:
+        first.estimator.load(start)
     evaluation = Evaluation(model, config, {})
     total = sum(map(_duration, (*train, *test))) or 1.0
     done = 0.0
@@ -97,7 +103,7 @@ def evaluate(
             first.step(sample, score=False)
             progress(min((done + elapsed) / total, 1.0))
         done += _duration(recording)
-    if train:
+    if train or start:
         runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
         split = np.inf
     else:

@@ -1,0 +1,93 @@
+"""The learner started from batch training, beside one that learned the same bags one by one.
+
+    python benchmarks/batch_start.py DATA [--learners nystrom_krls falkon] [--centers novelty]
+
+DATA holds robots/xmate7p. Trained on trajectories 1 and 2, scored on 3: normalised mean squared
+errors, mean over the joints, delayed and frozen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.batch_learners import CENTERS, LEARNERS
+from semiparam_dynamics.dynamics.batch_start import batch_start, training_data
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.samples.bag import read_measurements
+from semiparam_dynamics.samples.convert import convert_npz
+
+CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots" / "xmate7p.yaml"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--learners", nargs="+", choices=tuple(LEARNERS), default=list(LEARNERS))
+    parser.add_argument("--centers", nargs="+", choices=CENTERS, default=["novelty"])
+    args = parser.parse_args()
+    arm = args.data / "robots" / "xmate7p"
+    config = replace(load_yaml(CONFIG, InverseDynamicsConfig), random_fourier__window=3.0)
+    model = RobotModel(arm / "xmate7p.urdf", config.robot)
+    with tempfile.TemporaryDirectory() as folder:
+        one, two, test = (
+            samples(model, config, arm / f"trajectory_{i}.npz", Path(folder) / str(i))
+            for i in (1, 2, 3)
+        )
+    train = one + two
+    print(f"{len(train)} samples to train on, {len(test)} to test on")
+    print(f"{'start':<30}{'train s':>8}{'size':>6}   delayed: P, SP     frozen: P, SP")
+    for residual in ("nystrom", "random_fourier"):
+        started = time.perf_counter()
+        settings = replace(config.estimator, residual=residual)
+        run = ProtocolRun(SemiparametricEstimator(model, settings), "sequential")
+        with threadpool_limits(1):
+            for sample in train:
+                run.step(sample, score=False)
+        report(f"one by one, {residual}", run.estimator, test, time.perf_counter() - started)
+    started = time.perf_counter()
+    with threadpool_limits(1):
+        data = training_data(model, config.estimator, train)
+    print(f"the rigid body identified in {time.perf_counter() - started:.1f} s, once for all")
+    for centers in args.centers:
+        for name in args.learners:
+            started = time.perf_counter()
+            estimator = batch_start(data, name, centers).estimator
+            report(f"{name}, {centers}", estimator, test, time.perf_counter() - started)
+
+
+def samples(model: RobotModel, config: InverseDynamicsConfig, log: Path, bag: Path) -> list[Sample]:
+    """A log's samples, by way of a bag."""
+    convert_npz(log, bag, names=model.joint_names)
+    sampler = SampleFilter(model, config.filter)
+    pushed = map(sampler.push, read_measurements(bag, model.joint_names).measurements)
+    return [sample for sample in pushed if sample is not None]
+
+
+def report(name: str, start: SemiparametricEstimator, test: list[Sample], seconds: float) -> None:
+    """Score an estimator that goes on learning, and one that doesn't, and print both."""
+    cells = ""
+    for protocol in ("delayed", "frozen"):
+        run = ProtocolRun(start.copy(), protocol)
+        with threadpool_limits(1):
+            for sample in test:
+                run.step(sample)
+        rigid, both = (run.scores.nmse(key).mean() for key in ("rigid_body", "semiparametric"))
+        cover = run.scores.coverage("semiparametric").mean()
+        cells += f"   {rigid:.4f} {both:.4f} ({both / rigid:.2f}; {cover:.2f} within 2 sd)"
+    print(f"{name:<30}{seconds:>8.1f}{start.residual.n_features:>6}{cells}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

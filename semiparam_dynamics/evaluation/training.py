@@ -1,0 +1,129 @@
+"""Training on bags in batch, and the files that a node starts from."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import dump_yaml
+from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.nystrom_residual import NystromResidual
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.errors import BagError, StorageError
+from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
+from semiparam_dynamics.evaluation.results import NODE
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+
+
+@dataclass(frozen=True)
+class Training:
+    """A model trained on bags; `config` is what it was trained with and must be run with."""
+
+    start: BatchStart
+    config: InverseDynamicsConfig
+    learner: str
+    n_samples: int
+    seconds: float  # for identification and training, without reading
+
+
+def train_on_bags(
+    bags: Bags,
+    config: InverseDynamicsConfig,
+    learner: Any = None,
+    centers: str = "novelty",
+    progress: Callable[[float], None] = lambda share: None,
+) -> Training:
+    """Train on `bags.train` in batch; `learner` and `centers` as in `batch_start`.
+
+    Raises BagError, RobotModelError or ConfigurationError with what is missing, and LearningError
+    where the estimator has no answer.
+    """
+    model, config = robot_of(bags, config)
+    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
+        samples = list(_samples(bags, model, config, progress))
+    if not samples:
+        raise BagError("no measured sample was found to train on")
+    started = time.perf_counter()
+    with threadpool_limits(limits=1):
+        data = training_data(model, config.estimator, samples)
+    n_samples = len(samples)
+    start = batch_start(data, learner, centers)
+    config = dataclasses.replace(config, estimator=start.estimator.config)
+    return Training(start, config, start.learner, n_samples, time.perf_counter() - started)
+
+
+def _samples(
+    bags: Bags,
+    model: RobotModel,
+    config: InverseDynamicsConfig,
+    progress: Callable[[float], None],
+) -> Iterator[Sample]:
+    for k, path in enumerate(bags.train):
+        sampler = SampleFilter(model, config.filter)
+        measurements = measurements_of(path, bags, model, config, Counter())
+        for i, measurement in enumerate(measurements):
+            sample = sampler.push(measurement)
+            if sample is not None and sample.y is not None:
+                yield sample
+            if i % 100 == 0:
+                progress((k + i / len(measurements)) / len(bags.train))
+
+
+def write_training(training: Training, directory: Path, urdf: str | Path = "") -> None:
+    """Write model.npz and params.yaml into `directory`, made if need be.
+
+    A node given params.yaml loads the model at its start and goes on learning from it. Raises
+    StorageError where that fails.
+    """
+    training.start.estimator.save(directory / "model.npz")
+    config = InverseDynamicsNodeConfig(
+        urdf=str(Path(urdf).expanduser().absolute()) if urdf else "",
+        model_file=str((directory / "model.npz").expanduser().absolute()),
+        autoload=True,
+        learner=training.config,
+    )
+    try:
+        (directory / "params.yaml").write_text(dump_yaml(config, NODE), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"can't write to {directory}: {error.strerror}") from error
+
+
+def training_table(training: Training) -> str:
+    """What was trained, and its errors on the training samples, a line for each axis."""
+    start, model = training.start, training.start.estimator.model
+    residual = start.estimator.residual
+    if isinstance(residual, NystromResidual):
+        size = f"{residual.shared.features.n_centers} centres"
+        if residual.joints:
+            own = [joint.features.n_centers for joint in residual.joints]
+            size += f", and {min(own)} to {max(own)} for each joint's own level"
+    else:
+        size = f"{residual.n_features} random features"
+    width = max(len(axis) for axis in (*model.axes, "mean square"))
+    lines = [
+        f"{training.learner}: {training.n_samples} samples, {size}, {training.seconds:.1f} s",
+        "root mean square error on them; held out: as if the residual had not learned the sample",
+        f"{'axis':<{width}} {'rigid body':>12} {'semiparametric':>15} {'held out':>12}",
+    ]
+    errors = np.array((start.rigid_body, start.semiparametric, start.held_out)).T
+    for axis, row in zip(model.axes, errors, strict=True):
+        lines.append(_row(axis, row, width))
+    lines.append(_row("mean square", np.sqrt(np.mean(errors**2, axis=0)), width))
+    return "\n".join(lines)
+
+
+def _row(name: str, errors: Array, width: int) -> str:
+    rigid, both, held_out = errors
+    return f"{name:<{width}} {rigid:>12.4g} {both:>15.4g} {held_out:>12.4g}"

@@ -1,0 +1,134 @@
+"""`semiparam train`: a start that the node's learner loads, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.samples.bag_writer import write_measurements
+
+from ..dynamics.arms import URDF, measurements, small_arm
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bags") / "efforts"
+    model = small_arm()
+    write_measurements(
+        path,
+        model.joint_names,
+        measurements(model, 6.0, extra=2.0),
+        "effort",
+        robot_description=URDF.read_text(),
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("learner", "residual"),
+    [("falkon", "nystrom"), ("nytro", "nystrom"), ("random_features", "random_fourier")],
+)
+def test_a_node_starts_from_what_was_trained_and_learns_on(
+    learner: str, residual: str, bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    options = ["--learner", learner, "--set", "nystrom.max_centers=100", "--out", str(out)]
+    options += ["--set", "random_fourier.n_features=100"]
+    assert main(["train", str(bag), str(bag), "--urdf", str(URDF), *options]) == 0
+    table = capsys.readouterr().out
+    assert "1196 samples" in table  # each bag's filters start anew
+    assert all(name in table for name in small_arm().joint_names)
+    config = load_yaml(out / "params.yaml", InverseDynamicsNodeConfig, "inverse_dynamics")
+    assert config.autoload and Path(config.model_file) == out / "model.npz"
+    assert config.learner.estimator.residual == residual
+    session = Session(Path(config.urdf).read_text(), config)
+    session.load(config.model_file)
+    estimator = session.learner.estimator
+    assert estimator.n_learned == 1196
+    squares = []
+    for m in measurements(small_arm(), 2.0, extra=2.0, start=10**11):
+        step = session.learner.observe(m)
+        if step is not None and step.y is not None:
+            left = [step.y - step.prediction.rigid_body, step.y - step.prediction.semiparametric]
+            squares.append(np.square(left))
+            session.learner.learn(step)
+    rigid, both = np.sqrt(np.mean(squares, axis=(0, 2)))
+    assert both < 0.6 * rigid
+    assert estimator.n_learned == 1196 + len(squares)
+
+
+def test_the_learner_follows_the_parameter_residual(bag: Path, tmp_path: Path) -> None:
+    options = ["--set", "residual=random_fourier", "--set", "random_fourier.n_features=40"]
+    assert main(["train", str(bag), *options, "--out", str(tmp_path)]) == 0
+    config = load_yaml(tmp_path / "params.yaml", InverseDynamicsNodeConfig, "inverse_dynamics")
+    assert config.learner.estimator.residual == "random_fourier"
+    assert config.urdf == ""  # the robot's description was the bag's
+    # The file serves the offline tools as well.
+    params = ["--params", str(tmp_path / "params.yaml")]
+    assert main(["evaluate", str(bag), *params, "--out", str(tmp_path / "evaluated")]) == 0
+
+
+def test_a_trained_model_is_evaluated_as_it_is_and_going_on(bag: Path, tmp_path: Path) -> None:
+    assert main(["train", str(bag), "--out", str(tmp_path)]) == 0
+    start = ["--params", str(tmp_path / "params.yaml"), "--model", str(tmp_path / "model.npz")]
+    assert main(["evaluate", str(bag), *start, "--out", str(tmp_path / "on")]) == 0
+    scores = json.loads((tmp_path / "on" / "results.json").read_text())["scores"]
+    assert set(scores) == {"sequential", "delayed", "frozen"}
+    frozen = {name: np.mean(score["nmse"]) for name, score in scores["frozen"].items()}
+    assert frozen["semiparametric"] < 0.1 * frozen["rigid_body"]  # it has learned this bag
+
+
+def test_a_model_of_another_configuration_is_not_evaluated(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(bag), "--out", str(tmp_path)]) == 0
+    options = ["--model", str(tmp_path / "model.npz"), "--set", "nystrom.penalty=7"]
+    assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "on")]) == 2
+    assert "nystrom.penalty is 5.0 there, 7.0 here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--target", "wrench"], "has no topic of type geometry_msgs/msg/WrenchStamped"),
+        (["--urdf", "nowhere.urdf"], "nowhere.urdf"),
+        (["--set", "nystrom.penalty=-1"], "must lie between"),
+        (["--params", "none.yaml"], "none.yaml can't be read"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    bag: Path,
+    tmp_path: Path,
+    options: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["train", str(bag), *options, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_place_that_can_t_be_written_to(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["train", str(bag), "--out", str(tmp_path / "file")]) == 2
+    assert "can't write the model" in capsys.readouterr().err
+
+
+def test_a_real_arm(data_file: Callable[[str], Path], repository: Path, tmp_path: Path) -> None:
+    log = data_file("robots/ur10/ur10_exciting_trajectory.db3")
+    options = ["--urdf", str(data_file("robots/ur10/ur10_robot.urdf")), "--out", str(tmp_path)]
+    options += ["--params", str(repository / "config" / "robots" / "ur10.yaml")]
+    options += ["--set", "comparison=false", "--set", "nystrom.max_centers=200"]
+    assert main(["train", str(log), *options]) == 0
+    assert (tmp_path / "model.npz").exists()
