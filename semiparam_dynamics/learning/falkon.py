@@ -1,0 +1,221 @@
+"""FALKON: Nyström kernel ridge regression by preconditioned conjugate gradient."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.base import KernelRegressor, positive_penalty
+from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.falkon_system import FalkonSystem
+from semiparam_dynamics.learning.iterations import Callback, IterationLog, mean_squared_error
+from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Rows, training_rows
+
+FAR = 0.1  # a relative residual that says that the estimate is not yet the objective's minimiser
+
+Predictor = Callable[[Array], Array]
+
+
+class Falkon(KernelRegressor):
+    """Kernel ridge regression on Nyström centres, for many rows (Rudi, Carratino, Rosasco 2017).
+
+    Solves (K_nM' W K_nM + penalty n K_MM) alpha = K_nM' W Y, with W the sample weights and n
+    their sum (the number of rows without them), by conjugate gradient on features of the centres,
+    preconditioned as in the paper's algorithm 1 and appendix A. With max_iter of the order of
+    log n, penalty = 1 / sqrt(n) and n_centers = sqrt(n) log(n) the error is of the order of the
+    exact estimator's (theorem 3). Where the penalty is far below 1 / n_centers the centres alone
+    say too little about the rows, and many more iterations are needed: a ConvergenceWarning tells.
+
+    Time O(n M t + M^3) for M centres and t iterations. Memory: kernel blocks, or all of K_nM if
+    it fits, within `memory_limit`; beside them matrices (M, M) of float64, three of which are
+    alive at once while they are factored, and two during the iterations.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two matrices of rows; None: ``Gaussian(1.0)``.
+    penalty : lambda; the objective is the mean squared error plus lambda times the squared norm.
+    n_centers : M; all rows where there are no more.
+    centers : "uniform", "leverage_scores" or the centres, (M, d).
+    max_iter : iterations at most.
+    tolerance : end when the preconditioned residual is this small in relation to the first; the
+        inputs' precision bounds it.
+    random_state : seed or generator of the centres' choice.
+    memory_limit : bytes for kernel matrices; None: a quarter of what is free.
+    callback : called with an :class:`Iteration` after each; a true answer ends the fit.
+    verbose : whether to draw a progress bar.
+
+    Attributes
+    ----------
+    centers_ : (q, d), without those that the ones before them explain to rounding.
+    coef_ : (q,), or (q, T) where y had two dimensions.
+    n_iter_ : iterations done, t.
+    residuals_ : (t,), the relative residual after each iteration, the outputs' largest.
+    validation_errors_ : (t,), mean squared errors after each, if there were validation data.
+    n_features_in_ : d.
+    """
+
+    path_parameters: ClassVar[tuple[str, ...]] = ("penalty", "max_iter")
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        penalty: float = 1e-3,
+        n_centers: int = 1000,
+        centers: Any = "uniform",
+        max_iter: int = 20,
+        tolerance: float = 1e-10,
+        random_state: Any = None,
+        memory_limit: int | None = None,
+        callback: Callback | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.penalty = penalty
+        self.n_centers = n_centers
+        self.centers = centers
+        self.max_iter = max_iter
+        self.tolerance = tolerance
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.callback = callback
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        validation_data: tuple[Any, Any] | None = None,
+    ) -> Falkon:
+        """Fit to X (n, d) and y (n,) or (n, T), or to :class:`Rows` that bring y and weights.
+
+        With `validation_data`, (X, y), the error there is computed after each iteration.
+        Raises ConfigurationError for parameters out of range, LearningError for unusable data.
+        """
+        penalty, max_iter = positive_penalty(self.penalty), _iterations(self.max_iter)
+        rows = training_rows(self, X, y, sample_weight)
+        held_out = None if validation_data is None else self._held_out(rows, *validation_data)
+        system = self._system(rows, held_out is not None)
+        preconditioner = system.preconditioner(penalty)
+        predictor = None if held_out is None else self._predictor(system, held_out)
+
+        def follow(number: int, beta: Array) -> bool:
+            if predictor is None or held_out is None:
+                return log.done(number)
+            predicted = predictor(system.coefficients(preconditioner, beta))
+            return log.done(number, mean_squared_error(held_out[1], predicted))
+
+        with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
+            solution = system.solve(preconditioner, penalty, max_iter, self.tolerance, follow)
+        self._keep(rows, system.data.centers, system.coefficients(preconditioner, solution.x))
+        self.n_iter_ = solution.n_iter
+        self.residuals_ = np.max(solution.residuals, axis=1, initial=0.0)
+        self.validation_errors_ = np.array(log.errors)
+        if self.n_iter_ == max_iter and self.residuals_[-1] > FAR:
+            warnings.warn(
+                f"After {max_iter} iterations the relative residual is {self.residuals_[-1]:.2g}: "
+                f"raise max_iter, or n_centers towards 1 / penalty, or the penalty.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def path(
+        self,
+        X: Any,
+        y: Any,
+        grid: Mapping[str, Sequence[Any]],
+        X_validation: Any,
+        *,
+        sample_weight: Any = None,
+    ) -> Iterator[tuple[dict[str, Any], Array]]:
+        """Predictions (n_val, T) on X_validation for every setting in the product of `grid`.
+
+        `grid` maps "penalty", "max_iter" or both to values. All settings share the centres, their
+        features and, where it fits, K_nM; those of one penalty share one run. Leverage scores are
+        those of the estimator's own penalty.
+        Raises ConfigurationError for another parameter.
+        """
+        unknown = set(grid) - set(self.path_parameters)
+        if unknown:
+            raise ConfigurationError(
+                f"Falkon's path goes over {self.path_parameters}, not {sorted(unknown)}."
+            )
+        penalties = [positive_penalty(value) for value in grid.get("penalty", [self.penalty])]
+        asked = [_iterations(value) for value in grid.get("max_iter", [self.max_iter])]
+        if not penalties or not asked:
+            return
+        rows = training_rows(self, X, y, sample_weight)
+        X_validation = self._inputs(X_validation, rows)
+        system = self._system(rows, True)
+        predictor = self._predictor(system, (X_validation, np.zeros((len(X_validation), 1))))
+        for penalty in penalties:
+            predictions = self._run(system, penalty, asked, predictor)
+            for iterations in asked:
+                setting = {"penalty": penalty, "max_iter": iterations}
+                yield {name: setting[name] for name in grid}, predictions[iterations]
+
+    def _run(
+        self, system: FalkonSystem, penalty: float, asked: Sequence[int], predictor: Predictor
+    ) -> dict[int, Array]:
+        """Predictions after each number of iterations that is asked for, of one run."""
+        preconditioner = system.preconditioner(penalty)
+        found: dict[int, Array] = {}
+
+        def follow(number: int, beta: Array) -> bool:
+            if number in asked:
+                found[number] = predictor(system.coefficients(preconditioner, beta))
+            return False
+
+        solution = system.solve(preconditioner, penalty, max(asked), self.tolerance, follow)
+        last = predictor(system.coefficients(preconditioner, solution.x))
+        return {number: found.get(number, last) for number in asked}
+
+    def _system(self, rows: Rows, validated: bool) -> FalkonSystem:
+        kernel, limit = as_kernel(self.kernel), self.memory_limit
+        if not self.tolerance >= 0.0:
+            raise ConfigurationError(f"tolerance must not be negative, as {self.tolerance} is.")
+        if limit is not None and validated:
+            limit -= limit // 4  # a quarter is the validation data's
+        centers = choose_centers(
+            self.centers, rows, self.n_centers, kernel, self.penalty, self.random_state, limit
+        )
+        return FalkonSystem(rows, kernel, centers, limit)
+
+    def _predictor(self, system: FalkonSystem, held_out: tuple[Array, Array]) -> Predictor:
+        """Coefficients -> predictions on held-out inputs, whose kernel is kept if it fits."""
+        limit = None if self.memory_limit is None else max(self.memory_limit // 4, 1)
+        rows = Rows.from_arrays(*held_out, dtype=system.data.rows.dtype)
+        data = KernelRows(rows, as_kernel(self.kernel), system.data.centers, limit)
+        return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
+
+    def _held_out(self, rows: Rows, X: Any, y: Any) -> tuple[Array, Array]:
+        Y = check_array(y, dtype=rows.dtype, ensure_2d=False, input_name="y").reshape(len(y), -1)
+        X = self._inputs(X, rows)
+        if len(X) != len(Y) or Y.shape[1] != rows.n_outputs:
+            raise LearningError(
+                f"The validation data's X and y have {len(X)} and {len(Y)} rows, and y has "
+                f"{Y.shape[1]} outputs; {rows.n_outputs} are learnt."
+            )
+        return X, Y
+
+    def _inputs(self, X: Any, rows: Rows) -> Array:
+        result: Array = validate_data(self, X, dtype=rows.dtype, reset=False)
+        return result
+
+
+def _iterations(max_iter: Any) -> int:
+    if int(max_iter) != max_iter or max_iter < 1:
+        raise ConfigurationError(f"max_iter must be a whole number above 0, not {max_iter}.")
+    return int(max_iter)

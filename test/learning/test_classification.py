@@ -1,0 +1,148 @@
+"""The classifier on known data sets, and against one regression for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import check_estimator
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.classification import KernelClassifier
+from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.kernels import Gaussian
+
+DIGITS = load_digits(return_X_y=True)
+CANCER = load_breast_cancer(return_X_y=True)
+RNG = np.random.default_rng(0)
+
+
+def split(data: Any) -> Any:
+    return train_test_split(scale(data[0]), data[1], test_size=0.4, random_state=0)
+
+
+def falkon(**settings: Any) -> Falkon:
+    return Falkon(Gaussian(6.0), 1e-4, 300, random_state=0).set_params(**settings)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_estimator_checks(class_weight: Any) -> None:
+    check_estimator(KernelClassifier(class_weight=class_weight))
+
+
+@pytest.mark.parametrize(("data", "accuracy"), [(DIGITS, 0.97), (CANCER, 0.95)])
+def test_known_data(data: Any, accuracy: float) -> None:
+    X, new, y, truth = split(data)
+    model = KernelClassifier(falkon()).fit(X, y)
+    assert model.score(new, truth) > accuracy
+
+
+def test_one_fit_is_one_regression_for_each_class() -> None:
+    X, new, y, _ = split(DIGITS)
+    scores = KernelClassifier(falkon(penalty=1e-3)).fit(X, y).decision_function(new)
+    assert scores.shape == (len(new), 10)
+    for label in range(10):
+        codes = np.where(y == label, 1.0, -1.0)
+        model = falkon(penalty=1e-3).fit(X, codes - codes.mean())
+        expected = model.predict(new) + codes.mean()
+        np.testing.assert_allclose(scores[:, label], expected, atol=1e-6)
+
+
+def test_exact_ridge_regression_on_weighted_codes() -> None:
+    X, new, y, _ = split(CANCER)
+    names = np.array(["bad", "good"])[y]
+    w = RNG.uniform(0.5, 2.0, len(y))
+    model = KernelClassifier(falkon(n_centers=1000)).fit(X, names, w)
+    codes = 2.0 * y - 1.0
+    mean = np.average(codes, weights=w)
+    exact = KernelRidge(alpha=1e-4 * w.sum(), kernel="rbf", gamma=1 / 72)
+    expected = exact.fit(X, codes - mean, sample_weight=w).predict(new) + mean
+    scores = model.decision_function(new)
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    assert model.classes_.tolist() == ["bad", "good"]
+    assert (model.predict(new) == np.where(expected > 0.0, "good", "bad")).all()
+
+
+def test_balanced_is_weights_of_inverse_frequencies() -> None:
+    X, new, y, _ = split(DIGITS)
+    few = (y > 2) | (RNG.uniform(size=len(y)) < 0.1)
+    X, y = X[few], y[few]
+    sizes = np.bincount(y)
+    balanced = KernelClassifier(falkon(), "balanced").fit(X, y).decision_function(new)
+    by_hand = {label: len(y) / (10 * size) for label, size in enumerate(sizes)}
+    as_dict = KernelClassifier(falkon(), by_hand).fit(X, y).decision_function(new)
+    weights = (len(y) / (10 * sizes))[y]
+    as_weights = KernelClassifier(falkon()).fit(X, y, weights).decision_function(new)
+    np.testing.assert_allclose(as_dict, balanced, atol=1e-9)
+    np.testing.assert_allclose(as_weights, balanced, atol=1e-9)
+
+
+def test_balanced_weights_find_a_rare_class() -> None:
+    X = np.concatenate((RNG.normal(0.0, 1.0, (1000, 2)), RNG.normal(1.5, 1.0, (30, 2))))
+    y = np.repeat([0, 1], [1000, 30])
+    plain, balanced = (
+        KernelClassifier(Falkon(Gaussian(2.0), 1e-2, 200, random_state=0), weight).fit(X, y)
+        for weight in (None, "balanced")
+    )
+    recalls = [np.mean(model.predict(X[1000:])) for model in (plain, balanced)]
+    assert recalls[0] < 0.5 < 0.7 < recalls[1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("data", [DIGITS, CANCER], ids=["ten classes", "two"])
+def test_the_path_is_what_separate_fits_give(data: Any) -> None:
+    X, new, y, _ = split(data)
+    model = KernelClassifier(falkon(), "balanced")
+    grid = {"penalty": [1e-1, 1e-3], "max_iter": [2, 20]}
+    steps = list(model.path(X, y, grid, new))
+    assert len(steps) == 4
+    for setting, labels in steps:
+        own = {f"estimator__{name}": value for name, value in setting.items()}
+        expected = clone(model).set_params(**own).fit(X, y).predict(new)
+        assert (labels == expected).all()
+
+
+def test_a_search_reaches_the_regressor() -> None:
+    X, _, y, _ = split(CANCER)
+    search = GridSearchCV(
+        KernelClassifier(falkon()),
+        {"estimator__penalty": [1e-3, 1e3], "estimator__kernel__length_scale": [1e-3, 6.0]},
+        cv=3,
+    ).fit(X, y)
+    assert search.best_params_["estimator__penalty"] == 1e-3
+    assert search.best_params_["estimator__kernel__length_scale"] == 6.0
+
+
+def test_any_regressor_will_do_and_stays_as_it_was() -> None:
+    X, new, y, truth = split(DIGITS)
+    ridge = Ridge()
+    model = KernelClassifier(ridge).fit(X, y)
+    assert model.score(new, truth) > 0.9
+    assert not hasattr(ridge, "coef_")
+    with pytest.raises(ConfigurationError, match="path"):
+        next(model.path(X, y, {}, new))
+
+
+def test_single_precision_stays() -> None:
+    X, new, y, truth = split(DIGITS)
+    model = KernelClassifier(falkon()).fit(X.astype(np.float32), y)
+    assert model.estimator_.centers_.dtype == np.float32
+    assert model.score(new.astype(np.float32), truth) > 0.97
+
+
+def test_errors_are_said() -> None:
+    X, y = CANCER
+    with pytest.raises(LearningError, match="one class"):
+        KernelClassifier().fit(X, np.zeros(len(X), dtype=int))
+    with pytest.raises(ValueError, match="zero"):  # scikit-learn's own from 1.9 on
+        KernelClassifier().fit(X, y, np.zeros(len(X)))
+    for wrong in ("even", 3):
+        with pytest.raises(ConfigurationError, match="class_weight"):
+            KernelClassifier(class_weight=wrong).fit(X, y)
