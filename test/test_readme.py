@@ -39,8 +39,16 @@ def test_its_picture_and_files_exist(repository: Path) -> None:
 
 def test_its_commands_are_those_of_the_command_line(repository: Path, capsys) -> None:
     text = (repository / "README.md").read_text()
-    for verb in set(re.findall(r"semiparam (demo|evaluate|convert|bench)", text)):
+    for verb in set(re.findall(r"semiparam (demo|evaluate|train|convert|bench)", text)):
         try:
             main([verb, "--help"])
         except SystemExit as end:
             assert end.code == 0
+
+
+def test_the_learning_librarys_examples_run(repository: Path, capsys) -> None:
+    text = (repository / "docs" / "learning.md").read_text()
+    names: dict[str, object] = {}
+    for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(example, "learning.md", "exec"), names)
+    assert "n_centers" in capsys.readouterr().out
