@@ -9,7 +9,7 @@ from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers
 from semiparam_dynamics.learning.conjugate_gradient import Follow, Solution, conjugate_gradient
 from semiparam_dynamics.learning.kernels import Kernel
-from semiparam_dynamics.learning.preconditioner import Preconditioner
+from semiparam_dynamics.learning.preconditioner import Preconditioner, mean_products
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
 
@@ -26,22 +26,34 @@ class FalkonSystem:
     ----------
     rows, kernel, centers : the data, the kernel, and the chosen centres (M).
     memory_limit : bytes for kernel matrices; None: a quarter of what is free.
+    sample : rows from which the preconditioner is made; None: from the centres.
     """
 
     def __init__(
-        self, rows: Rows, kernel: Kernel, centers: Centers, memory_limit: int | None = None
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        centers: Centers,
+        memory_limit: int | None = None,
+        sample: Centers | None = None,
     ) -> None:
         self.basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
         # A kernel that is zero on all centres keeps none: the first stands for the zero function.
         used = self.basis.kept if self.basis.n_features else np.zeros(1, dtype=np.intp)
         self.data = KernelRows(rows, kernel, self.basis.centers[used], memory_limit)
         self.importance = _importance(rows, centers)
+        self._moments = None
+        if sample is not None and self.basis.n_features:
+            importance = _importance(rows, sample)
+            share = np.ones(len(sample.points)) if importance is None else importance
+            points = sample.points.astype(float)
+            self._moments = mean_products(self.basis, share / len(share), points)
         self._n = rows.total_weight
         self._targets = self.data.targets() if self.basis.n_features else None
 
     def preconditioner(self, penalty: float) -> Preconditioner:
         """That of one penalty; the one before should be gone by then, for it is as large."""
-        return Preconditioner(self.basis, penalty, self.importance)
+        return Preconditioner(self.basis, penalty, self.importance, self._moments)
 
     def solve(
         self,

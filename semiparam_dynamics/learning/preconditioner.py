@@ -30,10 +30,16 @@ class Preconditioner:
     basis : of the centres.
     penalty : lambda, beside the mean of the features' products.
     importance : (M,), D^2, with the centres' sample weights where there are any; None: ones.
+    moments : (q, q), its upper half: a mean of features' products to take in place of that of
+        the centres.
     """
 
     def __init__(
-        self, basis: NystromBasis, penalty: float, importance: Array | None = None
+        self,
+        basis: NystromBasis,
+        penalty: float,
+        importance: Array | None = None,
+        moments: Array | None = None,
     ) -> None:
         M, q = basis.expansion.shape
         # BLAS wants columns: row-wise L is its transpose, column-wise, and isn't copied so.
@@ -45,7 +51,10 @@ class Preconditioner:
         share = (np.ones(M) if importance is None else importance) / M
         extra = penalty
         for _ in range(20):
-            gram = _triangular_gram(basis, share) if whole else _gram(basis, share)
+            if moments is not None:
+                gram = moments.copy(order="F")
+            else:
+                gram = _triangular_gram(basis, share) if whole else mean_products(basis, share)
             gram.flat[:: q + 1] += extra
             self._A, failed = dpotrf(gram, lower=0, clean=0, overwrite_a=1)
             if not failed and np.isfinite(np.diagonal(self._A)).all():
@@ -90,11 +99,13 @@ def _triangular_gram(basis: NystromBasis, share: Array) -> Array:
     return result
 
 
-def _gram(basis: NystromBasis, share: Array) -> Array:
-    """Phi' diag(share) Phi, its upper half, from blocks of rows."""
+def mean_products(basis: NystromBasis, share: Array, X: Array | None = None) -> Array:
+    """Phi' diag(share) Phi, its upper half, (q, q), of the features of the centres or of X."""
     q = basis.n_features
     gram = np.zeros((q, q), order="F")
     for i in range(0, len(share), BLOCK):
-        scaled = basis.expansion[i : i + BLOCK] * np.sqrt(share[i : i + BLOCK])[:, None]
+        here = slice(i, i + BLOCK)
+        phi = basis.expansion[here] if X is None else basis.transform(X[here])
+        scaled = phi * np.sqrt(share[here])[:, None]
         gram = dsyrk(1.0, scaled.T, beta=1.0, c=gram, lower=0, overwrite_c=1)
     return gram

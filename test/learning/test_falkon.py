@@ -127,6 +127,20 @@ def test_a_nearly_singular_kernel_matrix() -> None:
     assert relative(model.predict(NEW), expected) < 1e-6
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_more_rows_in_the_preconditioner_save_iterations(weighted: bool) -> None:
+    weights = RNG.uniform(0.1, 3.0, len(X)) if weighted else None
+    model = Falkon(Gaussian(1.5), 1e-6, 150, max_iter=1000, random_state=0)
+    few = clone(model).fit(X, y, weights)
+    many = clone(model).set_params(preconditioner_rows=900).fit(X, y, weights)
+    all_of_them = clone(model).set_params(preconditioner_rows=10**6).fit(X, y, weights)
+    expected = direct(Gaussian(1.5), few.centers_, 1e-6, X, y, NEW, weights)
+    for fitted in (few, many, all_of_them):
+        assert relative(fitted.predict(NEW), expected) < 1e-6
+    assert 3 * many.n_iter_ < few.n_iter_
+    assert all_of_them.n_iter_ <= 3
+
+
 def in_long_double(width: float, centers: Array, penalty: float, inputs: Array, targets: Array,
                    at: Array) -> Array:  # fmt: skip
     """The same by the normal equations, (K_nM' K_nM + penalty n K_MM) alpha = K_nM' y."""
