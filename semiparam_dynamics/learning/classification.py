@@ -17,6 +17,8 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.falkon import Falkon
 
+PREFIX = "estimator__"
+
 
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Regularised least squares classification with any of the library's regressors.
@@ -84,19 +86,30 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Iterator[tuple[dict[str, Any], Any]]:
         """Labels (n_val,) on X_validation along the regressor's own path over `grid`.
 
-        The grid's names and the settings are those of the regressor, without `estimator__`.
-        Raises ConfigurationError for a regressor that has no path.
+        The names are those of `path_parameters`, `estimator__penalty` for instance.
+        Raises ConfigurationError for a regressor that has no such path.
         """
         regressor = self._regressor()
-        if not hasattr(regressor, "path"):
-            raise ConfigurationError(f"{type(regressor).__name__} has no regularisation path.")
+        if not (hasattr(regressor, "path") and set(grid) <= set(self.path_parameters)):
+            raise ConfigurationError(
+                f"{type(regressor).__name__} has a regularisation path over "
+                f"{self.path_parameters or 'nothing'}, not over {tuple(grid)}."
+            )
+        inner = {name.removeprefix(PREFIX): values for name, values in grid.items()}
         X, codes, weights = self._coded(X, y, sample_weight)
         given = {} if weights is None else {"sample_weight": weights}
         X_validation = validate_data(
             self, X_validation, dtype=[np.float64, np.float32], reset=False
         )
-        for setting, scores in regressor.path(X, codes, grid, X_validation, **given):
+        for found, scores in regressor.path(X, codes, inner, X_validation, **given):
+            setting = {PREFIX + name: value for name, value in found.items()}
             yield setting, self.classes_[_winners(scores + self.intercept_)]
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """The regressor's, as they are called here."""
+        inner = getattr(self.estimator, "path_parameters", ())
+        return tuple(PREFIX + name for name in inner)
 
     def _offset(self) -> Any:
         return self.intercept_[0] if len(self.classes_) == 2 else self.intercept_

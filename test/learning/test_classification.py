@@ -18,6 +18,7 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
+from semiparam_dynamics.learning.selection import select
 
 DIGITS = load_digits(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
@@ -100,13 +101,22 @@ def test_balanced_weights_find_a_rare_class() -> None:
 def test_the_path_is_what_separate_fits_give(data: Any) -> None:
     X, new, y, _ = split(data)
     model = KernelClassifier(falkon(), "balanced")
-    grid = {"penalty": [1e-1, 1e-3], "max_iter": [2, 20]}
+    grid = {"estimator__penalty": [1e-1, 1e-3], "estimator__max_iter": [2, 20]}
     steps = list(model.path(X, y, grid, new))
     assert len(steps) == 4
     for setting, labels in steps:
-        own = {f"estimator__{name}": value for name, value in setting.items()}
-        expected = clone(model).set_params(**own).fit(X, y).predict(new)
+        expected = clone(model).set_params(**setting).fit(X, y).predict(new)
         assert (labels == expected).all()
+
+
+def test_select_goes_over_the_regressors_path() -> None:
+    X, _, y, _ = split(DIGITS)
+    model = KernelClassifier(falkon())
+    grid = {"estimator__penalty": [1e3, 1e-3]}
+    chosen = select(model, X, y, grid, validation=3)
+    search = GridSearchCV(model, grid, cv=3).fit(X, y)
+    assert chosen.best == search.best_params_
+    np.testing.assert_allclose(1.0 - chosen.mean, search.cv_results_["mean_test_score"], atol=2e-3)
 
 
 def test_a_search_reaches_the_regressor() -> None:
@@ -127,7 +137,7 @@ def test_any_regressor_will_do_and_stays_as_it_was() -> None:
     assert model.score(new, truth) > 0.9
     assert not hasattr(ridge, "coef_")
     with pytest.raises(ConfigurationError, match="path"):
-        next(model.path(X, y, {}, new))
+        next(model.path(X, y, {"estimator__alpha": [1.0]}, new))
 
 
 def test_single_precision_stays() -> None:
