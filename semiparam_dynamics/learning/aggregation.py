@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.base import KernelRegressor, positive_penalty
+from semiparam_dynamics.learning.base import KernelRegressor
+from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.feature_blocks import coefficients
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.nystrom import NystromKRLS

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.products import KernelRows
@@ -57,10 +56,3 @@ def kernel_sum(
     columns = coefficients.reshape(len(coefficients), -1)
     result = np.concatenate(list(data.multiply(columns)))
     return result[:, 0] if coefficients.ndim == 1 else result
-
-
-def positive_penalty(penalty: float) -> float:
-    """`penalty`, or ConfigurationError if it isn't a positive, finite number."""
-    if not (np.isfinite(penalty) and penalty > 0.0):
-        raise ConfigurationError(f"penalty must be a positive number, not {penalty}.")
-    return float(penalty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +12,14 @@ from sklearn.utils import check_array
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.base import KernelRegressor, positive_penalty
+from semiparam_dynamics.learning.base import KernelRegressor
 from semiparam_dynamics.learning.centers import choose_centers, uniform
+from semiparam_dynamics.learning.checks import positive_count, positive_penalty
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.falkon_system import FalkonSystem
 from semiparam_dynamics.learning.iterations import Callback, IterationLog, mean_squared_error
 from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.paths import Path, RegularisationPath
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows, training_rows
 
@@ -26,7 +28,7 @@ FAR = 0.1  # a relative residual that says that the estimate is not yet the obje
 Predictor = Callable[[Array], Array]
 
 
-class Falkon(KernelRegressor):
+class Falkon(RegularisationPath, KernelRegressor):
     """Kernel ridge regression on Nyström centres, for many rows (Rudi, Carratino, Rosasco 2017).
 
     Solves (K_nM' W K_nM + penalty n K_MM) alpha = K_nM' W Y, with W the sample weights and n
@@ -109,7 +111,8 @@ class Falkon(KernelRegressor):
         With `validation_data`, (X, y), the error there is computed after each iteration.
         Raises ConfigurationError for parameters out of range, LearningError for unusable data.
         """
-        penalty, max_iter = positive_penalty(self.penalty), _iterations(self.max_iter)
+        penalty = positive_penalty(self.penalty)
+        max_iter = positive_count(self.max_iter, "max_iter")
         rows = training_rows(self, X, y, sample_weight)
         held_out = None if validation_data is None else self._held_out(rows, *validation_data)
         system = self._system(rows, held_out is not None)
@@ -138,40 +141,18 @@ class Falkon(KernelRegressor):
             )
         return self
 
-    def path(
-        self,
-        X: Any,
-        y: Any,
-        grid: Mapping[str, Sequence[Any]],
-        X_validation: Any,
-        *,
-        sample_weight: Any = None,
-    ) -> Iterator[tuple[dict[str, Any], Array]]:
-        """Predictions (n_val, T) on X_validation for every setting in the product of `grid`.
-
-        `grid` maps "penalty", "max_iter" or both to values. All settings share the centres, their
-        features and, where it fits, K_nM; those of one penalty share one run. Leverage scores are
-        those of the estimator's own penalty.
-        Raises ConfigurationError for another parameter.
+    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
+        """All settings share the centres, their features and, where it fits, K_nM; those of one
+        penalty share one run. Leverage scores are those of the estimator's own penalty.
         """
-        unknown = set(grid) - set(self.path_parameters)
-        if unknown:
-            raise ConfigurationError(
-                f"Falkon's path goes over {self.path_parameters}, not {sorted(unknown)}."
-            )
-        penalties = [positive_penalty(value) for value in grid.get("penalty", [self.penalty])]
-        asked = [_iterations(value) for value in grid.get("max_iter", [self.max_iter])]
-        if not penalties or not asked:
-            return
-        rows = training_rows(self, X, y, sample_weight)
-        X_validation = self._inputs(X_validation, rows)
+        asked = chosen["max_iter"]
         system = self._system(rows, True)
         predictor = self._predictor(system, (X_validation, np.zeros((len(X_validation), 1))))
-        for penalty in penalties:
+        for penalty in chosen["penalty"]:
             predictions = self._run(system, penalty, asked, predictor)
             for iterations in asked:
                 setting = {"penalty": penalty, "max_iter": iterations}
-                yield {name: setting[name] for name in grid}, predictions[iterations]
+                yield setting, predictions[iterations]
 
     def _run(
         self, system: FalkonSystem, penalty: float, asked: Sequence[int], predictor: Predictor
@@ -223,9 +204,3 @@ class Falkon(KernelRegressor):
     def _inputs(self, X: Any, rows: Rows) -> Array:
         result: Array = validate_data(self, X, dtype=rows.dtype, reset=False)
         return result
-
-
-def _iterations(max_iter: Any) -> int:
-    if int(max_iter) != max_iter or max_iter < 1:
-        raise ConfigurationError(f"max_iter must be a whole number above 0, not {max_iter}.")
-    return int(max_iter)

@@ -13,7 +13,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.base import positive_penalty
+from semiparam_dynamics.learning.checks import positive_penalty
 
 # The parameter that each filter's path runs over; ordinary least squares has none.
 PARAMETERS: dict[str, str | None] = {

@@ -10,19 +10,19 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky
 from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.base import KernelRegressor, kernel_sum, positive_penalty
-from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.base import KernelRegressor, kernel_sum
+from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.filters import filter_values, iterations, parameter_of
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.leave_one_out import leave_one_out_predictions
-from semiparam_dynamics.learning.rows import training_rows
+from semiparam_dynamics.learning.paths import Path, RegularisationPath
+from semiparam_dynamics.learning.rows import Rows, training_rows
 from semiparam_dynamics.learning.spectrum import Problem, Spectrum
 
 COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
 
 
-class KRLS(KernelRegressor):
+class KRLS(RegularisationPath, KernelRegressor):
     """Kernel least squares on all n rows: O(n^2) memory and O(n^3) time.
 
     With the filter "tikhonov" it minimises sum_i (f(x_i) - y_i)^2 + penalty n |f|^2, that is
@@ -89,24 +89,10 @@ class KRLS(KernelRegressor):
         self._keep(rows, problem.X, alpha)
         return self
 
-    def path(
-        self,
-        X: Any,
-        y: Any,
-        grid: Mapping[str, Sequence[Any]],
-        X_validation: Any,
-        *,
-        sample_weight: Any = None,
-    ) -> Iterator[tuple[dict[str, Any], Array]]:
-        """(setting, predictions (k, T) at X_validation (k, d)) for every value in the grid.
-
-        One eigendecomposition serves all; a value then costs O(n^2 T). The grid may name the
-        parameter in `path_parameters` only, or raises ConfigurationError.
-        """
-        settings, values = self._settings(grid)
-        problem = Problem.of(training_rows(self, X, y, sample_weight))
-        kernel, dtypes = as_kernel(self.kernel), [np.float64, np.float32]
-        X_validation = validate_data(self, X_validation, dtype=dtypes, reset=False)
+    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
+        """One eigendecomposition serves all values of the filter's parameter; each is O(n^2 T)."""
+        settings, values = _settings(chosen)
+        problem, kernel = Problem.of(rows), as_kernel(self.kernel)
         spectrum = Spectrum(problem, kernel, self.memory_limit)
         filters = filter_values(self.filter, spectrum.eigenvalues, values, self.nu)
         T = problem.targets.shape[1]
@@ -127,7 +113,7 @@ class KRLS(KernelRegressor):
         Exactly what n fits to n - 1 rows each would predict, for one eigendecomposition and
         O(n^2 T) a penalty. Only of the filter "tikhonov"; other filters don't have the method.
         """
-        settings, values = self._settings(grid)
+        settings, values = _settings(self._chosen(grid))
         rows = training_rows(self, X, y, sample_weight)
         kernel, penalties = as_kernel(self.kernel), [positive_penalty(value) for value in values]
         yield from zip(
@@ -136,18 +122,12 @@ class KRLS(KernelRegressor):
             strict=True,
         )
 
-    def _settings(
-        self, grid: Mapping[str, Sequence[Any]]
-    ) -> tuple[list[dict[str, Any]], list[Any]]:
-        """The grid's settings, and the filter's parameter in each."""
-        if not set(grid) <= set(self.path_parameters):
-            raise ConfigurationError(
-                f'With filter="{self.filter}" a path can only run over '
-                f"{self.path_parameters or 'nothing'}, not over {tuple(grid)}."
-            )
-        for name, values in grid.items():
-            return [{name: value} for value in values], list(values)
-        return [{}], [getattr(self, name) for name in self.path_parameters] or [None]
+
+def _settings(chosen: dict[str, list[Any]]) -> tuple[list[dict[str, Any]], list[Any]]:
+    """The settings of the filter's one parameter, and its values; of "ols", which has none."""
+    for name, values in chosen.items():
+        return [{name: value} for value in values], values
+    return [{}], [None]
 
 
 def _solve(problem: Problem, kernel: Kernel, penalty: float, limit: int | None) -> Array | None:

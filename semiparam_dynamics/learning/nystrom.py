@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,22 +9,21 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.base import KernelRegressor, kernel_sum, positive_penalty
+from semiparam_dynamics.learning.base import KernelRegressor, kernel_sum
+from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.feature_blocks import coefficients, feature_blocks
 from semiparam_dynamics.learning.growing import GrowingNystrom
 from semiparam_dynamics.learning.iterations import mean_squared_error
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.nystrom_problem import NystromProblem, centers_of
-from semiparam_dynamics.learning.path_grid import sizes_and_penalties
+from semiparam_dynamics.learning.paths import Grid, Path, RegularisationPath
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.ridge_leave_one_out import leave_one_out_predictions
 from semiparam_dynamics.learning.rows import Rows, training_rows
 
-Path = Iterator[tuple[dict[str, Any], Array]]
 
-
-class NystromKRLS(KernelRegressor):
+class NystromKRLS(RegularisationPath, KernelRegressor):
     """The minimiser of sum_i w_i (f(x_i) - y_i)^2 / n + penalty |f|^2 among sums of K(c_j, .).
 
     Its coefficients are (K_nm' W K_nm + penalty n K_mm)^+ K_nm' W Y (Rudi, Camoriano, Rosasco
@@ -76,26 +74,12 @@ class NystromKRLS(KernelRegressor):
         self._keep(rows, problem.basis.centers, coefficients(problem.basis, beta))
         return self
 
-    def path(
-        self,
-        X: Any,
-        y: Any,
-        grid: Mapping[str, Sequence[Any]],
-        X_validation: Any,
-        *,
-        sample_weight: Any = None,
-    ) -> Path:
-        """(setting, predictions (k, T) at X_validation (k, d)) for every setting of the grid.
-
-        One pass over the data serves all numbers of centres and all penalties: the first centres
-        of the largest number are those of a smaller one. Centres by leverage scores are drawn
-        once, with the estimator's own penalty.
+    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
+        """One pass over the data serves all numbers of centres and all penalties: the first
+        centres of the largest number are those of a smaller one. Centres by leverage scores are
+        drawn once, with the estimator's own penalty.
         """
-        sizes, penalties = self._grid(grid)
-        rows = training_rows(self, X, y, sample_weight)
-        X_validation = validate_data(
-            self, X_validation, dtype=[np.float64, np.float32], reset=False
-        )
+        sizes, penalties = chosen["n_centers"], chosen["penalty"]
         problem = self._problem(rows, max(sizes), min(penalties))
         basis = problem.basis
         held_out = Rows.from_arrays(X_validation, np.zeros(len(X_validation)), dtype=rows.dtype)
@@ -108,17 +92,16 @@ class NystromKRLS(KernelRegressor):
             predicted = np.concatenate(list(K.multiply(alphas)))
             for i, size in enumerate(sizes):
                 setting = {"n_centers": size, "penalty": penalty}
-                yield {name: setting[name] for name in grid}, predicted[:, i * T : (i + 1) * T]
+                yield setting, predicted[:, i * T : (i + 1) * T]
 
-    def leave_one_out(
-        self, X: Any, y: Any, grid: Mapping[str, Sequence[Any]], *, sample_weight: Any = None
-    ) -> Path:
+    def leave_one_out(self, X: Any, y: Any, grid: Grid, *, sample_weight: Any = None) -> Path:
         """(setting, predictions (n, T)) for every setting of the grid: of row i, by the others.
 
         What n fits to n - 1 rows each, with these same centres, would predict; from two passes
         over the data and one eigendecomposition for each number of centres.
         """
-        sizes, penalties = self._grid(grid)
+        chosen = self._chosen(grid)
+        sizes, penalties = chosen["n_centers"], chosen["penalty"]
         rows = training_rows(self, X, y, sample_weight)
         if rows.n_samples < 2:
             raise LearningError("Leave-one-out needs at least two rows.")
@@ -186,10 +169,10 @@ class NystromKRLS(KernelRegressor):
         points = centers_of(self, rows, n_centers, self.random_state)
         return NystromProblem.of(rows, as_kernel(self.kernel), points, penalty, self.memory_limit)
 
-    def _grid(self, grid: Mapping[str, Sequence[Any]]) -> tuple[list[int], list[float]]:
-        sizes, penalties = sizes_and_penalties(self, grid)
+    def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
+        chosen = super()._chosen(grid)
         if not isinstance(self.centers, str):
             if "n_centers" in grid:
                 raise ConfigurationError("n_centers can't vary where the centres are given.")
-            sizes = [len(self.centers)]
-        return sizes, penalties
+            chosen["n_centers"] = [len(self.centers)]
+        return chosen

@@ -9,17 +9,13 @@ import numpy as np
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.checks import positive_count
 from semiparam_dynamics.learning.iterations import Callback
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss
 from semiparam_dynamics.learning.nystrom_descent import NystromDescent
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.steps import (
-    Steps,
-    largest_diagonal,
-    positive_count,
-    universal_step,
-)
+from semiparam_dynamics.learning.steps import Steps, largest_diagonal, universal_step
 from semiparam_dynamics.learning.stochastic import Setting, StochasticRegressor
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,18 +12,19 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.base import KernelRegressor
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
-from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.checks import positive, positive_count
 from semiparam_dynamics.learning.gradient import Gradient
 from semiparam_dynamics.learning.held_out import HeldOut, hold_out, validation_rows
 from semiparam_dynamics.learning.iterations import Callback, IterationLog
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Square
+from semiparam_dynamics.learning.paths import Path, RegularisationPath
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows, training_rows
-from semiparam_dynamics.learning.steps import largest_diagonal, positive, positive_count
+from semiparam_dynamics.learning.steps import largest_diagonal
 
 
-class NYTRO(KernelRegressor):
+class NYTRO(RegularisationPath, KernelRegressor):
     """Gradient descent for least squares within the span of m kernels, stopped early.
 
     beta_t = beta_{t-1} - (gamma / n) S'K_nm'(K_nm S beta_{t-1} - Y) from beta_0 = 0, and the
@@ -140,28 +140,11 @@ class NYTRO(KernelRegressor):
         self._keep(rows, basis.centers, basis.coefficients(best))
         return self
 
-    def path(
-        self,
-        X: Any,
-        y: Any,
-        grid: Mapping[str, Sequence[Any]],
-        X_validation: Any,
-        *,
-        sample_weight: Any = None,
-    ) -> Iterator[tuple[dict[str, Any], Array]]:
-        """(setting, predictions (k, T) at X_validation (k, d)) for each "max_iter" in the grid.
-
-        One run serves all; they come in increasing order. The predictions equal those of separate
-        fits without validation data. Raises ConfigurationError for another name in the grid.
-        """
-        if not set(grid) <= set(self.path_parameters):
-            raise ConfigurationError(f"A path can only run over max_iter, not {tuple(grid)}.")
-        counts = {positive_count(t, "max_iter") for t in grid.get("max_iter", [self.max_iter])}
-        rows = training_rows(self, X, y, sample_weight)
-        dtypes = [np.float64, np.float32]
-        X_validation = validate_data(self, X_validation, dtype=dtypes, reset=False)
+    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
+        """One run, without validation data, serves all; they come in increasing order."""
+        counts = set(chosen["max_iter"])
         asked = Rows.from_arrays(X_validation, np.zeros(len(X_validation)), dtype=rows.dtype)
-        total = max(counts, default=0)
+        total = max(counts)
         descent = self._gradient(rows, total, False, check_random_state(self.random_state))
         basis = descent.basis
         keep = len(counts) > 1
@@ -171,7 +154,7 @@ class NYTRO(KernelRegressor):
             beta = self._next(beta, descent)
             if t in counts:
                 predicted = np.concatenate(list(data.multiply(descent.coefficients(beta))))
-                yield {name: t for name in grid}, predicted
+                yield {"max_iter": t}, predicted
 
     def _gradient(
         self, rows: Rows, total: int, early: bool, draw: np.random.RandomState

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.base import positive_penalty
+from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.feature_blocks import FeatureMap, feature_blocks
 from semiparam_dynamics.learning.kernels import as_kernel
-from semiparam_dynamics.learning.path_grid import sizes_and_penalties
+from semiparam_dynamics.learning.paths import Path, RegularisationPath
 from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
 from semiparam_dynamics.learning.rows import Rows, training_rows
 from semiparam_dynamics.learning.spectral_sampling import SpectralFeatures, fourier_map
 
 
-class RandomFeaturesKRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Ridge regression on random features of a stationary kernel (thesis 5.3; Rudi, Camoriano,
     Rosasco 2016, equations 5.6 and 5.7 in the thesis).
 
@@ -89,28 +88,14 @@ class RandomFeaturesKRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         result = _products(X, psi, weights, self._dtype, self.memory_limit)
         return result[:, 0] if self.coef_.ndim == 1 else result
 
-    def path(
-        self,
-        X: Any,
-        y: Any,
-        grid: Mapping[str, Sequence[Any]],
-        X_validation: Any,
-        *,
-        sample_weight: Any = None,
-    ) -> Iterator[tuple[dict[str, Any], Array]]:
-        """(setting, predictions (k, T) at X_validation (k, d)) for every setting of the grid.
-
-        One pass over the data serves all. The estimator with m features scales them by
+    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
+        """One pass over the data serves all. The estimator with m features scales them by
         1 / sqrt(m), as (5.6) has it, so that they approximate the kernel for each m; the ridge on
         the unscaled ones, penalty n m, is another for each m, and so is the Cholesky factor:
         O(m^3 / 3) for each setting after O(n m^2) for all. (Appendix C of the thesis leaves the
         scale out. There one factor has all m, but the penalty means something else for each.)
         """
-        sizes, penalties = sizes_and_penalties(self, grid)
-        rows = training_rows(self, X, y, sample_weight)
-        X_validation = validate_data(
-            self, X_validation, dtype=[np.float64, np.float32], reset=False
-        )
+        sizes, penalties = chosen["n_features"], chosen["penalty"]
         features = self._features(rows, max(sizes))
         nested = [size if self.kind == "phase" else size - size % 2 for size in sizes]
         if min(nested) < 1:
@@ -126,7 +111,7 @@ class RandomFeaturesKRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
             predicted = _products(X_validation, psi, weights, rows.dtype, self.memory_limit)
             for i, size in enumerate(sizes):
                 setting = {"n_features": size, "penalty": penalty}
-                yield {name: setting[name] for name in grid}, predicted[:, i * T : (i + 1) * T]
+                yield setting, predicted[:, i * T : (i + 1) * T]
 
     def _features(self, rows: Rows, n_features: int) -> SpectralFeatures:
         kernel = as_kernel(self.kernel)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.base import positive_penalty
+from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.features import RandomFourierFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, as_kernel

@@ -10,6 +10,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learning.checks import positive
 from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.rows import Rows
 
@@ -69,17 +70,3 @@ def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
         if len(X):
             largest = max(largest, float(kernel.diagonal(X).max()))
     return largest
-
-
-def positive(value: Any, name: str) -> float:
-    """`value`, or ConfigurationError if it isn't a positive, finite number."""
-    if not (np.isfinite(value) and value > 0.0):
-        raise ConfigurationError(f"{name} must be a positive number, not {value}.")
-    return float(value)
-
-
-def positive_count(value: Any, name: str) -> int:
-    """`value`, or ConfigurationError if it isn't a whole number above 0."""
-    if value < 1 or int(value) != value:
-        raise ConfigurationError(f"{name} must be a whole number above 0, not {value}.")
-    return int(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, Protocol
 
@@ -10,18 +9,18 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.base import KernelRegressor
-from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.checks import positive_count
 from semiparam_dynamics.learning.held_out import HeldOut, hold_out, validation_rows
 from semiparam_dynamics.learning.iterations import Callback, IterationLog
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.memory import memory_budget, rows_within
 from semiparam_dynamics.learning.parallel import n_threads
+from semiparam_dynamics.learning.paths import Path, RegularisationPath
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows, training_rows
-from semiparam_dynamics.learning.steps import positive_count
 
 KEPT_SHARE = 0.75  # of the memory limit, at most, for a kernel matrix that is kept
 BLOCKS_SHARE = 0.125  # for blocks of it that are in work; as much at least is for validation
@@ -52,7 +51,7 @@ class Descent(Protocol):
         """Which of the centres belong to the function: an index of them."""
 
 
-class StochasticRegressor(KernelRegressor):
+class StochasticRegressor(RegularisationPath, KernelRegressor):
     """Base of the stochastic gradient estimators; they have this base's parameters and more.
 
     Attributes
@@ -84,7 +83,8 @@ class StochasticRegressor(KernelRegressor):
         where the steps diverge, and for sample weights, which uniform draws don't have.
         """
         passes = positive_count(self.max_iter, "max_iter")
-        rows, loss = self._rows(X, y)
+        rows = training_rows(self, X, y)
+        loss = self._loss(rows)
         draw = check_random_state(self.random_state)
         held = None
         if validation_data is not None:
@@ -116,40 +116,18 @@ class StochasticRegressor(KernelRegressor):
             self.validation_errors_ = np.array(log.errors)
         return self
 
-    def path(
-        self,
-        X: Any,
-        y: Any,
-        grid: Mapping[str, Sequence[Any]],
-        X_validation: Any,
-        *,
-        sample_weight: Any = None,
-    ) -> Iterator[tuple[dict[str, Any], Array]]:
-        """(setting, predictions (k, T) at X_validation (k, d)) for every setting in the grid.
-
-        The grid may name "step", "decay" and "max_iter", or raises ConfigurationError. All step
-        sizes advance together, from the same draws, and share each block of the kernel matrix;
-        passes come in increasing order. The predictions equal those of separate fits without
+    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
+        """All step sizes advance together, from the same draws, and share each block of the kernel
+        matrix; passes come in increasing order. The predictions are those of fits without
         validation data. A step that diverges gives predictions far beyond all targets.
         """
-        if sample_weight is not None:
-            raise LearningError(UNWEIGHTED)
-        if not set(grid) <= set(self.path_parameters):
-            raise ConfigurationError(
-                f"A path can only run over {self.path_parameters}, not over {tuple(grid)}."
-            )
-        chosen = {
-            name: list(grid.get(name, [getattr(self, name)])) for name in self.path_parameters
-        }
-        counts = sorted({positive_count(count, "max_iter") for count in chosen["max_iter"]})
+        counts = sorted(set(chosen["max_iter"]))
         settings = list(product(chosen["step"], chosen["decay"]))
-        rows, loss = self._rows(X, y)
-        dtypes = [np.float64, np.float32]
-        X_validation = validate_data(self, X_validation, dtype=dtypes, reset=False)
+        loss = self._loss(rows)
         asked = Rows.from_arrays(X_validation, np.zeros(len(X_validation)), dtype=rows.dtype)
         draw = check_random_state(self.random_state)
         budget = memory_budget(self.memory_limit)
-        passes = counts[-1] if counts else 0
+        passes = counts[-1]
         descent = self._descent(rows, loss, settings, passes, draw, budget)
         rest, kernel = _rest(budget, descent), as_kernel(self.kernel)
         data = KernelRows(asked, kernel, descent.centers, rest, keep=len(counts) > 1)
@@ -165,17 +143,17 @@ class StochasticRegressor(KernelRegressor):
             diverged = (np.abs(coefficients) > limit).any(axis=0)
             predicted[:, diverged] = limit
             for s, (step, decay) in enumerate(settings):
-                every = {"step": step, "decay": decay, "max_iter": number}
-                yield {name: every[name] for name in grid}, predicted[:, s * T : (s + 1) * T]
+                setting = {"step": step, "decay": decay, "max_iter": number}
+                yield setting, predicted[:, s * T : (s + 1) * T]
 
-    def _rows(self, X: Any, y: Any) -> tuple[Rows, Loss]:
+    def _loss(self, rows: Rows) -> Loss:
+        """The loss, for which the rows' outputs must be fit."""
         loss = as_loss(self.loss, self.epsilon)
-        rows = training_rows(self, X, y)
         if rows.weighted:
             raise LearningError(UNWEIGHTED)
         for block in rows.blocks(2**16):
             loss.check(block.Y)
-        return rows, loss
+        return loss
 
     def _check_finite(self, coefficients: Array) -> None:
         if not np.isfinite(coefficients).all():

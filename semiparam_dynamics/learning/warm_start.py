@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.base import kernel_sum, positive_penalty
+from semiparam_dynamics.learning.base import kernel_sum
 from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 

@@ -219,5 +219,5 @@ def test_what_cannot_be_computed_is_said() -> None:
         KRLS(filter="lasso").fit(X, Y)
     with pytest.raises(ConfigurationError, match="penalty must be a positive number"):
         KRLS(penalty=0.0).fit(X, Y)
-    with pytest.raises(ConfigurationError, match="only run over"):
+    with pytest.raises(ConfigurationError, match="only go over"):
         list(KRLS(filter="nu").path(X, Y, {"penalty": [1.0]}, X))
