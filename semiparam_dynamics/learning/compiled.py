@@ -17,17 +17,19 @@ F = TypeVar("F")
 
 if TYPE_CHECKING:
 
-    def _compiled(function: F) -> F: ...
+    def compiled(function: F) -> F:
+        """The function, compiled by numba when it is first called."""
+        return function
 
 else:
     import numba
 
     # nogil: a node may learn in one thread while another one serves messages.
     # "reassoc" lets the dot products vectorise; NaN and infinity keep their meaning.
-    _compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+    compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
-@_compiled
+@compiled
 def rotate_row(R: Array, U: Array, z: Array, y: Array, n: int) -> None:
     """Givens-rotate the row [z y] into [R U] (thesis 8.2.4). `z` and `y` are used up.
 
@@ -59,7 +61,7 @@ def rotate_row(R: Array, U: Array, z: Array, y: Array, n: int) -> None:
                     y[t] = c[k] * y[t] - s[k] * uit
 
 
-@_compiled
+@compiled
 def _sweep(A: Array, i: int, first: int, row: Array, c: Array, s: Array) -> None:
     """Rotate rows i to i + 3 of A, one after the other, against `row`, from entry `first` on."""
     c0, c1, c2, c3 = c[0], c[1], c[2], c[3]
@@ -83,7 +85,7 @@ def _sweep(A: Array, i: int, first: int, row: Array, c: Array, s: Array) -> None
         z[j] = c3 * x - s3 * old
 
 
-@_compiled
+@compiled
 def solve_transposed(R: Array, z: Array, v: Array, n: int) -> None:
     """v = R^-T z, by rows of R so that memory is read in order. `z` is kept."""
     v[:n] = z[:n]
@@ -96,14 +98,14 @@ def solve_transposed(R: Array, z: Array, v: Array, n: int) -> None:
             rest[j] -= row[j] * vi
 
 
-@_compiled
+@compiled
 def rotate_rows(R: Array, U: Array, Z: Array, Y: Array, n: int) -> None:
     """:func:`rotate_row` for each row of Z (k, >=n) and Y (k, T)."""
     for k in range(len(Z)):
         rotate_row(R, U, Z[k], Y[k], n)
 
 
-@_compiled
+@compiled
 def leverage_rows(R: Array, Z: Array, v: Array, out: Array, n: int) -> None:
     """out_k = |R^-T z_k|^2 for each row of Z (k, >=n); `v` (>=n,) is working memory."""
     for k in range(len(Z)):
@@ -114,7 +116,7 @@ def leverage_rows(R: Array, Z: Array, v: Array, out: Array, n: int) -> None:
         out[k] = total
 
 
-@_compiled
+@compiled
 def solve_upper(R: Array, B: Array, n: int) -> None:
     """B <- R^-1 B in place; B: (>=n, T)."""
     for i in range(n - 1, -1, -1):
@@ -128,7 +130,7 @@ def solve_upper(R: Array, B: Array, n: int) -> None:
             bi[t] /= R[i, i]
 
 
-@_compiled
+@compiled
 def project(U: Array, v: Array, y: Array, n: int) -> None:
     """y = v^T U over the first n rows."""
     y[:] = 0.0
@@ -139,7 +141,7 @@ def project(U: Array, v: Array, y: Array, n: int) -> None:
             y[t] += vi * row[t]
 
 
-@_compiled
+@compiled
 def gaussian_row(C: Array, x: Array, gamma: float, k: Array, n: int) -> None:
     """k_i = exp(-gamma |x - C_i|^2) for the first n rows of C."""
     for i in range(n):
@@ -151,7 +153,7 @@ def gaussian_row(C: Array, x: Array, gamma: float, k: Array, n: int) -> None:
         k[i] = np.exp(-gamma * distance)
 
 
-@_compiled
+@compiled
 def solve_lower(L: Array, k: Array, phi: Array, n: int) -> float:
     """phi = L^-1 k for a lower-triangular L; returns |phi|^2."""
     total = 0.0
@@ -166,7 +168,7 @@ def solve_lower(L: Array, k: Array, phi: Array, n: int) -> float:
     return total
 
 
-@_compiled
+@compiled
 def lowpass_step(u: Array, s1: Array, s2: Array, out: Array, g: float) -> None:
     """One step of a second-order Butterworth low-pass in state-variable form.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.learning.compiled import _compiled
+from semiparam_dynamics.learning.compiled import compiled
 
 SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE = range(5)
 
 
-@_compiled
+@compiled
 def slope(loss: int, epsilon: float, y: float, f: float) -> float:
     """The left-hand derivative at f of the loss of predicting f for y."""
     if loss == SQUARE:
@@ -29,14 +29,14 @@ def slope(loss: int, epsilon: float, y: float, f: float) -> float:
     return 1.0 if f - y > epsilon else 0.0
 
 
-@_compiled
+@compiled
 def slopes(loss: int, epsilon: float, y: Array, f: Array, out: Array) -> None:
     """out_i = slope(y_i, f_i), all (k,)."""
     for i in range(y.size):
         out[i] = slope(loss, epsilon, y[i], f[i])
 
 
-@_compiled
+@compiled
 def descend(
     F: Array,
     G: Array,
@@ -71,7 +71,7 @@ def descend(
                         rest[j] += amount * row[j]
 
 
-@_compiled
+@compiled
 def scatter(change: Array, done: Array, drawn: Indices, T: int, coef: Array, moved: Array) -> None:
     """Add each draw's change (P, k) to its row of coef (n, P), and change times done to `moved`.
 

@@ -39,6 +39,21 @@ def test_products_equal_the_naive_ones(limit: int | None, keep: bool, weighted: 
         np.testing.assert_allclose(data.gradient(B), KW @ (K @ B - Y), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [1, 3, 9])
+@pytest.mark.parametrize("n", [1, 6, 499])
+def test_compiled_and_matrix_products_are_one(n: int, columns: int, dtype: Any) -> None:
+    rows = Rows([(X[:n], np.resize(Y[:n], (n, columns)), W[:n])], dtype)
+    data = KernelRows(rows, Gaussian(1.5), C)
+    (block,) = rows.blocks(n)
+    K, weights = data._bound(block.X).astype(float), block.weights.astype(float)
+    B = RNG.standard_normal((30, columns))
+    # The kernel is rounded to the data's precision; the products aren't.
+    expected = (K.T * weights) @ (K @ B - block.Y)
+    np.testing.assert_allclose(data.gradient(B), expected, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(data.normal(B), (K.T * weights) @ K @ B, rtol=1e-9, atol=1e-11)
+
+
 def test_a_limit_below_one_row_is_said() -> None:
     with pytest.raises(LearningError, match="raise the limit or use fewer centres"):
         KernelRows(Rows([(X, Y)]), Gaussian(), C, ROW - 1)
