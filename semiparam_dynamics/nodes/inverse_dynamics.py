@@ -64,6 +64,8 @@ class InverseDynamicsNode(ManagedNode):
         session = Session(self._urdf, self._config)
         if self._config.autoload and os.path.exists(self._model_file):
             session.load(self._model_file)
+            learned = session.learner.estimator.n_learned
+            self.get_logger().info(f"goes on from {self._model_file}: {learned} samples learned")
         self.session = session
         self._outputs = Outputs(self, session.model)
         self._report = SessionReport(session)
