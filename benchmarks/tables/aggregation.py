@@ -175,7 +175,8 @@ def draw(sizes: list[int], errors: Array, path: Path) -> None:
     styles = ["--", "--", ":", "-", "-", "-", "-"]
     for i, (name, style) in enumerate(zip(COLUMNS, styles, strict=True)):
         ax.plot(sizes, errors[:, i].mean(axis=1), style, marker=".", label=name)
-    ax.set(xscale="log", yscale="log", xlabel="n", ylabel="mean squared distance to f")
+    ax.set_xscale("log", base=2)
+    ax.set(yscale="log", xlabel="n", ylabel="mean squared distance to f")
     ax.legend(fontsize=8)
     fig.tight_layout()
     fig.savefig(path, dpi=120)

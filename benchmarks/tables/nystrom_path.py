@@ -129,7 +129,10 @@ def figure_4_1(
     sizes = [int(m) for m in np.linspace(*panel.sizes, n_grid).round() if m <= max_centers]
     low, high = np.log10(panel.penalties)
     penalties = [float(p) for p in np.logspace(low, high, n_grid)]
-    few = {"n_centers": sizes[:: len(sizes) // 3], "penalty": penalties[:: len(penalties) // 3]}
+    few: dict[str, Any] = {
+        "n_centers": sizes[:: len(sizes) // 3],
+        "penalty": penalties[:: len(penalties) // 3],
+    }
     estimator = NystromKRLS(Gaussian(panel.sigma), random_state=0)
     scaling, tried = best_scaling(split(X, y, panel.n_train, 0), estimator, few, panel.error)
 
@@ -326,8 +329,7 @@ def draw_4_1(figures: list[tuple[Panel, list[int], list[float], Array]], path: P
     plt = pyplot()
     fig, axes = plt.subplots(1, len(figures), figsize=(4.6 * len(figures), 3.8), squeeze=False)
     for ax, (panel, sizes, penalties, errors) in zip(axes[0], figures, strict=True):
-        # Colours end at the upper quartile, as a few settings without regularisation would hide
-        # all the others.
+        # Colours end at the upper tenth: a few settings would hide all the others.
         image = ax.pcolormesh(
             sizes,
             np.log10(penalties),
