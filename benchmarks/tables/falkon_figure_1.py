@@ -2,8 +2,8 @@
 
     python benchmarks/tables/falkon_figure_1.py DATA [--sets adult cpuact pumadyn32nh] [--out DIR]
 
-All but SGM, which has all rows, work in the span of the same centres; FALKON, conjugate gradient and
-gradient descent on the paper's problem (8) with the same penalty, NYTRO and the stochastic gradient
+All but SGM, which has all rows, work in the span of the same centres; FALKON, conjugate gradient
+and gradient descent on the paper's problem (8) with the same penalty, NYTRO and the stochastic gradient
 without one. The penalty, and the stochastic gradient's step, are chosen on a fifth of the training
 rows. Iterations of the stochastic gradient are passes. Conjugate gradient and gradient descent run
 on the coefficients alpha, with no preconditioner; gradient descent's step is the inverse of the
@@ -161,17 +161,21 @@ def draw(found: dict[str, tuple[Curves, float]], out: Path) -> None:
     figure, panels = pyplot.subplots(1, len(found), figsize=(6 * len(found), 4), squeeze=False)
     for axes, (name, (curves, floor)) in zip(panels[0], found.items(), strict=True):
         for label, errors in curves.items():
-            axes.plot(range(1, len(errors) + 1), errors, label=label)
+            axes.plot(
+                range(1, len(errors) + 1), errors, "." if len(errors) == 1 else "-", label=label
+            )
         axes.axhline(floor, color="grey", linestyle=":", label="direct Nyström")
-        axes.set(xlabel="iterations, or passes", ylabel="test MSE", title=name, xscale="log")
+        axes.set(xlabel="iterations, or passes", title=name, xscale="log")
         highest = max(errors[0] for errors in curves.values())
         if highest > 5.0 * floor:
             axes.set_yscale("log")
         else:
             axes.set_ylim(top=min(highest, 2.0 * floor))
         axes.grid(alpha=0.3)
+    panels[0, 0].set_ylabel("test MSE")
+    figure.tight_layout()
     lines, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(lines, labels, loc="upper center", ncols=4, bbox_to_anchor=(0.5, 0.02))
+    figure.legend(lines, labels, loc="upper center", ncols=4, bbox_to_anchor=(0.5, 0.0))
     save_figure(figure, out, "falkon_figure_1")
 
 
