@@ -3,12 +3,12 @@
     python benchmarks/tables/falkon_figure_1.py DATA [--sets adult cpuact pumadyn32nh] [--out DIR]
 
 All but SGM, which has all rows, work in the span of the same centres; FALKON, conjugate gradient
-and gradient descent on the paper's problem (8) with the same penalty, NYTRO and the stochastic gradient
-without one. The penalty, and the stochastic gradient's step, are chosen on a fifth of the training
-rows. Iterations of the stochastic gradient are passes. Conjugate gradient and gradient descent run
-on the coefficients alpha, with no preconditioner; gradient descent's step is the inverse of the
-largest eigenvalue. The paper's figure shows HIGGS, 1.1e7 rows that are not at hand, and gives no
-numbers to set beside these.
+and gradient descent on the paper's problem (8) with the same penalty, NYTRO and the stochastic
+gradient without one. The penalty, and the stochastic gradient's step, are chosen on a fifth of the
+training rows. Iterations of the stochastic gradient are passes. Conjugate gradient and gradient
+descent run on the coefficients alpha, with no preconditioner; gradient descent's step is the
+inverse of the largest eigenvalue. The paper's figure shows HIGGS, 1.1e7 rows that are not at hand,
+and gives no numbers to set beside these.
 """
 
 from __future__ import annotations

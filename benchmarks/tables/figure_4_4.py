@@ -4,11 +4,11 @@
 
 6554 rows, of which a fifth is held out; 100 penalties for NKRLS, 500 iterations for NYTRO. NKRLS
 takes O(n m^2 + m^3), NYTRO O(n m t + m^3) with two products with K_nm an iteration, the thesis'
-("direct"); from its m x m matrix ("gram"), made once, it takes O(n m^2 + m^2 t + m^3). The
-figure shows mean and standard deviation. The thesis goes up to m = 4000 (--m 4000); it has curves only: linear in m for NYTRO,
-quadratic for NKRLS. Its kernel isn't stated: here sigma = 1 on z-scores, where all centres but
-duplicates count. The thesis computes a solution for each of the penalties; here one
-eigendecomposition serves all of them.
+("direct"); from its m x m matrix ("gram"), made once, it takes O(n m^2 + m^2 t + m^3). The figure
+shows mean and standard deviation. The thesis goes up to m = 4000 (--m 4000); it has curves only:
+linear in m for NYTRO, quadratic for NKRLS. Its kernel isn't stated: here sigma = 1 on z-scores,
+where all centres but duplicates count. The thesis computes a solution for each of the penalties;
+here one eigendecomposition serves all of them.
 """
 
 from __future__ import annotations
