@@ -14,6 +14,7 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.base import KernelRegressor
 from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.feature_blocks import coefficients
+from semiparam_dynamics.learning.held_out import hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nystrom_problem import NystromProblem, centers_of
@@ -21,6 +22,7 @@ from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Block, Rows, training_rows
 
 MAX_SEED = 2**31 - 1
+Candidate = tuple[Array, Array]  # centres (m, d) and coefficients (m, T)
 
 
 class NystromAggregator(KernelRegressor):
@@ -29,7 +31,9 @@ class NystromAggregator(KernelRegressor):
     f = sum_i c_i f_i, with c = G^-1 g of G_ij = (1/n) sum_k w_k f_i(x_k) f_j(x_k) and
     g_i = (1/n) sum_k w_k y_k f_i(x_k), for each output (Kriukova, Pereverzyev, Tkachenko 2017,
     section 3 and theorem 3): about as good as the best one, without knowing which that is. Its
-    guarantee is for few candidates that are regularised: on the training rows c is least squares.
+    guarantee is for few candidates that are regularised: the sums are over the training rows, on
+    which the candidate with the most centres looks best. With `validation` they are over rows
+    that the candidates haven't seen, and c is safe for any penalty.
 
     Where G is singular to rounding, c is the smallest such vector: equal candidates get equal
     shares.
@@ -40,6 +44,8 @@ class NystromAggregator(KernelRegressor):
     n_centers : m_1, ..., m_l.
     independent : draw the centres of each anew, as the paper does. Otherwise the smaller sets are
         the first centres of the largest, and one pass over the data gives all candidates, G and g.
+    validation : a share of the rows, held out of the candidates' training, for G and g; None: the
+        training rows, as in the paper.
 
     Attributes
     ----------
@@ -55,6 +61,7 @@ class NystromAggregator(KernelRegressor):
         n_centers: Any = (100, 300, 1000),
         centers: Any = "uniform",
         independent: bool = False,
+        validation: float | None = None,
         random_state: Any = None,
         memory_limit: int | None = None,
     ) -> None:
@@ -63,6 +70,7 @@ class NystromAggregator(KernelRegressor):
         self.n_centers = n_centers
         self.centers = centers
         self.independent = independent
+        self.validation = validation
         self.random_state = random_state
         self.memory_limit = memory_limit
 
@@ -75,8 +83,13 @@ class NystromAggregator(KernelRegressor):
         if self.independent and not isinstance(self.centers, str):
             raise ConfigurationError("Centres that are given can't be drawn independently.")
         rows = training_rows(self, X, y, sample_weight)
+        kernel, held = as_kernel(self.kernel), None
+        if self.validation is not None:
+            rows, held = hold_out(rows, self.validation, check_random_state(self.random_state))
         together = self._independent if self.independent else self._nested
-        candidates, G, g = together(rows, as_kernel(self.kernel), sizes)
+        candidates, G, g = together(rows, kernel, sizes)
+        if held is not None:
+            G, g = _moments(held, kernel, candidates, self.memory_limit)
         weights = combination_weights(G, g, 10.0 * float(np.finfo(rows.dtype).eps))
         self.estimators_ = [self._estimator(rows, *candidate) for candidate in candidates]
         self.weights_ = weights[:, 0] if rows.one_output else weights
@@ -85,7 +98,7 @@ class NystromAggregator(KernelRegressor):
 
     def _nested(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
-    ) -> tuple[list[tuple[Array, Array]], Array, Array]:
+    ) -> tuple[list[Candidate], Array, Array]:
         """Candidates (centres (m, d), coefficients (m, T)), G (T, l, l) and g (T, l)."""
         points = centers_of(self, rows, max(sizes), self.random_state)
         problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
@@ -103,7 +116,7 @@ class NystromAggregator(KernelRegressor):
 
     def _independent(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
-    ) -> tuple[list[tuple[Array, Array]], Array, Array]:
+    ) -> tuple[list[Candidate], Array, Array]:
         """What `_nested` gives, for centres drawn for each candidate; a pass more for G and g."""
         draw = check_random_state(self.random_state)
         candidates = []
@@ -112,26 +125,9 @@ class NystromAggregator(KernelRegressor):
             problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
             beta = problem.system.factor(self.penalty * rows.total_weight).weights()
             candidates.append((points, coefficients(problem.basis, beta)))
-        T, n_candidates = rows.n_outputs, len(sizes)
-        everything = np.concatenate([points for points, _ in candidates])
-        ends = np.cumsum([len(points) for points, _ in candidates])[:-1]
-        alphas = [alpha.astype(rows.dtype) for _, alpha in candidates]
+        return candidates, *_moments(rows, kernel, candidates, self.memory_limit)
 
-        def products(K: Array, block: Block) -> Array:
-            parts = np.split(K, ends, axis=1)
-            F = np.stack([part @ a for part, a in zip(parts, alphas, strict=True)]).astype(float)
-            weighted = F if block.weights is None else F * block.weights[:, None]
-            both = np.concatenate((F, block.Y[None]))  # (l + 1, k, T)
-            result: Array = weighted.transpose(2, 0, 1) @ both.transpose(2, 1, 0)
-            return result
-
-        total = np.zeros((T, n_candidates, n_candidates + 1))
-        data = KernelRows(rows, kernel, everything, self.memory_limit, keep=False)
-        for part in data.blocks(products):
-            total += part
-        return candidates, total[:, :, :-1], total[:, :, -1]
-
-    def _combine(self, rows: Rows, candidates: list[tuple[Array, Array]], weights: Array) -> None:
+    def _combine(self, rows: Rows, candidates: list[Candidate], weights: Array) -> None:
         parts = [a * c for (_, a), c in zip(candidates, weights, strict=True)]
         if self.independent:
             centers = np.concatenate([points for points, _ in candidates])
@@ -154,6 +150,28 @@ class NystromAggregator(KernelRegressor):
         estimator._keep(rows, centers, alpha)
         estimator.n_features_in_ = rows.n_features
         return estimator
+
+
+def _moments(
+    rows: Rows, kernel: Kernel, candidates: list[Candidate], memory_limit: int | None
+) -> tuple[Array, Array]:
+    """G (T, l, l) and g (T, l) of the candidates on the rows, in one pass over them."""
+    everything = np.concatenate([points for points, _ in candidates])
+    ends = np.cumsum([len(points) for points, _ in candidates])[:-1]
+    alphas = [alpha.astype(rows.dtype) for _, alpha in candidates]
+
+    def products(K: Array, block: Block) -> Array:
+        parts = np.split(K, ends, axis=1)
+        F = np.stack([part @ a for part, a in zip(parts, alphas, strict=True)]).astype(float)
+        weighted = F if block.weights is None else F * block.weights[:, None]
+        both = np.concatenate((F, block.Y[None]))  # (l + 1, k, T)
+        result: Array = weighted.transpose(2, 0, 1) @ both.transpose(2, 1, 0)
+        return result
+
+    total = np.zeros((rows.n_outputs, len(candidates), len(candidates) + 1))
+    for part in KernelRows(rows, kernel, everything, memory_limit, keep=False).blocks(products):
+        total += part
+    return total[:, :, :-1], total[:, :, -1]
 
 
 def combination_weights(G: Array, g: Array, rounding: float) -> Array:

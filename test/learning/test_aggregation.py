@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.aggregation import NystromAggregator, combination_weights
+from semiparam_dynamics.learning.held_out import hold_out
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
@@ -29,6 +30,28 @@ def brownian(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("independent", [False, True])
 def test_it_is_a_scikit_learn_regressor(independent: bool) -> None:
     check_estimator(NystromAggregator(independent=independent))
+
+
+@pytest.mark.parametrize("independent", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_held_out_rows_give_the_weights(independent: bool, weighted: bool) -> None:
+    X, Y, _ = data()
+    w = np.random.default_rng(1).uniform(0.5, 1, len(X)) if weighted else np.ones(len(X))
+    model = NystromAggregator(
+        Gaussian(0.5), 1e-6, (4, 30), independent=independent, validation=0.3, random_state=0
+    ).fit(X, Y, w if weighted else None)
+    everything = Rows.from_arrays(X, Y, w)
+    train, held = hold_out(everything, 0.3, np.random.RandomState(0))
+    (seen,), (unseen,) = (list(rows.blocks(300)) for rows in (train, held))
+    for estimator in model.estimators_:
+        again = NystromKRLS(Gaussian(0.5), 1e-6, centers=estimator.centers_)
+        again.fit(seen.X, seen.Y, seen.weights)
+        np.testing.assert_allclose(estimator.predict(X), again.predict(X), rtol=1e-6, atol=1e-7)
+    F = np.stack([estimator.predict(unseen.X) for estimator in model.estimators_])
+    root = np.sqrt(unseen.weights)
+    for t in range(2):
+        expected = np.linalg.lstsq((F[:, :, t] * root).T, unseen.Y[:, t] * root)[0]
+        np.testing.assert_allclose(model.weights_[:, t], expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("independent", [False, True])
