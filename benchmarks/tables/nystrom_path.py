@@ -90,6 +90,7 @@ PANELS = (
 def main() -> None:
     parser = data_parser(__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, help="at most so many")
+    parser.add_argument("--centers", type=int, help="the largest m of figure 4.2")
     parser.add_argument("--full", action="store_true", help="m to 5000, all trials; an hour")
     parser.add_argument("--sets", nargs="+", choices=[p.name for p in PANELS], help="panels")
     parser.add_argument("--out", type=Path, help="folder for the figures")
@@ -103,7 +104,7 @@ def main() -> None:
             figure_4_1(args.data, panel, min(args.trials or trials, trials), max_centers)
         )
     cpusmall = split(*data_of(args.data, "cpusmall"), 6554, 0).unit_range()
-    rows = figure_4_2(cpusmall, 5000 if args.full else 2000)
+    rows = figure_4_2(cpusmall, args.centers or (5000 if args.full else 2000))
     algorithm_1(cpusmall, 2000 if args.full else 1000)
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
