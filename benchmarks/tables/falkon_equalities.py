@@ -113,17 +113,16 @@ HEADER = ("penalty", *(f"t = {t}" for t in SHOWN), f"t for {CLOSE:g}", "test RMS
 def nystrom_table(data: Path, case: Case, n: int) -> None:
     """FALKON against direct Nyström KRLS with the same centres."""
     part, kernel = part_of(data, case, n), Gaussian(case.sigma)
-    m = min(case.n_centers, len(part.X))
-    order = np.random.default_rng(0).permutation(len(part.X))[:m]
-    centers, rows = part.X[order], []
-    direct = NystromKRLS(kernel, centers=centers)
+    m, rows = min(case.n_centers, len(part.X)), []
+    common: dict[str, Any] = {"n_centers": m, "random_state": 0}  # the same centres for all
+    direct = NystromKRLS(kernel, **common)
     for setting, predicted in direct.path(
         part.X, part.y, {"penalty": list(case.penalties)}, part.X_test
     ):
         limit, penalty = predicted[:, 0], setting["penalty"]
-        found = distances(part, Falkon(kernel, penalty, centers=centers), limit)
+        found = distances(part, Falkon(kernel, penalty, **common), limit)
         error = f"{rmse(part.y_test, limit):.4g}"
-        more = Falkon(kernel, penalty, centers=centers, preconditioner_rows=2 * m, random_state=0)
+        more = Falkon(kernel, penalty, preconditioner_rows=2 * m, **common)
         helped = first_close(distances(part, more, limit))
         row = (f"{penalty:g}", *cells(found), helped, error, f"{part.y_test.std():.4g}")
         rows.append(row)

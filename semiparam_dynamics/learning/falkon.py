@@ -55,8 +55,9 @@ class Falkon(RegularisationPath, KernelRegressor):
         inputs' precision bounds it.
     random_state : seed or generator of the centres' choice.
     memory_limit : bytes for kernel matrices; None: a quarter of what is free.
-    preconditioner_rows : rows, drawn uniformly, from which the preconditioner is made, in time
-        O(rows M^2) and with one more matrix (M, M); None: from the centres, as in the paper.
+    preconditioner_rows : rows, drawn uniformly, that the preconditioner sees beside the centres,
+        in time O(rows M^2) and with one more matrix (M, M); None: the centres alone, as in the
+        paper.
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
 

@@ -44,10 +44,7 @@ class FalkonSystem:
         self.importance = _importance(rows, centers)
         self._moments = None
         if sample is not None and self.basis.n_features:
-            importance = _importance(rows, sample)
-            share = np.ones(len(sample.points)) if importance is None else importance
-            points = sample.points.astype(float)
-            self._moments = mean_products(self.basis, share / len(share), points)
+            self._moments = _sampled_moments(rows, self.basis, centers, sample)
         self._n = rows.total_weight
         self._targets = self.data.targets() if self.basis.n_features else None
 
@@ -91,6 +88,28 @@ class FalkonSystem:
         if self._targets is None:
             return np.zeros((1, beta.shape[1]))
         return preconditioner.to_coefficients(preconditioner.to_features(beta))
+
+
+def _sampled_moments(rows: Rows, basis: NystromBasis, centers: Centers, sample: Centers) -> Array:
+    """An estimate of Phi' W Phi / n, its upper half, (q, q): all centres, and other rows' sample.
+
+    A row that is a centre has features unlike those of other rows, so each of the two kinds is
+    weighted by how many of it there are. Centres that aren't rows don't count.
+    """
+    weights = rows.weights()
+    w = np.ones(rows.n_samples) if weights is None else weights.astype(float)
+    w /= rows.total_weight
+    assert sample.indices is not None
+    if centers.indices is None:
+        share = w[sample.indices] * rows.n_samples / len(sample.indices)
+        return mean_products(basis, share, sample.points.astype(float))
+    own, first = np.unique(centers.indices, return_index=True)
+    moments = mean_products(basis, w[own], centers.points[first].astype(float))
+    other = ~np.isin(sample.indices, own)
+    if other.any():
+        share = w[sample.indices[other]] * (rows.n_samples - len(own)) / other.sum()
+        moments += mean_products(basis, share, sample.points[other].astype(float))
+    return moments
 
 
 def _importance(rows: Rows, centers: Centers) -> Array | None:

@@ -141,6 +141,16 @@ def test_more_rows_in_the_preconditioner_save_iterations(weighted: bool) -> None
     assert all_of_them.n_iter_ <= 3
 
 
+def test_centres_count_once_among_the_preconditioners_rows() -> None:
+    # On a narrow kernel a centre's features are unlike any other row's: counted as a sample of
+    # them, centres would make the preconditioner worse than without more rows.
+    model = Falkon(Gaussian(0.4), 1e-5, 400, max_iter=200, random_state=0)
+    few = clone(model).fit(X, y)
+    many = clone(model).set_params(preconditioner_rows=800).fit(X, y)
+    assert many.n_iter_ < few.n_iter_
+    assert relative(many.predict(NEW), few.predict(NEW)) < 1e-6
+
+
 def in_long_double(width: float, centers: Array, penalty: float, inputs: Array, targets: Array,
                    at: Array) -> Array:  # fmt: skip
     """The same by the normal equations, (K_nM' K_nM + penalty n K_MM) alpha = K_nM' y."""
