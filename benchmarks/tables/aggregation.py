@@ -19,6 +19,7 @@ from common import (
     measured,
     plus_minus,
     print_table,
+    pyplot,
     rmse,
     split,
 )
@@ -151,11 +152,7 @@ def table_1(data: Path, trials: int) -> None:
 
 
 def draw(sizes: list[int], errors: Array, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     fig, ax = plt.subplots(figsize=(6, 4))
     styles = ["--", "--", ":", "-", "-", "-", "-"]
     for i, (name, style) in enumerate(zip(COLUMNS, styles, strict=True)):

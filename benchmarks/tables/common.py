@@ -161,6 +161,16 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[objec
     print(flush=True)
 
 
+def pyplot() -> Any:
+    """matplotlib, drawing to files: where none is asked for it need not be there."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
 def save_figure(figure: Any, out: Path | None, name: str) -> None:
     """Write OUT/NAME.png, if there is a folder for it."""
     if out is not None:

@@ -18,7 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from common import Split, adult, data_parser, held_out, load, print_table, save_figure, split
+from common import (
+    Split,
+    adult,
+    data_parser,
+    held_out,
+    load,
+    print_table,
+    pyplot,
+    save_figure,
+    split,
+)
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
@@ -153,12 +163,7 @@ def run(
 
 def draw(found: dict[str, tuple[Curves, float]], out: Path) -> None:
     """A panel for each data set."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, len(found), figsize=(6 * len(found), 4), squeeze=False)
+    figure, panels = pyplot().subplots(1, len(found), figsize=(6 * len(found), 4), squeeze=False)
     for axes, (name, (curves, floor)) in zip(panels[0], found.items(), strict=True):
         for label, errors in curves.items():
             axes.plot(

@@ -24,6 +24,7 @@ from common import (
     measured,
     plus_minus,
     print_table,
+    pyplot,
     save_figure,
     split,
 )
@@ -93,12 +94,7 @@ def run(part: Split, sigma: float, sizes: list[int], trials: int) -> Times:
 
 def draw(times: Times, out: Path) -> None:
     """Mean and standard deviation over m, as in the thesis."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 4))
+    figure, axes = pyplot().subplots(figsize=(6, 4))
     for method, of_size in times.items():
         mean = [float(np.mean(v)) for v in of_size.values()]
         spread = [float(np.std(v)) for v in of_size.values()]

@@ -21,6 +21,7 @@ from common import (
     data_parser,
     load,
     print_table,
+    pyplot,
     rmse,
     split,
 )
@@ -332,15 +333,6 @@ def draw_5_3(curves: list[Curve], path: Path) -> None:
         ax.legend()
     fig.tight_layout()
     fig.savefig(path, dpi=120)
-
-
-def pyplot() -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from common import (
     measured,
     plus_minus,
     print_table,
+    pyplot,
     save_figure,
     signs,
     split,
@@ -230,12 +231,7 @@ def curves(part_of: Callable[[int], Split], sigma: float, passes: int, trials: i
 
 def draw(drawn: list[Any], out: Path) -> None:
     """Figures 6.1 and 6.2 in one: test error with its standard deviation."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, 4, figsize=(15, 3.4))
+    figure, panels = pyplot().subplots(1, 4, figsize=(15, 3.4))
     for axes, (title, label, values, losses) in zip(panels, drawn, strict=True):
         mean, spread = losses.mean(axis=0), losses.std(axis=0)
         axes.plot(values, mean)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.linalg import eigh
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
@@ -26,6 +25,8 @@ from semiparam_dynamics.learning.iterations import Iteration
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
 from semiparam_dynamics.learning.rows import Rows
 
+from .nystrom_oracle import direct, in_long_double, relative
+
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((1500, 4))
 NOISE = RNG.standard_normal((2, len(X)))
@@ -33,27 +34,6 @@ y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * NOISE[0]
 Y = np.column_stack((y, np.cos(X[:, 3]) + 0.1 * NOISE[1]))
 NEW = RNG.standard_normal((200, 4))
 WIDE = Gaussian(3.0)
-
-
-def direct(kernel: Any, centers: Array, penalty: float, inputs: Array, Y: Array, at: Array,
-           weights: Array | None = None) -> Array:  # fmt: skip
-    """Nyström ridge regression's predictions, by least squares in K_MM's eigenvectors."""
-    centers, inputs, at = (np.asarray(a, dtype=float) for a in (centers, inputs, at))
-    values, Q = eigh(kernel(centers))
-    used = values > 1e-13 * values[-1]
-    S = Q[:, used] / np.sqrt(values[used])
-    w = np.ones(len(inputs)) if weights is None else weights
-    A = (kernel(inputs, centers) @ S) * np.sqrt(w)[:, None]
-    stacked = np.vstack((A, np.sqrt(penalty * w.sum()) * np.eye(A.shape[1])))
-    right = np.concatenate((Y * np.sqrt(w).reshape((-1,) + (1,) * (Y.ndim - 1)),
-                            np.zeros((A.shape[1], *Y.shape[1:]))))  # fmt: skip
-    solution = np.linalg.lstsq(stacked, right, rcond=None)[0]
-    result: Array = kernel(at, centers) @ S @ solution
-    return result
-
-
-def relative(found: Array, expected: Array) -> float:
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
 def test_estimator_checks() -> None:
@@ -149,25 +129,6 @@ def test_centres_count_once_among_the_preconditioners_rows() -> None:
     many = clone(model).set_params(preconditioner_rows=800).fit(X, y)
     assert many.n_iter_ < few.n_iter_
     assert relative(many.predict(NEW), few.predict(NEW)) < 1e-6
-
-
-def in_long_double(width: float, centers: Array, penalty: float, inputs: Array, targets: Array,
-                   at: Array) -> Array:  # fmt: skip
-    """The same by the normal equations, (K_nM' K_nM + penalty n K_MM) alpha = K_nM' y."""
-
-    def kernel(A: Array, B: Array) -> Any:
-        differences = A.astype(np.longdouble)[:, None] - B.astype(np.longdouble)
-        return np.exp(-np.sum(differences**2, axis=2) / (2 * np.longdouble(width) ** 2))
-
-    K = kernel(inputs, centers)
-    H = K.T @ K + np.longdouble(penalty) * len(inputs) * kernel(centers, centers)
-    system = np.column_stack((H, K.T @ targets.astype(np.longdouble)))
-    for i in range(len(H)):  # Gauss and Jordan; H is positive definite
-        system[i] /= system[i, i]
-        others = np.arange(len(H)) != i
-        system[others] -= np.outer(system[others, i], system[i])
-    result: Array = (kernel(at, centers) @ system[:, -1]).astype(float)
-    return result
 
 
 @pytest.mark.parametrize("penalty", [1e-12, 1e-300])

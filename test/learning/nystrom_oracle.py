@@ -1,0 +1,50 @@
+"""Direct solutions of the Nyström problem, to compare estimators with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from semiparam_dynamics.arrays import Array
+
+
+def direct(kernel: Any, centers: Array, penalty: float, inputs: Array, Y: Array, at: Array,
+           weights: Array | None = None) -> Array:  # fmt: skip
+    """Nyström ridge regression's predictions, by least squares in K_MM's eigenvectors."""
+    centers, inputs, at = (np.asarray(a, dtype=float) for a in (centers, inputs, at))
+    values, Q = eigh(kernel(centers))
+    used = values > 1e-13 * values[-1]
+    S = Q[:, used] / np.sqrt(values[used])
+    w = np.ones(len(inputs)) if weights is None else weights
+    A = (kernel(inputs, centers) @ S) * np.sqrt(w)[:, None]
+    stacked = np.vstack((A, np.sqrt(penalty * w.sum()) * np.eye(A.shape[1])))
+    right = np.concatenate((Y * np.sqrt(w).reshape((-1,) + (1,) * (Y.ndim - 1)),
+                            np.zeros((A.shape[1], *Y.shape[1:]))))  # fmt: skip
+    solution = np.linalg.lstsq(stacked, right, rcond=None)[0]
+    result: Array = kernel(at, centers) @ S @ solution
+    return result
+
+
+def in_long_double(width: float, centers: Array, penalty: float, inputs: Array, targets: Array,
+                   at: Array) -> Array:  # fmt: skip
+    """The same by the normal equations, (K_nM' K_nM + penalty n K_MM) alpha = K_nM' y."""
+
+    def kernel(A: Array, B: Array) -> Any:
+        differences = A.astype(np.longdouble)[:, None] - B.astype(np.longdouble)
+        return np.exp(-np.sum(differences**2, axis=2) / (2 * np.longdouble(width) ** 2))
+
+    K = kernel(inputs, centers)
+    H = K.T @ K + np.longdouble(penalty) * len(inputs) * kernel(centers, centers)
+    system = np.column_stack((H, K.T @ targets.astype(np.longdouble)))
+    for i in range(len(H)):  # Gauss and Jordan; H is positive definite
+        system[i] /= system[i, i]
+        others = np.arange(len(H)) != i
+        system[others] -= np.outer(system[others, i], system[i])
+    result: Array = (kernel(at, centers) @ system[:, -1]).astype(float)
+    return result
+
+
+def relative(found: Array, expected: Array) -> float:
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
