@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from semiparam_dynamics.learning.classification import KernelClassifier
     from semiparam_dynamics.learning.falkon import Falkon
     from semiparam_dynamics.learning.features import RandomFourierFeatures
+    from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
     from semiparam_dynamics.learning.iterations import Iteration
     from semiparam_dynamics.learning.kernels import (
         Gaussian,
@@ -48,6 +49,7 @@ _HOMES = {
     "Falkon": "falkon",
     "Gaussian": "kernels",
     "IncrementalNystromFeatures": "local_features",
+    "IncrementalRLSC": "incremental_rlsc",
     "Iteration": "iterations",
     "KRLS": "krls",
     "Kernel": "kernels",
@@ -82,6 +84,7 @@ __all__ = [
     "Falkon",
     "Gaussian",
     "IncrementalNystromFeatures",
+    "IncrementalRLSC",
     "Iteration",
     "Kernel",
     "KernelClassifier",

@@ -99,6 +99,18 @@ def solve_transposed(R: Array, z: Array, v: Array, n: int) -> None:
 
 
 @compiled
+def solve_back(R: Array, v: Array, n: int) -> None:
+    """v <- R^-1 v in place, by rows of R so that memory is read in order."""
+    for i in range(n - 1, -1, -1):
+        row = R[i, i + 1 : n]
+        rest = v[i + 1 : n]
+        dot = 0.0
+        for j in range(row.size):
+            dot += row[j] * rest[j]
+        v[i] = (v[i] - dot) / R[i, i]
+
+
+@compiled
 def rotate_rows(R: Array, U: Array, Z: Array, Y: Array, n: int) -> None:
     """:func:`rotate_row` for each row of Z (k, >=n) and Y (k, T)."""
     for k in range(len(Z)):

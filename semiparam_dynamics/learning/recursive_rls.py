@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from semiparam_dynamics.arrays import Array
@@ -16,7 +15,7 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.features import RandomFourierFeatures
-from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
+from semiparam_dynamics.learning.front_features import fitted_features
 from semiparam_dynamics.learning.nystrom_features import NystromFeatures
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.learning.warm_start import (
@@ -177,36 +176,14 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         penalty = positive_penalty(self.penalty)
         if not 0.0 < self.forgetting <= 1.0:
             raise ConfigurationError(f"forgetting must lie in (0, 1], not {self.forgetting}.")
-        self.features_ = self._fitted_features(X)
+        self.features_ = fitted_features(
+            self.features, self.kernel, self.n_features, self.random_state, X
+        )
         D = X.shape[1] if self.features_ is None else self._transform(X[:1]).shape[1]
         self.recursion_ = RecursiveLeastSquares(D, Y.shape[1], penalty, forgetting=self.forgetting)
         self._one_output = one_output
         self._squares = np.zeros(Y.shape[1])
         self._weight = 0.0
-
-    def _fitted_features(self, X: Array) -> Any:
-        if self.features is None:
-            return None
-        if not isinstance(self.features, str):
-            try:
-                check_is_fitted(self.features)
-            except NotFittedError:
-                return clone(self.features).fit(X)
-            return self.features
-        kernel = as_kernel(self.kernel)
-        if self.features == "nystrom":
-            return NystromFeatures(
-                kernel=kernel, n_centers=self.n_features, random_state=self.random_state
-            ).fit(X)
-        if self.features != "random_fourier":
-            raise ConfigurationError(
-                f"features must be None, 'random_fourier', 'nystrom' or a transformer, "
-                f"not {self.features!r}."
-            )
-        if not isinstance(kernel, Gaussian):
-            raise ConfigurationError("Random Fourier features are of a Gaussian kernel only.")
-        scale = kernel.length_scale
-        return RandomFourierFeatures(self.n_features, scale, self.random_state).fit(X)
 
     def _transform(self, X: Array) -> Array:
         Z = X if self.features_ is None else self.features_.transform(X)

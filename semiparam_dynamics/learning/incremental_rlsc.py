@@ -1,0 +1,314 @@
+"""Incremental RLS classification with new classes at any time and recoding (thesis chapter 7)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.checks import positive_count, positive_penalty
+from semiparam_dynamics.learning.class_editing import EditableClasses
+from semiparam_dynamics.learning.class_recursion import (
+    ALPHAS,
+    ClassRecursion,
+    nearest_exponent,
+)
+from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.front_features import (
+    GrowingFeatures,
+    fitted_features,
+    gaussian_width,
+)
+from semiparam_dynamics.learning.labels import check_kind, plain_labels
+from semiparam_dynamics.learning.recoding import class_weights
+
+REFRESH = 2  # held-out examples looked at again whenever one comes
+NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one
+
+
+class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Regularised least squares classification that goes on learning, new classes included.
+
+    Scores are f(x) = x'W Gamma^alpha with W = A^-1 b, A = Z'Z + penalty I and b = Z'Y over all
+    examples learned, Y their classes' one-hot codes and Gamma = k diag(gamma)^-1 (thesis 7.5,
+    algorithm 2). No intercept. An example costs O(D^2) for each penalty, whatever the numbers of
+    examples and classes; a prediction O(D^2 + D T). W is never formed: the score is b'(A^-1 x),
+    and recoding multiplies it at the end. So `alpha` may be changed at any moment
+    (``model.alpha = 0.5``), and nothing is learned again.
+
+    Parameters
+    ----------
+    penalty : the plain ridge, or candidates, learned side by side. It is added once and **not**
+        multiplied by the number of examples.
+    alpha : the recoding exponent from 0 (classes count by their examples) to 1 (all the same), or
+        "auto": the largest that costs nothing on held-out examples (thesis 7.6.3).
+    tolerance : by how much the held-out accuracy may be lower for a larger alpha; 0 in the thesis.
+    hold_out : each class' every `hold_out`-th example is not learned but kept to choose by; 0: no
+        example is.
+    validation_size : how many of these are kept; the class with most gives up its oldest.
+    min_validation : classes with fewer of these don't take part in the choice.
+    features : None (the inputs themselves), "random_fourier", "nystrom" (centres are added while
+        examples come, up to `n_features`), or a transformer; see :class:`RecursiveRLS`.
+    kernel : of these features; None is the Gaussian of width 1, and no other kind is known here.
+    n_features : of these features.
+    threshold : a prediction less probable than this is `unknown`.
+    unknown : what :meth:`predict` answers then.
+    random_state : seed of the features.
+
+    Attributes
+    ----------
+    classes_ : (T,), sorted. class_count_ : (T,), examples of each that were learned.
+    penalty_, alpha_ : those in use. temperature_ : of the probabilities.
+    features_ : the fitted transformer, or None. n_features_in_ : d.
+    """
+
+    def __init__(
+        self,
+        penalty: float | Sequence[float] = 1.0,
+        alpha: float | str = "auto",
+        *,
+        tolerance: float = 0.0,
+        hold_out: int = 6,
+        validation_size: int = 600,
+        min_validation: int = 5,
+        features: Any = None,
+        kernel: Any = None,
+        n_features: int = 500,
+        threshold: float = 0.0,
+        unknown: Any = "unknown",
+        random_state: Any = None,
+    ) -> None:
+        self.penalty = penalty
+        self.alpha = alpha
+        self.tolerance = tolerance
+        self.hold_out = hold_out
+        self.validation_size = validation_size
+        self.min_validation = min_validation
+        self.features = features
+        self.kernel = kernel
+        self.n_features = n_features
+        self.threshold = threshold
+        self.unknown = unknown
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> IncrementalRLSC:
+        """Forget everything, learn X (n, d) with labels y (n,) in their order, and validate."""
+        return self._learn(X, y, None, first=True).validate()
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> IncrementalRLSC:
+        """Learn more examples; a label never seen is a new class.
+
+        classes : labels to make room for; not needed. One without examples is never predicted.
+
+        Raises ValueError, and learns nothing, for another number of inputs, inputs that are not
+        finite, or labels that mix text and numbers.
+        """
+        return self._learn(X, y, classes, first=not hasattr(self, "recursion_"))
+
+    def decision_function(self, X: Any) -> Array:
+        """Recoded scores (n, T) of inputs (n, d); for two classes (n,), positive for the second."""
+        check_is_fitted(self, "recursion_")
+        scores: Array = self.recursion_.scores(self._checked(X), self.alpha_)[:, self._order()]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities (n, T) of the classes: softmax of the recoded scores.
+
+        The temperature is the one with the smallest loss on held-out examples.
+        """
+        X = self._checked(X)
+        found: Array = self.recursion_.probabilities(X, self.alpha_)[:, self._order()]
+        return found
+
+    def predict(self, X: Any) -> Any:
+        """Labels (n,) of inputs (n, d); `unknown` where the most probable is below `threshold`."""
+        X = self._checked(X)
+        recursion = self.recursion_
+        labels = np.asarray(recursion.classes.labels)
+        if self.threshold <= 0.0:
+            scores = recursion.without_empty(recursion.scores(X, self.alpha_))
+            return labels[scores.argmax(axis=1)]
+        probabilities = recursion.probabilities(X, self.alpha_)
+        found = labels[probabilities.argmax(axis=1)].tolist()
+        sure = probabilities.max(axis=1) >= self.threshold
+        return np.asarray(
+            [label if ok else self.unknown for label, ok in zip(found, sure, strict=True)]
+        )
+
+    def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
+        """Choose penalty and exponent by all held-out examples as of now, or by X (n, d), y (n,).
+
+        Raises LearningError for a label in y that is no class.
+        """
+        check_is_fitted(self, "recursion_")
+        held = self.recursion_.held_out
+        if X is not None:
+            X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+            numbers = [self.recursion_.classes.number(label) for label in plain_labels(y)]
+            held = self.recursion_.buffer(len(X))
+            for x, number in zip(X, numbers, strict=True):
+                held.add(x, number)
+        self.recursion_.look_at(held, held.stalest(len(held)), self.alpha_)
+        self.recursion_.choose(held, self._fixed_alpha(), self.min_validation, self.tolerance)
+        return self
+
+    def refresh(self, k: int) -> int:
+        """Look again at k held-out examples, then choose; returns how many are still out of date.
+
+        For pauses: :meth:`validate` in small pieces.
+        """
+        check_is_fitted(self, "recursion_")
+        recursion, held = self.recursion_, self.recursion_.held_out
+        recursion.look_at(held, held.stalest(k), self.alpha_)
+        recursion.choose(held, self._fixed_alpha(), self.min_validation, self.tolerance)
+        return recursion.outdated()
+
+    @property
+    def classes_(self) -> Any:
+        """(T,): all labels, sorted."""
+        return np.asarray(self.recursion_.classes.labels)[self._order()]
+
+    @property
+    def class_count_(self) -> Array:
+        """(T,): gamma, how many examples of each class were learned."""
+        counts: Array = self.recursion_.classes.counts[self._order()]
+        return counts
+
+    @property
+    def coef_(self) -> Array:
+        """(D, T): W Gamma^alpha; computed when asked, no prediction needs it."""
+        classes = self.recursion_.classes
+        W: Array = self.recursion_.factor.solve(classes.sums).T
+        return (W * class_weights(classes.counts, self.alpha_))[:, self._order()]
+
+    @property
+    def alpha_(self) -> float:
+        """The recoding exponent in use."""
+        fixed = self._fixed_alpha()
+        return float(ALPHAS[self.recursion_.chosen_exponent]) if fixed is None else fixed
+
+    @property
+    def penalty_(self) -> float:
+        """The penalty in use."""
+        return self.recursion_.factor.penalty
+
+    @property
+    def temperature_(self) -> float:
+        """By which scores are divided before the softmax."""
+        return self.recursion_.temperature
+
+    def class_accuracy(self) -> tuple[Array, Array]:
+        """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""
+        check_is_fitted(self, "recursion_")
+        recursion = self.recursion_
+        shares, sizes = recursion.held_out.class_accuracy(
+            len(recursion.classes), recursion.chosen_penalty, nearest_exponent(self.alpha_)
+        )
+        return shares[self._order()], sizes[self._order()]
+
+    def state(self) -> dict[str, Any]:
+        """All that was learned, as arrays; :meth:`restore` goes on from it.
+
+        Of the features it has the random frequencies, or the centres; a transformer that was
+        passed has to be passed again.
+        """
+        check_is_fitted(self, "recursion_")
+        state = self.recursion_.state()
+        if isinstance(self.features_, GrowingFeatures):
+            state |= self.features_.state()
+        elif hasattr(self.features_, "frequencies_"):
+            state["frequencies"] = self.features_.frequencies_
+        labels = np.asarray(self.recursion_.classes.labels)
+        return state | {"labels": labels, "n_inputs": np.array(self.n_features_in_)}
+
+    def restore(self, state: dict[str, Any]) -> IncrementalRLSC:
+        """Go on from a :meth:`state` of a model with the same parameters.
+
+        Raises LearningError, and changes nothing, where its penalties or features are others.
+        """
+        fresh = copy.copy(self)
+        fresh.n_features_in_ = int(state["n_inputs"])
+        fresh._start(np.zeros((1, fresh.n_features_in_)))
+        try:
+            if isinstance(fresh.features_, GrowingFeatures):
+                fresh.features_.restore(state)
+            elif hasattr(fresh.features_, "frequencies_"):
+                fresh.features_.frequencies_ = state["frequencies"]
+            fresh.recursion_.restore(state["labels"].tolist(), state)
+        except KeyError as error:
+            raise LearningError(
+                f"The saved model has no {error}: its features are others."
+            ) from None
+        self.__dict__.update(fresh.validate().__dict__)
+        return self
+
+    def _learn(self, X: Any, y: Any, classes: Any, first: bool) -> IncrementalRLSC:
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+        check_classification_targets(y)
+        labels = plain_labels(y)
+        announced = [] if classes is None else plain_labels(classes)
+        check_kind([*labels, *announced], [] if first else self.recursion_.classes.labels)
+        if first:
+            self._start(X)
+        recursion = self.recursion_
+        for label in announced:
+            recursion.classes.add(label)
+        numbers = np.array([recursion.classes.add(label) for label in labels])
+        kept = recursion.classes.show(numbers, self.hold_out)
+        recursion.learn(X[~kept], numbers[~kept])
+        for x, number in zip(X[kept], numbers[kept], strict=True):
+            recursion.held_out.add(x, int(number))
+        if kept.any():
+            self.refresh(int(np.count_nonzero(kept)) * (1 + REFRESH))
+        return self
+
+    def _start(self, X: Array) -> None:
+        given = self.penalty if np.iterable(self.penalty) else [self.penalty]
+        penalties = sorted({positive_penalty(one) for one in given})
+        if not penalties:
+            raise ConfigurationError("penalty names no candidate.")
+        size = positive_count(self.validation_size, "validation_size")
+        if self.hold_out < 0 or self.hold_out == 1:
+            raise ConfigurationError(
+                f"hold_out must be 0, none, or 2 or more, not {self.hold_out}."
+            )
+        learn: Any
+        if isinstance(self.features, str) and self.features == "nystrom":
+            width = gaussian_width(self.kernel, "Growing features")
+            growing = GrowingFeatures(X.shape[1], width, self.n_features, NOVELTY)
+            self.features_, transform, learn = growing, growing.transform, growing.learn
+        else:
+            self.features_ = fitted_features(
+                self.features, self.kernel, self.n_features, self.random_state, X
+            )
+            transform = learn = _same if self.features_ is None else self.features_.transform
+        self.recursion_ = ClassRecursion(X.shape[1], transform, learn, penalties, size)
+
+    def _fixed_alpha(self) -> float | None:
+        """The exponent that was asked for; None to choose one."""
+        if isinstance(self.alpha, str):
+            if self.alpha != "auto":
+                raise ConfigurationError(f'alpha must be "auto" or a number, not {self.alpha!r}.')
+            return None
+        if not 0.0 <= self.alpha <= 1.0:
+            raise ConfigurationError(f"alpha must lie between 0 and 1, not {self.alpha}.")
+        return float(self.alpha)
+
+    def _checked(self, X: Any) -> Array:
+        check_is_fitted(self, "recursion_")
+        checked: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        return checked
+
+    def _order(self) -> Any:
+        return self.recursion_.classes.order
+
+
+def _same(X: Array) -> Array:
+    return np.ascontiguousarray(X)

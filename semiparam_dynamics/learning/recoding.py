@@ -1,0 +1,46 @@
+"""Recoding: what keeps a class of few examples from being ignored (thesis 7.5.2 and 7.6.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array, Indices
+
+
+def class_weights(counts: Array, alpha: float) -> Array:
+    """The diagonal of Gamma^alpha, (T,): (k / gamma_t)^alpha, k = sum of the counts gamma (T,).
+
+    alpha = 0 leaves scores as they are, 1 undoes the imbalance wholly. A class without examples
+    has a score of zero whatever its weight, which is 1.
+    """
+    total = counts.sum()
+    weights: Array = (total / np.where(counts > 0.0, counts, max(total, 1.0))) ** alpha
+    return weights
+
+
+def choose_recoding(accuracy: Array, tolerance: float = 0.0) -> tuple[int, int]:
+    """Which penalty and which exponent to use, from held-out accuracies (penalties, exponents).
+
+    The rule of thesis 7.6.3: at each exponent the penalty with the best accuracy; of the
+    exponents the largest whose accuracy is at least that of the first, which is 0. Exponents
+    ascend. With a `tolerance` the accuracy may be lower by so much. Of equal penalties the last.
+    """
+    best = accuracy.max(axis=0)
+    exponent = int(np.flatnonzero(best >= best[0] - tolerance - 1e-12)[-1])
+    penalty = int(np.flatnonzero(accuracy[:, exponent] >= best[exponent])[-1])
+    return penalty, exponent
+
+
+def winners(scores: Array, counts: Array, alphas: Array) -> Indices:
+    """The winning class for each exponent, (n, exponents), from scores (n, T) without recoding.
+
+    A class without examples can't win.
+    """
+    found = np.empty((len(scores), len(alphas)), dtype=np.intp)
+    empty = counts <= 0.0
+    for j, alpha in enumerate(alphas):
+        recoded = scores * class_weights(counts, alpha)
+        if empty.any():
+            recoded[:, empty] = -np.inf
+        found[:, j] = np.argmax(recoded, axis=1)
+    return found
