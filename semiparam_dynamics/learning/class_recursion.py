@@ -81,7 +81,7 @@ class ClassRecursion:
             self.classes.learn(Z, numbers[part])
             if len(Z) > len(self.factor.R) and len(self.factors) > 1:
                 # D rows with the same second moments, found once for all penalties.
-                Z = np.linalg.qr(Z, mode="r")
+                Z = np.asarray(np.linalg.qr(Z, mode="r"))
             for factor in self.factors:
                 factor.update(Z)
         self.note_change()
