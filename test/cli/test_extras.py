@@ -19,3 +19,14 @@ def test_says_nothing_where_all_is_there():
     pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     pytest.importorskip("icub_models", reason="needs the extra 'sim'")
     extras.require_simulator("semiparam demo")
+
+
+def test_the_image_network_is_an_extra(monkeypatch: pytest.MonkeyPatch):
+    found = extras.importlib.util.find_spec
+    monkeypatch.setattr(
+        extras.importlib.util,
+        "find_spec",
+        lambda name: None if name == "onnxruntime" else found(name),
+    )
+    with pytest.raises(MissingExtraError, match=r"semiparam x needs .*\[vision\].*onnxruntime\)"):
+        extras.require_vision("semiparam x")

@@ -1,0 +1,1 @@
+"""Recognition of objects: from images to features to the class that a teacher named."""

@@ -1,0 +1,164 @@
+"""Features of images: any ONNX image network, in ONNX Runtime on the processor."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from semiparam_dynamics.errors import BackboneError, ImageError, MissingExtraError
+from semiparam_dynamics.recognition.config import BackboneConfig
+from semiparam_dynamics.recognition.default_backbone import default_identity, default_model
+from semiparam_dynamics.recognition.images import Image
+from semiparam_dynamics.recognition.preprocessing import Preprocessing
+
+Features = npt.NDArray[np.float32]
+INPUT_TYPES = {"tensor(float)": False, "tensor(uint8)": True}
+
+
+class Backbone:
+    """An image network as a function from images to feature vectors.
+
+    config: the network's file, or none for the default one, and what it expects of an image.
+
+    The network has one input, float32 or uint8, (1, 3, height, width) or (1, height, width, 3).
+    Its output is a vector, (1, d), or a map with its channels where the input has them, of which
+    the mean over all places is taken.
+
+    n_features: d.
+    identity: what the features depend on, in values for JSON, so that a learner that was saved can
+    refuse another network's features. Of a model in several files only the first counts in it.
+
+    Raises ConfigurationError, MissingExtraError where a package isn't installed, and BackboneError
+    where the file can't be read or the network isn't such a one.
+    """
+
+    def __init__(self, config: BackboneConfig | None = None) -> None:
+        self._config = config = config or BackboneConfig()
+        self._session, self._name, fingerprint = _open(config)
+        inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
+        if len(inputs) != 1:
+            self._refuse(f"has {len(inputs)} inputs ({_names(inputs)}) where one image goes in")
+        self._input = inputs[0].name
+        if config.output and config.output not in [output.name for output in outputs]:
+            self._refuse(
+                f"has no output '{config.output}', which the parameter backbone.output names; it "
+                f"has: {_names(outputs)}"
+            )
+        self._output = config.output or outputs[0].name
+        if inputs[0].type not in INPUT_TYPES:
+            self._refuse(f"takes {inputs[0].type} where float or uint8 images go in")
+        height, width = self._find_axes(list(inputs[0].shape))
+        self._preprocess = Preprocessing(
+            config,
+            height,
+            width,
+            channels_first=self._channels_first,
+            raw=INPUT_TYPES[inputs[0].type],
+        )
+        self.identity: dict[str, object] = {
+            "backbone": fingerprint,
+            "backbone.output": self._output,
+            "backbone.input size": [height, width],
+            "backbone.crop": config.crop,
+            "backbone.mean": list(config.mean),
+            "backbone.std": list(config.std),
+            "backbone.normalize": config.normalize,
+        }
+        self.n_features = len(self.features(np.full((height, width, 3), 127, np.uint8)))
+
+    def features(self, image: Image) -> Features:
+        """The features, (n_features,), of `image`, (height, width, 3) uint8, in RGB, of any size.
+
+        Raises ImageError where it is no such array or where the network's answer isn't finite, and
+        BackboneError where the network fails.
+        """
+        pixels = self._preprocess(image)
+        try:
+            (answer,) = self._session.run([self._output], {self._input: pixels})
+        except Exception as error:  # ONNX Runtime's errors have no base class but this one
+            self._refuse(f"fails on images of {pixels.shape}: {_first_line(error)}")
+        vector = self._vector(answer)
+        if not np.isfinite(vector).all():
+            raise ImageError(
+                f"{self._name} gives features that are not finite", reason="features not finite"
+            )
+        if not self._config.normalize:
+            return vector
+        length = np.linalg.norm(vector.astype(np.float64))  # squares in float32 end at 1e38
+        return (vector / (length or 1.0)).astype(np.float32)
+
+    def _vector(self, answer: Any) -> Features:
+        """The network's answer as one vector."""
+        if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "fiu":
+            self._refuse(f"gives no array of numbers in '{self._output}'")
+        if answer.ndim == 4:
+            answer = answer.mean(axis=(2, 3) if self._channels_first else (1, 2))
+        if answer.ndim != 2 or len(answer) != 1 or not answer.size:
+            self._refuse(
+                f"gives {answer.shape} in '{self._output}' where a vector (1, d) or a map should "
+                "come out: the parameter backbone.output names another output"
+            )
+        vector: Features = answer[0].astype(np.float32)
+        return vector
+
+    def _find_axes(self, shape: list[Any]) -> tuple[int, int]:
+        """Where the channels are; returns the input's height and width, `size` where it is open."""
+        if len(shape) != 4 or 3 not in (shape[1], shape[3]):
+            self._refuse(
+                f"takes {shape} where images go in: (1, 3, height, width) or (1, height, width, 3)"
+            )
+        if isinstance(shape[0], int) and shape[0] != 1:
+            self._refuse(f"takes {shape[0]} images at a time: export it for one")
+        self._channels_first = shape[1] == 3
+        sides = shape[2:4] if self._channels_first else shape[1:3]
+        height, width = (side if isinstance(side, int) else self._config.size for side in sides)
+        return height, width
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise BackboneError(f"{self._name} {what}")
+
+
+def _open(config: BackboneConfig) -> tuple[Any, str, str]:
+    """The network's session, what to call it in a message, and what identifies it."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError(
+            "an image network needs onnxruntime: pip install 'semiparam_dynamics[vision]'"
+        ) from None
+    if config.file:
+        path = Path(config.file).expanduser()
+        name = str(path)
+        model: str | bytes = name  # not the bytes: weights may lie in files beside it
+        try:
+            identity = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise BackboneError(
+                f"can't read the image network {path}, which the parameter backbone.file names: "
+                f"{error.strerror}"
+            ) from error
+    else:
+        name, identity = "the default image network", default_identity()
+        model = default_model(config.size)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = config.threads
+    options.log_severity_level = 4  # what goes wrong comes as an exception, and nothing is printed
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise BackboneError(
+            f"{name} is not an ONNX model that this onnxruntime runs: {_first_line(error)}"
+        ) from None
+    return session, name, identity
+
+
+def _names(nodes: list[Any]) -> str:
+    return ", ".join(node.name for node in nodes)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]
