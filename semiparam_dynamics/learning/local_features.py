@@ -27,8 +27,6 @@ class IncrementalNystromFeatures:
         self.gamma = 0.5 / length_scale**2
         self._centers = np.zeros((capacity, n_inputs))
         self._factor = np.zeros((capacity, capacity))
-        self._kernel = np.zeros(capacity)
-        self._phi = np.zeros(capacity)
         self.explained = 0.0
 
     @property
@@ -39,9 +37,10 @@ class IncrementalNystromFeatures:
     def transform(self, x: Array) -> Array:
         """Features (m,) of one input (d,); `explained` is then |phi|^2."""
         m = self.n_centers
-        gaussian_row(self._centers, x, self.gamma, self._kernel, m)
-        self.explained = solve_lower(self._factor, self._kernel, self._phi, m)
-        return self._phi[:m].copy()
+        kernel, phi = np.empty(m), np.empty(m)
+        gaussian_row(self._centers, x, self.gamma, kernel, m)
+        self.explained = solve_lower(self._factor, kernel, phi, m)
+        return phi
 
     def grow(self, x: Array, phi: Array) -> bool:
         """Make x (d,), whose features are `phi` (m,), a centre if it is new enough."""
