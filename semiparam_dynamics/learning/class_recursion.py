@@ -20,8 +20,10 @@ from semiparam_dynamics.learning.class_sums import ClassSums
 from semiparam_dynamics.learning.held_out_examples import HeldOutExamples
 from semiparam_dynamics.learning.recoding import choose_recoding, class_weights, winners
 
-ALPHAS = np.linspace(0.0, 1.0, 21)  # the exponents that are tried
+ALPHAS = np.round(np.linspace(0.0, 1.0, 21), 2)  # the exponents that are tried
 TEMPERATURES = np.geomspace(0.02, 1.0, 9)
+# On image features of ten taught classes, the last from 1 to 10 examples: the best mean accuracy.
+USUAL_ALPHA = 0.7
 USUAL_TEMPERATURE = 0.1  # until there are examples to choose by
 LEAST_FOR_TEMPERATURE = 10
 BLOCK_VALUES = 2**21  # features or scores held at a time
@@ -53,9 +55,9 @@ class ClassRecursion:
         self.n_inputs = n_inputs
         self.held_out = self.buffer(validation_size)
         self.changed_at = 0  # on the clock of the held-out examples
-        # Until there is something to choose by: the middle penalty, no recoding.
+        # Until there is something to choose by.
         self.chosen_penalty = len(penalties) // 2
-        self.chosen_exponent = 0
+        self.chosen_exponent = nearest_exponent(USUAL_ALPHA)
         self._temperature: int | None = None
 
     @property

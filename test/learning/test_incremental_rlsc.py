@@ -251,6 +251,13 @@ def test_the_rule_chooses_what_a_naive_search_chooses() -> None:
     assert (by_given.alpha_, by_given.penalty_) == (model.alpha_, model.penalty_)
 
 
+def test_before_there_is_something_to_choose_by_recoding_is_on() -> None:
+    X, y = examples(20)
+    model = IncrementalRLSC([0.1, 1.0, 10.0]).fit(X, y)
+    assert model.class_accuracy()[1].max() < model.min_validation
+    assert (model.alpha_, model.penalty_) == (0.7, 1.0)
+
+
 def test_a_tolerance_allows_more_recoding() -> None:
     X, y = examples(600, d=4, classes=4, spread=4.0)
     strict = IncrementalRLSC([0.1, 1.0]).fit(X, y)
