@@ -13,8 +13,8 @@ def class_weights(counts: Array, alpha: float) -> Array:
     alpha = 0 leaves scores as they are, 1 undoes the imbalance wholly. A class without examples
     has a score of zero whatever its weight, which is 1.
     """
-    total = counts.sum()
-    weights: Array = (total / np.where(counts > 0.0, counts, max(total, 1.0))) ** alpha
+    known = counts > 0.0
+    weights: Array = np.where(known, counts.sum() / np.where(known, counts, 1.0), 1.0) ** alpha
     return weights
 
 
