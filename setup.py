@@ -7,7 +7,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 NAME = "semiparam_dynamics"
-NODES = ["inverse_dynamics", "arm_simulator"]
+NODES = ["inverse_dynamics", "arm_simulator", "object_recognition", "object_stream"]
 ROOT = Path(__file__).parent
 
 version = re.search(r'^__version__ = "(.+)"$', (ROOT / NAME / "__init__.py").read_text(), re.M)

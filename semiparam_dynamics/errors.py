@@ -46,3 +46,11 @@ class ImageError(SemiparamError, ValueError):
 
 class BackboneError(SemiparamError, ValueError):
     """An image network can't be read, or is none that makes a feature vector of an image."""
+
+
+class RefusedError(SemiparamError, ValueError):
+    """A label, a feature vector or an edit of classes is refused; `reason` as in ImageError."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason

@@ -19,7 +19,7 @@ from semiparam_dynamics.parameters import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
-NODES = ["arm_simulator", "inverse_dynamics"]
+NODES = ["arm_simulator", "inverse_dynamics", "object_recognition", "object_stream"]
 
 
 def constants(path: Path) -> set[str]:

@@ -17,7 +17,7 @@ import pytest
 import semiparam_dynamics
 
 ROOT = Path(__file__).resolve().parent.parent
-NODES = ["arm_simulator", "inverse_dynamics"]
+NODES = ["arm_simulator", "inverse_dynamics", "object_recognition", "object_stream"]
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
 NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),

@@ -6,6 +6,8 @@ import dataclasses
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.parameters import group, parameter
+from semiparam_dynamics.recognition.config import BackboneConfig
+from semiparam_dynamics.recognition.recognition_config import RecognitionConfig
 from semiparam_dynamics.simulation.config import SimulatorConfig
 
 
@@ -45,3 +47,74 @@ class ArmSimulatorNodeConfig:
         0, "the motion starts when this many subscribe to the readings", low=0, high=100
     )
     simulator: SimulatorConfig = group(SimulatorConfig, inline=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectStreamNodeConfig:
+    """Parameters of the `object_stream` node."""
+
+    source: str = parameter(
+        "",
+        "folder whose subfolders are objects with their pictures, or an npz file of pictures or "
+        "feature vectors; empty: handwritten digits",
+    )
+    classes: int = parameter(5, "objects shown, the source's first ones", low=1, high=1000)
+    views: int = parameter(
+        120,
+        "pictures of an object that are kept in memory, half of them to teach and half to ask",
+        low=2,
+        high=100000,
+    )
+    script: str = parameter(
+        "",
+        "file with lines such as 'teach mug 30', 'ask 60', 'ask mug 10', 'pause 2'; empty: one "
+        "object after the other is taught, and all those so far are asked",
+    )
+    frames_taught: int = parameter(
+        30, "frames of each object's teaching, where there is no script", low=1, high=100000
+    )
+    frames_per_object: int = parameter(
+        10, "frames for which an object that is asked stays in view", low=1, high=100000
+    )
+    rate: float = parameter(10.0, "frames a second", unit="Hz", low=0.1, high=1000.0)
+    settle: float = parameter(
+        0.2,
+        "time without frames before and after each change of what is in view or of the label: it "
+        "should be longer than the recognition takes for a frame",
+        unit="s",
+        low=0.0,
+        high=10.0,
+    )
+    wait_for_subscribers: int = parameter(
+        0, "the script starts when this many subscribe to frames and label", low=0, high=100
+    )
+    loop: bool = parameter(False, "begin again when the script has ended")
+    seed: int = parameter(0, "of the order of pictures and objects", low=0, high=2147483647)
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectRecognitionNodeConfig:
+    """Parameters of the `object_recognition` node."""
+
+    autostart: bool = parameter(
+        True, "configure and activate at the start, without a lifecycle manager"
+    )
+    input: str = parameter(
+        "image",
+        "what comes in: images, on the topic image, or feature vectors, on the topic features",
+        choices=("image", "features"),
+    )
+    normalize: bool = parameter(
+        True, "scale each vector of the topic features to length 1, which the penalties are for"
+    )
+    model_file: str = parameter(
+        "", "file that ~/save writes and ~/load reads; empty: nothing is saved"
+    )
+    autoload: bool = parameter(True, "load model_file, if there is one, when configured")
+    autosave: bool = parameter(
+        True,
+        "save to model_file whenever the teaching of an object has ended, when deactivated and at "
+        "the end",
+    )
+    recognition: RecognitionConfig = group(RecognitionConfig, inline=True)
+    backbone: BackboneConfig = group(BackboneConfig)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -62,14 +62,21 @@ class SessionReport:
         }
         for reason, count in sorted(session.dropped().items()):
             values[f"dropped: {reason}"] = str(count)
-        for name, timings in (("predict", session.predict_us), ("learn", session.learn_us)):
-            if timings:
-                p50, p99 = np.percentile(timings, (50, 99))
-                values[f"{name} p50 [us]"] = f"{p50:.0f}"
-                values[f"{name} p99 [us]"] = f"{p99:.0f}"
+        values |= timing_values({"predict": session.predict_us, "learn": session.learn_us})
         rank, full = learner.estimator.rigid_body.excitation_rank(), session.model.n_parameters
         values["rank of the excitation"] = f"{rank} of {full}"
         for model in MODELS:
             for axis, nmse in zip(session.model.axes, learner.scores.nmse(model), strict=True):
                 values[f"nmse {model} {axis}"] = f"{nmse:.6g}"
         return values
+
+
+def timing_values(timings: Mapping[str, deque[float]]) -> dict[str, str]:
+    """Median and 99th percentile of each kind's times, in us, as text; none of empty ones."""
+    values = {}
+    for name, times in timings.items():
+        if times:
+            p50, p99 = np.percentile(times, (50, 99))
+            values[f"{name} p50 [us]"] = f"{p50:.0f}"
+            values[f"{name} p99 [us]"] = f"{p99:.0f}"
+    return values

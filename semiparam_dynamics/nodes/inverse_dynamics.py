@@ -9,7 +9,6 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
-from rclpy.executors import Executor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -145,20 +144,9 @@ class InverseDynamicsNode(ManagedNode):
         return self.status(level, summary, self._report.values())
 
 
-def spin(node: InverseDynamicsNode, executor: Executor) -> int:
-    """Bring the node up, run it until shutdown and end it; returns the exit code."""
-    try:
-        if not node.start():
-            return 1
-        runtime.spin(executor, lambda: node.session.backlog if node.session else None)
-        return 0
-    finally:
-        node.close()
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
-    return runtime.run("inverse_dynamics", InverseDynamicsNode, spin, arguments)
+    return runtime.run("inverse_dynamics", InverseDynamicsNode, runtime.spin_learner, arguments)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,19 @@ garbage, without a word.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 import numpy as np
 from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout
+from std_msgs.msg import (
+    Float32MultiArray,
+    Float64MultiArray,
+    Header,
+    MultiArrayDimension,
+    MultiArrayLayout,
+)
 
 NANOSECONDS = 1_000_000_000
 
@@ -67,3 +74,16 @@ def parameters_message(
     dimensions = [MultiArrayDimension(label=label, size=2, stride=2) for label in labels]
     pairs = np.column_stack([values, deviations]).astype(float)
     return Float64MultiArray(layout=MultiArrayLayout(dim=dimensions), data=pairs.ravel().tolist())
+
+
+def labels_layout(labels: Sequence[str]) -> MultiArrayLayout:
+    """A layout in which dimension i, of one number, is labelled labels[i]."""
+    return MultiArrayLayout(
+        dim=[MultiArrayDimension(label=one, size=1, stride=1) for one in labels]
+    )
+
+
+def scores_message(layout: MultiArrayLayout, scores: np.ndarray) -> Float32MultiArray:
+    """Scores (T,), data[i] being that of the label of the layout's dimension i."""
+    # An array of the field's own type is taken as it is.
+    return Float32MultiArray(layout=layout, data=array("f", scores.astype(np.float32).tobytes()))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
     ParameterDescriptor,
+    SetParametersResult,
 )
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import Parameter, Value, from_flat, parameters, to_flat
 
 C = TypeVar("C")
@@ -42,6 +44,48 @@ def declare(node: Node, config_type: type[C]) -> C:
         node.set_parameters([RosParameter(parameter.name, kind, ros_value(values[parameter.name]))])
         node.set_descriptor(parameter.name, descriptor(parameter))
     return config
+
+
+def follow(node: Node, config: C, changed: Callable[[C], None]) -> None:
+    """Let the parameters marked `live` be set while the node runs; call `changed` when they were.
+
+    What is set is checked as at the start, all that is set together together, and refused with the
+    same sentences; a whole number is taken for a real one. `changed` gets the whole configuration.
+
+    config: what `declare` returned on this node.
+    """
+    known = {parameter.name: parameter for parameter in parameters(type(config))}
+    current = config
+
+    def with_real_numbers(given: list[RosParameter]) -> list[RosParameter]:
+        real, whole = RosParameter.Type.DOUBLE, RosParameter.Type.INTEGER
+        return [
+            RosParameter(one.name, real, float(one.value))
+            if one.type_ == whole and one.name in known and known[one.name].type is float
+            else one
+            for one in given
+        ]
+
+    def changes(given: list[RosParameter]) -> C:
+        values = {one.name: one.value for one in given if one.name in known}
+        return from_flat(type(config), {**to_flat(current), **values})
+
+    def check(given: list[RosParameter]) -> SetParametersResult:
+        try:
+            changes(given)
+        except ConfigurationError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def take(given: list[RosParameter]) -> None:
+        nonlocal current
+        before, current = current, changes(given)
+        if current != before:
+            changed(current)
+
+    node.add_pre_set_parameters_callback(with_real_numbers)
+    node.add_on_set_parameters_callback(check)
+    node.add_post_set_parameters_callback(take)
 
 
 def overrides(node: Node) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import rclpy
 import rclpy.logging
@@ -73,16 +73,49 @@ def spin(executor: Executor, current: Callable[[], Backlog[Any] | None]) -> None
     """Run callbacks until shutdown, and the backlog one entry at a time while no message waits.
 
     With pauses between messages the order is message k, its work, message k + 1: a run's numbers
-    don't depend on timing. Under load messages go first. `current` gives the backlog, which may
-    change in a callback.
+    don't depend on timing. Under load messages go first, for as long as the backlog is patient.
+    `current` gives the backlog, which may change in a callback.
     """
     pause = Pause(executor)
     while rclpy.ok():
         backlog = current()
         if not backlog:
             executor.spin_once(timeout_sec=IDLE_WAIT)
-        elif pause.now(backlog) and backlog:
+        elif (pause.now(backlog) or backlog.late()) and backlog:
             backlog.do_one()
+
+
+class Work(Protocol):
+    """What has a backlog."""
+
+    @property
+    def backlog(self) -> Backlog[Any]:
+        """Its work that waits for pauses."""
+
+
+class LearningNode(Protocol):
+    """A lifecycle node that has a session while it is configured."""
+
+    @property
+    def session(self) -> Work | None:
+        """What it does between messages."""
+
+    def start(self) -> bool:
+        """Bring it up; False if that failed."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+def spin_learner(node: LearningNode, executor: Executor) -> int:
+    """Bring the node up, run it until shutdown and end it; returns the exit code."""
+    try:
+        if not node.start():
+            return 1
+        spin(executor, lambda: node.session.backlog if node.session else None)
+        return 0
+    finally:
+        node.close()
 
 
 def run(

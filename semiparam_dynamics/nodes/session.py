@@ -106,6 +106,10 @@ class Session:
         self.learner.load(path)
         self.backlog.clear()
 
+    def learned(self) -> str:
+        """How much was learned, in words."""
+        return f"{self.learner.estimator.n_learned} samples"
+
     def dropped(self) -> Counter[str]:
         """What was left out and why: messages, measurements and updates."""
         dropped = Counter(self.stream.dropped) + Counter(self.learner.dropped)

@@ -9,13 +9,20 @@ import argparse
 from pathlib import Path
 
 from semiparam_dynamics.config_files import dump_yaml
-from semiparam_dynamics.nodes.config import ArmSimulatorNodeConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.config import (
+    ArmSimulatorNodeConfig,
+    InverseDynamicsNodeConfig,
+    ObjectRecognitionNodeConfig,
+    ObjectStreamNodeConfig,
+)
 from semiparam_dynamics.nodes.demo_config import learner_config
 
 FILES = {
     "inverse_dynamics.yaml": InverseDynamicsNodeConfig(),
     "demo.yaml": learner_config(),
     "arm_simulator.yaml": ArmSimulatorNodeConfig(),
+    "object_recognition.yaml": ObjectRecognitionNodeConfig(),
+    "object_stream.yaml": ObjectStreamNodeConfig(),
 }
 
 

@@ -1,0 +1,39 @@
+"""What the `object_recognition` node publishes of each frame."""
+
+from __future__ import annotations
+
+from rclpy.node import Node
+from std_msgs.msg import Float32, Float32MultiArray, MultiArrayLayout, String
+
+from semiparam_dynamics.nodes.messages import labels_layout, scores_message
+from semiparam_dynamics.recognition.recognizer import Recognition
+
+DEPTH = 10
+
+
+class RecognitionOutputs:
+    """The node's publishers: the label, its probability, and the probabilities of all classes."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._label = node.create_publisher(String, "~/label", DEPTH)
+        self._confidence = node.create_publisher(Float32, "~/confidence", DEPTH)
+        self._scores = node.create_publisher(Float32MultiArray, "~/scores", DEPTH)
+        self._labels: tuple[str, ...] = ()
+        self._layout = MultiArrayLayout()
+
+    def publish(self, recognition: Recognition) -> None:
+        """Publish what a frame was recognised as."""
+        self._label.publish(String(data=recognition.label))
+        self._confidence.publish(Float32(data=float(recognition.confidence)))
+        # With a thousand classes this costs more than all the rest: only where somebody listens.
+        if not self._scores.get_subscription_count():
+            return
+        if recognition.labels is not self._labels:
+            self._labels, self._layout = recognition.labels, labels_layout(recognition.labels)
+        self._scores.publish(scores_message(self._layout, recognition.probabilities))
+
+    def destroy(self) -> None:
+        """Take the topics down."""
+        for publisher in (self._label, self._confidence, self._scores):
+            self._node.destroy_publisher(publisher)

@@ -1,0 +1,117 @@
+"""Names of objects, and how many new ones a teacher may bring."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections.abc import Callable, Container
+
+from semiparam_dynamics.errors import RefusedError
+from semiparam_dynamics.recognition.recognition_config import LimitsConfig
+
+RATE_WINDOW = 5.0  # s over which new names are counted
+QUOTED = 40  # characters of a refused label that a message repeats
+
+
+def checked_label(text: str, limits: LimitsConfig, unknown: str) -> str:
+    """The name of an object as it is kept: without blanks around it, composed (Unicode's NFC).
+
+    limits: how long it may be. unknown: what can't be a name.
+
+    Raises RefusedError for a name that is too long, blank, `unknown`, or has characters that can't
+    be printed.
+    """
+    # First of all: what follows takes time in proportion.
+    if len(text) > limits.max_label_length:
+        raise RefusedError(
+            f"a label of {len(text)} characters; {limits.max_label_length} are allowed "
+            f"(max_label_length): {text[:QUOTED]!r}...",
+            reason="label too long",
+        )
+    label = unicodedata.normalize("NFC", text.strip())
+    if not label:
+        raise RefusedError("a label of blanks only", reason="label is blank")
+    if not label.isprintable():
+        raise RefusedError(
+            f"a label has characters that can't be printed: {ascii(label[:QUOTED])}",
+            reason="label not printable",
+        )
+    if label == unknown:
+        raise RefusedError(
+            f"{label!r} is what unknown objects are called, and can't be taught",
+            reason="label is reserved",
+        )
+    return label
+
+
+class NewNames:
+    """Limits how fast new names may come: a bucket of tokens that fills with time.
+
+    clock: gives the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tokens = float("inf")
+        self._at = clock()
+
+    def admit(self, limits: LimitsConfig) -> None:
+        """Take a new name. Raises RefusedError while too many came in too short a time."""
+        rate = limits.new_classes_per_second
+        now = self._clock()
+        self._tokens += rate * (now - self._at)
+        self._tokens, self._at = min(self._tokens, max(1.0, RATE_WINDOW * rate)), now
+        if self._tokens < 1.0:
+            raise RefusedError(
+                f"new labels come too fast; {rate:g} a second are allowed (new_classes_per_second)",
+                reason="new labels too fast",
+            )
+        self._tokens -= 1.0
+
+
+class Teacher:
+    """What the teacher says: `label` is being taught, none while it is empty.
+
+    limits: may be set at any moment. unknown: what no object can be called.
+    clock: gives the time in seconds.
+    """
+
+    def __init__(
+        self, limits: LimitsConfig, unknown: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limits = limits
+        self.label = ""
+        self.last = ""  # the label named last, also after its teaching has ended
+        self._unknown = unknown
+        self._new_names = NewNames(clock)
+
+    def say(self, text: str, known: Container[str], n_known: int) -> None:
+        """Take the label that holds from now on; empty: teaching ends.
+
+        known: names of classes there are, so many as `n_known`.
+
+        Raises RefusedError, and teaching ends: what is shown now is not what was named before.
+        """
+        if text == self.label:
+            return
+        self.label = ""
+        if not text:
+            return
+        label = checked_label(text, self.limits, self._unknown)
+        if label not in known and label != self.last:
+            check_room(n_known, self.limits)
+            self._new_names.admit(self.limits)
+        self.label = self.last = label
+
+    def stop(self) -> None:
+        """End the teaching; the label that was named last is still known."""
+        self.label = ""
+
+
+def check_room(n_known: int, limits: LimitsConfig) -> None:
+    """Raise RefusedError where there is no room for one more class than `n_known`."""
+    if n_known >= limits.max_classes:
+        raise RefusedError(
+            f"there are {n_known} objects, and {limits.max_classes} are allowed (max_classes)",
+            reason="too many classes",
+        )

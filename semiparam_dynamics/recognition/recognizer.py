@@ -1,0 +1,206 @@
+"""Recognises objects by their features and learns new ones, one input at a time; without any ROS.
+
+Inputs are feature vectors that `feature_vector` has checked; labels have passed `checked_label`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import LearningError, RefusedError, StorageError
+from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
+from semiparam_dynamics.recognition.edits import Edit
+from semiparam_dynamics.recognition.labels import check_room, checked_label
+from semiparam_dynamics.recognition.recognition_config import RecognitionConfig
+from semiparam_dynamics.recognition.smoothing import Smoothing
+from semiparam_dynamics.storage import State, load_state, save_state
+
+
+class Recognition(NamedTuple):
+    """What a frame, with those before it, was recognised as.
+
+    label : the class, or the word for unknown objects. confidence : its probability.
+    probabilities : (T,) of the classes `labels`, smoothed.
+    """
+
+    label: str
+    confidence: float
+    labels: tuple[str, ...]
+    probabilities: Array
+
+
+class Recognizer:
+    """An :class:`IncrementalRLSC` with smoothing, limits and storage.
+
+    config : see `configure`.
+    identity : what the features come from, in values for JSON: a saved model of other features is
+        refused.
+
+    Raises ConfigurationError for settings that the classifier refuses.
+    """
+
+    def __init__(self, config: RecognitionConfig, identity: dict[str, object]) -> None:
+        self._config = config
+        self._source = identity
+        self._smoothing = Smoothing(config.smoothing.frames)
+        self.reset()
+        # A classifier that is thrown away: everything is compiled, and every setting was looked at.
+        trial = self._classifier()
+        trial.partial_fit(np.eye(2, 64), ["a", "b"])
+        trial.predict_proba(np.eye(1, 64))
+        trial.refresh(1)
+
+    def reset(self) -> None:
+        """Forget all objects."""
+        self._model = self._classifier()
+        self._smoothing.restart()
+        self._labels: tuple[str, ...] = ()
+
+    def configure(self, config: RecognitionConfig) -> None:
+        """Go on with other values of the parameters that may change (those marked `live`)."""
+        self._config = config
+        self._smoothing.frames = config.smoothing.frames
+        self._model.alpha, self._model.tolerance = _alpha(config), config.classifier.tolerance
+        if self.n_inputs is not None:
+            self._model.recursion_.note_change()
+
+    @property
+    def model(self) -> IncrementalRLSC:
+        """The classifier; not fitted while `n_inputs` is None."""
+        return self._model
+
+    @property
+    def n_inputs(self) -> int | None:
+        """The length of feature vectors; None until something was taught or loaded."""
+        return getattr(self._model, "n_features_in_", None)
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples were taught of the objects that there are, those held out included."""
+        return 0 if self.n_inputs is None else round(self._model.recursion_.classes.shown.sum())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The objects' names, sorted; the same tuple until they change."""
+        return self._labels
+
+    @property
+    def classes(self) -> Container[str]:
+        """To ask whether there is an object of a name."""
+        return () if self.n_inputs is None else self._model.recursion_.classes
+
+    def recognize(self, x: Array) -> Recognition:
+        """What x (n_inputs,), with the frames before it, shows."""
+        if not self._labels:
+            return Recognition(self._config.unknown, 0.0, (), np.zeros(0))
+        (found,) = self._model.predict_proba(x[None])
+        probabilities = self._smoothing.add(self._labels, found)
+        best = int(probabilities.argmax())
+        confidence = float(probabilities[best])
+        known = confidence >= self._config.threshold
+        label = self._labels[best] if known else self._config.unknown
+        return Recognition(label, confidence, self._labels, probabilities)
+
+    def learn(self, x: Array, label: str) -> None:
+        """Learn that x (n_inputs,) shows `label`. Raises RefusedError for a class too many."""
+        if new := label not in self.classes:
+            check_room(len(self._labels), self._config.limits)
+        self._model.partial_fit(x[None], [label])
+        if new:
+            self._note_labels()
+
+    def refresh(self) -> bool:
+        """Look again at one held-out example; False once none is out of date."""
+        return bool(self._labels) and self._model.refresh(1) > 0
+
+    def restart_smoothing(self) -> None:
+        """Take the next frame by itself: something else is shown."""
+        self._smoothing.restart()
+
+    def edit(self, edit: Edit) -> str:
+        """Rename, merge or forget a class; returns a sentence on what was done.
+
+        Raises RefusedError, and changes nothing, where there is no such class or the new name
+        can't be one.
+        """
+        if self.n_inputs is None:
+            raise RefusedError("nothing was taught yet", reason="no such object")
+        try:
+            if edit.action == "rename":
+                new = checked_label(edit.other, self._config.limits, self._config.unknown)
+                self._model.rename_class(edit.label, new)
+                done = f"'{edit.label}' is called '{new}' now"
+            elif edit.action == "merge":
+                self._model.merge_classes(edit.label, edit.other)
+                done = f"'{edit.label}' is part of '{edit.other}' now"
+            else:
+                self._model.forget_class(edit.label)
+                done = f"'{edit.label}' is forgotten"
+        except LearningError as error:
+            raise RefusedError(str(error), reason="edit of classes") from None
+        self._smoothing.restart()
+        self._note_labels()
+        return done
+
+    def save(self, path: str | Path) -> None:
+        """Save what was taught. Raises StorageError, also where nothing was."""
+        save_state(path, self.identity(), self.state())
+
+    def identity(self) -> dict[str, object]:
+        """What a saved model must agree in to be loaded here."""
+        classifier = self._config.classifier
+        about: dict[str, object] = {
+            "kind": "object recognition",
+            "penalty": sorted(set(classifier.penalty)),
+            "features": classifier.features,
+        }
+        if classifier.features != "none":
+            about["length_scale"] = classifier.length_scale
+            about["n_features"] = classifier.n_features
+        return about | self._source
+
+    def state(self) -> State:
+        """A copy of all that was taught. Raises StorageError where nothing was."""
+        if self.n_inputs is None:
+            raise StorageError("nothing was taught yet, so there is nothing to save")
+        return self._model.state()
+
+    def load(self, path: str | Path) -> None:
+        """Go on from a file. Raises StorageError; what was taught before is then still there."""
+        state = load_state(path, self.identity())
+        model = self._classifier()
+        try:
+            model.restore(state)
+        except LearningError as error:
+            raise StorageError(f"{path} belongs to another configuration: {error}") from None
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise StorageError(f"{path} is not a saved model of objects ({error!r})") from None
+        self._model = model
+        self._smoothing.restart()
+        self._note_labels()
+
+    def _note_labels(self) -> None:
+        self._labels = tuple(self._model.classes_.tolist())
+
+    def _classifier(self) -> IncrementalRLSC:
+        config = self._config.classifier
+        return IncrementalRLSC(
+            config.penalty,
+            _alpha(self._config),
+            tolerance=config.tolerance,
+            hold_out=config.hold_out,
+            validation_size=config.validation_size,
+            features=None if config.features == "none" else config.features,
+            kernel=Gaussian(config.length_scale),
+            n_features=config.n_features,
+            random_state=config.seed,
+        )
+
+
+def _alpha(config: RecognitionConfig) -> float | str:
+    return "auto" if config.classifier.choose_alpha else config.classifier.alpha
