@@ -15,6 +15,7 @@ from semiparam_dynamics.errors import SemiparamError
 VERBS = {
     "demo": "a simulated arm and its learner, live",
     "evaluate": "how good the learner is on recorded bags",
+    "objects": "teach the recognition node objects from pictures, live",
     "train": "train on bags in batch, for the node to start from",
     "convert": "turn an npz log into a rosbag2",
     "bench": "benchmarks",

@@ -78,7 +78,7 @@ class ObjectStreamNodeConfig:
     )
     rate: float = parameter(10.0, "frames a second", unit="Hz", low=0.1, high=1000.0)
     settle: float = parameter(
-        0.2,
+        0.15,
         "time without frames before and after each change of what is in view or of the label: it "
         "should be longer than the recognition takes for a frame",
         unit="s",

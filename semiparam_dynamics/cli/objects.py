@@ -1,0 +1,116 @@
+"""`semiparam objects`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from semiparam_dynamics.nodes.config import ObjectStreamNodeConfig
+    from semiparam_dynamics.nodes.object_demo import Watched
+
+DESCRIPTION = """\
+Watch objects being taught: the recognition and a stream of pictures, which stands for camera and
+teacher, run as two ROS 2 nodes. One object after the other is taught; after each, all those so far
+are asked with pictures that are never taught, so that one sees what was forgotten. SOURCE is a
+folder whose subfolders are the objects with their pictures, or an npz file of pictures or feature
+vectors (X and y, or X_train, y_train, X_test, y_test); without it they are handwritten digits.
+DIR/results.json has the numbers. Ctrl-C ends it early."""
+
+SCRIPT = """\
+a file with lines such as 'teach mug 30' (frames), 'ask 60', 'ask mug 10', 'pause 2' (seconds),
+instead of teaching and asking one object after the other"""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "objects",
+        help="teach the recognition node objects from pictures, live",
+        description=DESCRIPTION,
+    )
+    parser.add_argument(
+        "source", nargs="?", default="", metavar="SOURCE", help="folder of pictures, or npz file"
+    )
+    parser.add_argument(
+        "--classes",
+        type=int,
+        default=5,
+        metavar="N",
+        help="objects shown, the source's first ones (default %(default)s)",
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=10.0,
+        metavar="HZ",
+        help="pictures a second (default %(default)g)",
+    )
+    parser.add_argument(
+        "--teach",
+        type=int,
+        default=30,
+        metavar="N",
+        help="pictures of each object that are taught (default %(default)s)",
+    )
+    parser.add_argument("--script", type=Path, metavar="FILE", help=SCRIPT)
+    parser.add_argument("--seed", type=int, default=0, help="of the order of pictures and objects")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("objects_out"),
+        metavar="DIR",
+        help="where the results go (default %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the nodes, and write what came of it."""
+    from semiparam_dynamics.cli.extras import require_ros, require_vision
+    from semiparam_dynamics.nodes.config import ObjectStreamNodeConfig
+    from semiparam_dynamics.parameters import replace
+    from semiparam_dynamics.recognition.pictures import load_objects
+    from semiparam_dynamics.recognition.script import read_script
+
+    config = replace(
+        ObjectStreamNodeConfig(),
+        source=str(Path(args.source).expanduser().absolute()) if args.source else "",
+        classes=args.classes,
+        rate=args.rate,
+        frames_taught=args.teach,
+        script=str(args.script.expanduser().absolute()) if args.script else "",
+        seed=args.seed,
+    )
+    # A look at the source and the script before anything is started: two views of each object.
+    objects = load_objects(config.source, classes=config.classes, views=2)
+    if config.script:
+        read_script(config.script, objects.names)
+    require_ros("semiparam objects")
+    if not objects.features:
+        require_vision("semiparam objects")
+    from semiparam_dynamics.nodes.object_demo import run_objects
+
+    watched = run_objects(args.out, config, features=objects.features)
+    print(f"the numbers are in {_write(args.out, config, watched).absolute()}")
+    return 0
+
+
+def _write(out: Path, config: ObjectStreamNodeConfig, watched: Watched) -> Path:
+    from semiparam_dynamics import __version__
+    from semiparam_dynamics.parameters import to_flat
+
+    path = out / "results.json"
+    results = {
+        "complete": watched.complete,
+        **watched.tally.results(),
+        "diagnostics": watched.figures,
+        "parameters": to_flat(config),
+        "version": __version__,
+    }
+    path.write_text(json.dumps(results, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    return path

@@ -1,0 +1,191 @@
+"""Objects to show without a camera: pictures, or feature vectors, by class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.recognition.picture_folder import read_folder
+
+# A picture, (H, W, 3) or grey (H, W) uint8, or a feature vector, (d,) float32.
+View = npt.NDArray[Any]
+
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+PAPER = 255
+BORDER = 2  # pixels around a digit, before it is scaled
+SIDE = 224  # of a digit's picture, pixels
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What can be shown of each class; no view is both among those to teach and those to ask.
+
+    taught, asked: class name -> its views, at least one each, in the order of the source.
+    skipped: files that could not be read.
+    """
+
+    taught: Mapping[str, Sequence[View]]
+    asked: Mapping[str, Sequence[View]]
+    skipped: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes."""
+        return tuple(self.taught)
+
+    @property
+    def features(self) -> bool:
+        """Whether the views are feature vectors and not pictures."""
+        return self.taught[self.names[0]][0].ndim == 1
+
+
+def load_objects(source: str = "", *, classes: int = 5, views: int = 120) -> Objects:
+    """The first `classes` classes of a source, and at most `views` views of each.
+
+    source: a folder whose subfolders are the classes; an npz file (see `objects_of_arrays`); empty:
+    scikit-learn's handwritten digits.
+
+    The first half of a class is for teaching and the second for asking, in the source's own order:
+    neighbours there, frames of one video or digits of one hand, don't end on both sides.
+
+    Raises ConfigurationError where the source can't be read or a class has less than two views,
+    and MissingExtraError where a folder's pictures need Pillow.
+    """
+    if not source:
+        return _digits(classes, views)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        found, skipped = read_folder(path, classes, views)
+        return _halves(found, views, skipped)
+    if not path.is_file():
+        raise ConfigurationError(f"there is no folder or file {path} to take pictures from")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, AttributeError, EOFError) as error:
+        raise ConfigurationError(
+            f"{path} is neither a folder of pictures nor an npz file of arrays "
+            f"({' '.join(str(error).split())[:100]})"
+        ) from None
+    try:
+        return objects_of_arrays(arrays, classes, views)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+def objects_of_arrays(arrays: Mapping[str, npt.NDArray[Any]], classes: int, views: int) -> Objects:
+    """Objects of arrays by name: X and y, or X_train, y_train and, to be asked, X_test, y_test.
+
+    X: pictures in uint8, (n, H, W), (n, H, W, 3) or square ones as rows, (n, h h); or feature
+    vectors in floating point, (n, d). y: the n classes, as numbers or text. `classes`, if there:
+    the names of the numbers 0, 1, ...
+
+    Raises ConfigurationError where they are not such.
+    """
+    suffix = "" if "X" in arrays else "_train"
+    names = arrays.get("classes")
+    known = _by_class(arrays, suffix, names)
+    chosen = dict(list(known.items())[:classes])
+    if suffix and "X_test" in arrays:
+        others = _by_class(arrays, "_test", names)
+        for name in chosen:
+            if name not in others:
+                raise ConfigurationError(f"'{name}' stands in y_train, but not in y_test")
+        half = max(1, views // 2)
+        return Objects(
+            {name: _spread(found, half) for name, found in chosen.items()},
+            {name: _spread(others[name], half) for name in chosen},
+        )
+    return _halves(chosen, views)
+
+
+def _by_class(
+    arrays: Mapping[str, npt.NDArray[Any]], suffix: str, names: npt.NDArray[Any] | None
+) -> dict[str, list[View]]:
+    """The views of each class, in the classes' order."""
+    for name in ("X" + suffix, "y" + suffix):
+        if name not in arrays:
+            raise ConfigurationError(
+                f"has no array {name}; it has: {', '.join(arrays) or 'none at all'}"
+            )
+    X, y = _views(arrays["X" + suffix], "X" + suffix), arrays["y" + suffix]
+    if y.shape != X.shape[:1] or not len(y):
+        raise ConfigurationError(
+            f"y{suffix} has the shape {y.shape} where X{suffix} has {len(X)} rows"
+        )
+    found: dict[str, list[View]] = {}
+    for label in np.unique(y):
+        name = str(label)
+        if names is not None and y.dtype.kind in "iu":
+            if names.ndim != 1 or not 0 <= label < len(names):
+                raise ConfigurationError(f"y{suffix} has {label}, which `classes` doesn't name")
+            name = str(names[label])
+        found[name] = list(X[y == label])
+    return found
+
+
+def _views(X: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """X as pictures or feature vectors, one a row."""
+    if X.dtype.kind == "f" and X.ndim == 2 and X.shape[1]:
+        return X.astype(np.float32)
+    if X.dtype == np.uint8 and X.size:
+        if X.ndim == 3 or (X.ndim == 4 and X.shape[3] == 3):
+            return X
+        side = round(X.shape[1] ** 0.5) if X.ndim == 2 else 0
+        if side and side * side == X.shape[1]:
+            return X.reshape(-1, side, side)
+    raise ConfigurationError(
+        f"{name} is {X.dtype} of shape {X.shape}; it must be pictures in uint8, (n, H, W), "
+        "(n, H, W, 3) or square ones as rows, or feature vectors in floating point, (n, d)"
+    )
+
+
+def _digits(classes: int, views: int) -> Objects:
+    """Scikit-learn's 8 x 8 digits, as dark ink on paper."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    ink = np.round(data.images * (255 / 16)).astype(np.uint8)
+    few = {
+        name: _spread(list(ink[data.target == digit]), views)
+        for digit, name in enumerate(DIGITS[:classes])
+    }
+    return _halves({name: [_enlarged(one) for one in found] for name, found in few.items()}, views)
+
+
+def _enlarged(ink: npt.NDArray[np.uint8]) -> View:
+    """A digit as a camera would see it: smooth, with paper around it."""
+    from scipy.ndimage import zoom
+
+    paper = (PAPER - np.pad(ink, BORDER)).astype(float)
+    smooth = zoom(paper, SIDE / len(paper), order=3, mode="nearest", grid_mode=True)
+    picture: View = np.clip(np.round(smooth), 0, 255).astype(np.uint8)
+    return picture
+
+
+def _halves(found: Mapping[str, Sequence[View]], views: int, skipped: int = 0) -> Objects:
+    taught, asked = {}, {}
+    for name, all_views in found.items():
+        if len(all_views) < 2:
+            raise ConfigurationError(
+                f"'{name}' has {len(all_views)} readable picture(s); two are needed at least, one "
+                "to teach and one to ask"
+            )
+        some = _spread(all_views, views)
+        half = len(some) // 2
+        taught[name], asked[name] = some[:half], some[half:]
+    return Objects(taught, asked, skipped)
+
+
+def _spread(views: Sequence[View], most: int) -> list[View]:
+    """At most so many, evenly over all."""
+    if len(views) <= most:
+        return list(views)
+    places = np.linspace(0, len(views) - 1, most).round().astype(int).tolist()
+    return [views[place] for place in places]
