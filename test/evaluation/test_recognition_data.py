@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.evaluation.recognition_data import read_features
+
+from .recognition_files import CLASSES, blobs, one_part, two_parts
+
+
+def test_one_part_and_its_names(tmp_path: Path) -> None:
+    file = read_features(one_part(tmp_path / "a.npz"))
+    X, y = blobs()
+    np.testing.assert_allclose(file.train.X, X, rtol=1e-6)
+    np.testing.assert_array_equal(file.train.numbers, y)
+    assert file.names == CLASSES and file.test is None and file.test_counts() is None
+    assert file.train_counts().tolist() == [90] * 4
+    assert file.class_number("cat") == 2
+    with pytest.raises(SampleError, match="no class 'cow'; it has: ant, bee, cat, dog"):
+        file.class_number("cow")
+
+
+def test_two_parts_in_any_letters(tmp_path: Path) -> None:
+    X = np.arange(24, dtype=np.uint8).reshape(6, 2, 2)
+    np.savez(tmp_path / "a.npz", x_train=X, y_train=list("bbaaba"), x_test=X[:2], y_test=["a", "c"])
+    file = read_features(tmp_path / "a.npz")
+    np.testing.assert_array_equal(file.train.X, X.reshape(6, 4))
+    assert file.names == ("a", "b", "c")
+    assert file.train.numbers.tolist() == [1, 1, 0, 0, 1, 0]
+    assert file.test is not None and file.test.numbers.tolist() == [0, 2]
+    assert file.test_counts().tolist() == [1, 0, 1]
+    assert read_features(two_parts(tmp_path / "b.npz")).test_counts().tolist() == [30] * 4
+
+
+@pytest.mark.parametrize("labels", [[[0.0], [2.0], [2.0]], np.array([0, 2, 2], dtype=np.int8)])
+def test_whole_numbers_of_any_type_are_labels(tmp_path: Path, labels) -> None:
+    np.savez(tmp_path / "a.npz", X=np.zeros((3, 2)), y=labels)
+    file = read_features(tmp_path / "a.npz")
+    assert file.names == ("0", "2") and file.train.numbers.tolist() == [0, 1, 1]
+
+
+GOOD = {"X": np.zeros((3, 2)), "y": np.array([0, 1, 1])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": None}, "has no array 'X'; it has: y"),
+        ({"y": None}, "has no array 'y'"),
+        ({"X": None, "X_train": np.zeros((3, 2))}, "has no array 'y_train'"),
+        ({"y": np.array([0, 1])}, r"'X' has shape \(3, 2\) and 'y' \(2,\)"),
+        ({"X": np.zeros(3)}, r"must be \(examples, features\)"),
+        ({"X": np.zeros((3, 0))}, r"must be \(examples, features\)"),
+        ({"X": np.array([[0, 1], [np.nan, 0], [0, np.inf]])}, "2 rows of 'X'.*first is row 1"),
+        ({"X": np.full((3, 2), "a")}, "'X' holds <U1, not numbers"),
+        ({"X": np.zeros((3, 2), dtype=complex)}, "'X' holds complex128"),
+        ({"y": np.array([0.5, 1, 1])}, "whole numbers or text, not float64"),
+        ({"y": np.array([0.0, np.nan, 1])}, "whole numbers or text, not float64"),
+        ({"y": np.array([1, 1, 1])}, "only the class 1"),
+        ({"classes": np.array(["a"])}, "'classes' has shape"),
+        ({"classes": np.array(["a", "a"])}, "the same name"),
+        ({"X": np.array([[0, None]] * 3)}, "no npz file of plain arrays"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, changes, message) -> None:
+    arrays = {name: array for name, array in {**GOOD, **changes}.items() if array is not None}
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(SampleError, match=message):
+        read_features(tmp_path / "a.npz")
+
+
+def test_parts_of_different_widths_are_refused(tmp_path: Path) -> None:
+    y = np.array([0, 1, 1])
+    X, X_test = np.zeros((3, 2)), np.zeros((3, 4))
+    np.savez(tmp_path / "a.npz", X_train=X, y_train=y, X_test=X_test, y_test=y)
+    with pytest.raises(SampleError, match="2 and 4 numbers"):
+        read_features(tmp_path / "a.npz")
+
+
+def test_no_file_and_no_npz(tmp_path: Path) -> None:
+    with pytest.raises(SampleError, match="there is no file .*nowhere.npz"):
+        read_features(tmp_path / "nowhere.npz")
+    (tmp_path / "a.npz").write_text("0 1 2")
+    with pytest.raises(SampleError, match="no npz file"):
+        read_features(tmp_path / "a.npz")
+    np.save(tmp_path / "b.npy", np.zeros(3))
+    with pytest.raises(SampleError, match="no npz file"):
+        read_features(tmp_path / "b.npy")
