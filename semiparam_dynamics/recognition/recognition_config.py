@@ -102,8 +102,9 @@ class RecognitionConfig:
 
     classifier: ClassifierConfig = group(ClassifierConfig, inline=True)
     threshold: float = parameter(
-        0.0,
-        "what is recognised with a smaller probability is unknown; 0: nothing is",
+        0.3,
+        "what is recognised with a smaller probability is unknown; 0: nothing is. Probabilities "
+        "are among the objects taught: of one object it is 1 whatever is shown",
         low=0.0,
         high=1.0,
         live=True,

@@ -1,0 +1,82 @@
+"""The recogniser of objects for a camera on a topic: image:=/camera/image_raw."""
+
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import LifecycleNode
+from launch_ros.substitutions import FindPackageShare
+
+TOPICS = ["image", "features", "label"]
+# Left empty, these parameters are as params_file has them.
+PARAMETERS = {
+    "input": "what comes in: image (from a camera) or features (vectors)",
+    "model_file": "file that the objects are saved to, and loaded from at the start",
+    "autostart": "true: the node configures and activates itself; false: a manager does",
+}
+
+
+def recogniser(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Make the node; only now is it known which arguments were left empty."""
+    given = {name: LaunchConfiguration(name).perform(context) for name in PARAMETERS}
+    parameters: dict[str, object] = {name: value for name, value in given.items() if value}
+    if given["autostart"]:
+        parameters["autostart"] = given["autostart"] == "true"
+    use_sim_time = LaunchConfiguration("use_sim_time").perform(context) == "true"
+    node = LifecycleNode(
+        package="semiparam_dynamics",
+        executable="object_recognition",
+        name=LaunchConfiguration("name"),
+        namespace=LaunchConfiguration("namespace"),
+        parameters=[
+            LaunchConfiguration("params_file"),
+            {**parameters, "use_sim_time": use_sim_time},
+        ],
+        remappings=[(topic, LaunchConfiguration(topic)) for topic in TOPICS],
+        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
+        output="both",
+        emulate_tty=True,
+    )
+    return [node]
+
+
+def generate_launch_description() -> LaunchDescription:
+    params_file = PathJoinSubstitution(
+        [FindPackageShare("semiparam_dynamics"), "config", "object_recognition.yaml"]
+    )
+    arguments = [
+        DeclareLaunchArgument(
+            "params_file", default_value=params_file, description="YAML file of its parameters"
+        ),
+        DeclareLaunchArgument(
+            "name", default_value="object_recognition", description="the node's name"
+        ),
+        DeclareLaunchArgument("namespace", default_value="", description="the node's namespace"),
+        DeclareLaunchArgument(
+            "use_sim_time",
+            default_value="false",
+            choices=["true", "false"],
+            description="take the time from /clock (a simulator, a bag player)",
+        ),
+        DeclareLaunchArgument(
+            "log_level",
+            default_value="info",
+            choices=["debug", "info", "warn", "error", "fatal"],
+            description="lowest level of the log messages shown",
+        ),
+    ]
+    arguments += [
+        DeclareLaunchArgument(topic, default_value=topic, description=f"topic to take {topic} from")
+        for topic in TOPICS
+    ]
+    arguments += [
+        DeclareLaunchArgument(
+            name,
+            default_value="",
+            description=f"{meaning} (empty: as in params_file)",
+            choices={"input": ["", "image", "features"], "autostart": ["", "true", "false"]}.get(
+                name
+            ),
+        )
+        for name, meaning in PARAMETERS.items()
+    ]
+    return LaunchDescription([*arguments, OpaqueFunction(function=recogniser)])
