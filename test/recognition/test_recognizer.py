@@ -1,0 +1,183 @@
+"""The recogniser without a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import ConfigurationError, RefusedError, StorageError
+from semiparam_dynamics.learning import IncrementalRLSC
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.recognition.edits import Edit
+from semiparam_dynamics.recognition.recognition_config import RecognitionConfig
+from semiparam_dynamics.recognition.recognizer import Recognizer
+
+D = 12
+NAMES = ("mug", "book", "ball")
+
+
+def make(**changes: object) -> Recognizer:
+    return Recognizer(replace(RecognitionConfig(), **changes), {"input": "features"})
+
+
+def examples(count: int, seed: int = 0) -> list[tuple[np.ndarray, str]]:
+    """So many of each class, in turn."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for k in range(3 * count):
+        x = np.eye(3, D)[k % 3] + 0.2 + rng.normal(scale=0.2, size=D)
+        made.append((x / np.linalg.norm(x), NAMES[k % 3]))
+    return made
+
+
+def taught(count: int = 20, **changes: object) -> Recognizer:
+    recognizer = make(**changes)
+    for x, label in examples(count):
+        recognizer.learn(x, label)
+    while recognizer.refresh():
+        pass
+    return recognizer
+
+
+def probabilities(recognizer: Recognizer) -> np.ndarray:
+    recognizer.restart_smoothing()
+    return np.array([recognizer.recognize(x).probabilities for x, _ in examples(5, seed=1)])
+
+
+def bytes_of(recognizer: Recognizer) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in recognizer.state().items()}
+
+
+def test_knows_nothing_at_first_and_then_what_the_classifier_says():
+    recognizer = make(smoothing__frames=1, threshold=0.0)
+    before = recognizer.recognize(np.ones(D))
+    assert (before.label, before.confidence, before.labels) == ("unknown", 0.0, ())
+    recognizer = taught(smoothing__frames=1, threshold=0.0)
+    model = IncrementalRLSC((0.03, 0.3, 3.0), random_state=0)
+    for x, label in examples(20):
+        model.partial_fit(x[None], [label])
+    while model.refresh(1):
+        pass
+    for x, _ in examples(5, seed=1):
+        found = recognizer.recognize(x)
+        assert found.label == model.predict(x[None])[0]
+        np.testing.assert_allclose(found.probabilities, model.predict_proba(x[None])[0])
+        assert found.labels == ("ball", "book", "mug")
+        assert found.confidence == found.probabilities.max()
+
+
+def test_is_unknown_below_the_threshold_of_the_mean_over_frames():
+    recognizer = taught(smoothing__frames=4, threshold=0.5)
+    single = taught(smoothing__frames=1, threshold=0.0)
+    rows = []
+    for x, _ in examples(10, seed=2):
+        rows.append(single.recognize(x).probabilities)
+        found = recognizer.recognize(x)
+        mean = np.mean(rows[-4:], axis=0)
+        np.testing.assert_allclose(found.probabilities, mean)
+        best = found.labels[int(mean.argmax())]
+        assert found.label == (best if mean.max() >= 0.5 else "unknown")
+    recognizer.configure(replace(RecognitionConfig(), threshold=1.0))
+    assert recognizer.recognize(examples(1)[0][0]).label == "unknown"
+
+
+@pytest.mark.parametrize("features", ["none", "random_fourier", "nystrom"])
+def test_what_is_loaded_recognises_and_goes_on_exactly_as_what_was_saved(tmp_path: Path, features):
+    path = tmp_path / "objects.npz"
+    changes = {"features": features, "n_features": 60, "length_scale": 0.7}
+    recognizer = taught(**changes)
+    recognizer.save(path)
+    again = make(**changes)
+    again.load(path)
+    assert again.labels == recognizer.labels and again.n_examples == 60
+    np.testing.assert_array_equal(probabilities(again), probabilities(recognizer))
+    for one in (again, recognizer):
+        one.learn(np.ones(D) / np.sqrt(D), "plate")
+    assert bytes_of(again) == bytes_of(recognizer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "identity", "what"),
+    [
+        ({"penalty": (1.0,)}, {"input": "features"}, "penalty is"),
+        ({"features": "nystrom"}, {"input": "features"}, "features is 'none' there"),
+        ({}, {"input": "image"}, "input is 'features' there, 'image' here"),
+    ],
+)
+def test_a_model_of_something_else_is_refused_and_what_was_taught_stays(
+    tmp_path: Path, changes, identity, what
+):
+    path = tmp_path / "objects.npz"
+    taught().save(path)
+    other = Recognizer(replace(RecognitionConfig(), **changes), identity)
+    other.learn(np.ones(D), "plate")
+    before = bytes_of(other)
+    with pytest.raises(StorageError, match=what):
+        other.load(path)
+    assert bytes_of(other) == before and other.labels == ("plate",)
+
+
+def test_there_is_nothing_to_save_at_first(tmp_path: Path):
+    with pytest.raises(StorageError, match="nothing was taught"):
+        make().save(tmp_path / "objects.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_edits_are_those_of_the_classifier():
+    recognizer = taught()
+    recognizer.edit(Edit("rename", "mug", "cup"))
+    assert recognizer.labels == ("ball", "book", "cup")
+    recognizer.edit(Edit("merge", "cup", "ball"))
+    assert recognizer.labels == ("ball", "book")
+    assert recognizer.n_examples == 60
+    recognizer.edit(Edit("forget", "ball"))
+    assert recognizer.labels == ("book",) and recognizer.n_examples == 20
+    recognizer.edit(Edit("forget", "book"))
+    assert recognizer.recognize(np.ones(D)).label == "unknown"
+    recognizer.learn(np.ones(D), "book")
+    assert recognizer.recognize(np.ones(D)).label == "book"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Edit("rename", "mug", "book"),
+        Edit("rename", "mug", "x" * 10_000),
+        Edit("rename", "mug", "unknown"),
+        Edit("rename", "cup", "mug"),
+        Edit("merge", "mug", "mug"),
+        Edit("merge", "mug", "cup"),
+        Edit("forget", ""),
+    ],
+)
+def test_refused_edits_change_nothing(edit):
+    recognizer = taught(4)
+    before = bytes_of(recognizer)
+    with pytest.raises(RefusedError):
+        recognizer.edit(edit)
+    assert bytes_of(recognizer) == before
+
+
+def test_no_class_beyond_the_largest_number():
+    recognizer = taught(4, max_classes=3)
+    before = bytes_of(recognizer)
+    with pytest.raises(RefusedError, match="max_classes"):
+        recognizer.learn(np.ones(D), "plate")
+    assert bytes_of(recognizer) == before
+    recognizer.learn(np.ones(D), "mug")
+
+
+def test_the_recoding_exponent_is_chosen_or_given_at_any_moment():
+    recognizer = taught()
+    for alpha in (0.0, 0.35, 1.0):
+        recognizer.configure(replace(RecognitionConfig(), choose_alpha=False, alpha=alpha))
+        assert recognizer.model.alpha_ == alpha
+
+
+def test_refuses_settings_at_once_that_the_classifier_would_refuse_later():
+    with pytest.raises(ConfigurationError, match="hold_out"):
+        make(hold_out=1)
+    with pytest.raises(ConfigurationError, match="penalty"):
+        make(penalty=())
