@@ -26,6 +26,7 @@ TEMPERATURES = np.geomspace(0.02, 1.0, 9)
 USUAL_ALPHA = 0.7
 USUAL_TEMPERATURE = 0.1  # until there are examples to choose by
 LEAST_FOR_TEMPERATURE = 10
+LEAST_FOR_NOVELTY = 5
 BLOCK_VALUES = 2**21  # features or scores held at a time
 
 Transform = Callable[[Array], Array]
@@ -115,6 +116,22 @@ class ClassRecursion:
         probabilities: Array = softmax(self.without_empty(scores), axis=1)
         return probabilities
 
+    def novelty(self, X: Array) -> Array:
+        """Leverages x'A^-1 x (n,) of inputs (n, d), in units of held-out examples' median.
+
+        About 1 for more of what was taught, large for what lies in directions that no example had,
+        of which scores say nothing. With the smallest penalty, where the two differ most. Zeros
+        while there are too few held-out examples to compare with.
+        """
+        usual = self.held_out.leverage(LEAST_FOR_NOVELTY)
+        if usual is None:
+            return np.zeros(len(X))
+        novelty = np.empty(len(X))
+        for part in self._blocks(len(X)):
+            Z = self._transform(X[part])
+            novelty[part] = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
+        return novelty / max(usual, np.finfo(float).tiny)
+
     def without_empty(self, scores: Array) -> Array:
         """Scores (n, T), those of classes that no example was learned of below all others."""
         empty = self.classes.counts <= 0.0
@@ -127,13 +144,16 @@ class ClassRecursion:
             part = slots[block]
             Z = self._transform(held.inputs[part])
             truth = held.numbers[part]
-            hits, losses = held.hits[part], held.losses[part]
+            hits, losses, leverages = held.hits[part], held.losses[part], held.leverages[part]
             for i, factor in enumerate(self.factors):
-                scores = factor.solve(Z) @ self.classes.sums.T
+                solved = factor.solve(Z)
+                if i == 0:
+                    leverages = np.einsum("ij,ij->i", Z, solved)
+                scores = solved @ self.classes.sums.T
                 hits[:, i] = winners(scores, self.classes.counts, ALPHAS) == truth[:, None]
                 scores *= balance
                 losses[:, i] = _losses(scores, truth)
-            held.note(part, hits, losses)
+            held.note(part, hits, losses, leverages)
 
     def choose(
         self, held: HeldOutExamples, alpha: float | None, least: int, tolerance: float

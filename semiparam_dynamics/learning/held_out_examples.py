@@ -22,6 +22,7 @@ class HeldOutExamples:
     inputs : (V, d). numbers : (V,), of classes; -1 where there is no example.
     hits : (V, penalties, exponents), whether each candidate was right.
     losses : (V, penalties, temperatures), minus the logarithm of the true class' probability.
+    leverages : (V,), x'A^-1 x with the smallest penalty.
     arrived, checked : (V,), when the example came, and was last looked at.
     """
 
@@ -29,6 +30,7 @@ class HeldOutExamples:
     numbers: Indices
     hits: npt.NDArray[np.bool_]
     losses: Array
+    leverages: Array
     arrived: Indices
     checked: Indices
     clock: int = 0
@@ -43,6 +45,7 @@ class HeldOutExamples:
             numbers=np.full(size, FREE),
             hits=np.zeros((size, penalties, exponents), dtype=bool),
             losses=np.zeros((size, penalties, temperatures)),
+            leverages=np.zeros(size),
             arrived=np.zeros(size, dtype=np.intp),
             checked=np.zeros(size, dtype=np.intp),
         )
@@ -64,10 +67,13 @@ class HeldOutExamples:
         self.arrived[slot], self.checked[slot] = self.clock, 0
         return slot
 
-    def note(self, slots: Indices, hits: npt.NDArray[np.bool_], losses: Array) -> None:
+    def note(
+        self, slots: Indices, hits: npt.NDArray[np.bool_], losses: Array, leverages: Array
+    ) -> None:
         """What every candidate makes of the examples in these slots (k,), as of now."""
         self.clock += 1
-        self.hits[slots], self.losses[slots], self.checked[slots] = hits, losses, self.clock
+        self.hits[slots], self.losses[slots], self.leverages[slots] = hits, losses, leverages
+        self.checked[slots] = self.clock
 
     def stalest(self, k: int) -> Indices:
         """At most k slots, those that were looked at longest ago first."""
@@ -107,6 +113,11 @@ class HeldOutExamples:
         if np.count_nonzero(taken) < least:
             return None
         return int(self.losses[taken, penalty].mean(axis=0).argmin())
+
+    def leverage(self, least: int) -> float | None:
+        """The median leverage; None with too few examples."""
+        taken = self.numbers != FREE
+        return float(np.median(self.leverages[taken])) if np.sum(taken) >= least else None
 
     def state(self) -> dict[str, Any]:
         """The arrays that :meth:`restore` needs; what was found is found again after it."""

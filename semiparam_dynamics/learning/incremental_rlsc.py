@@ -59,6 +59,9 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
     kernel : of these features; None is the Gaussian of width 1, and no other kind is known here.
     n_features : of these features.
     threshold : a prediction less probable than this is `unknown`.
+    max_novelty : what is newer than this, see :meth:`novelty`, is `unknown`; 0: no limit. It
+        tells things like nothing taught apart, of which probabilities, which are among the
+        classes, know nothing.
     unknown : what :meth:`predict` answers then.
     random_state : seed of the features.
 
@@ -82,6 +85,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         kernel: Any = None,
         n_features: int = 500,
         threshold: float = 0.0,
+        max_novelty: float = 0.0,
         unknown: Any = "unknown",
         random_state: Any = None,
     ) -> None:
@@ -95,6 +99,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         self.kernel = kernel
         self.n_features = n_features
         self.threshold = threshold
+        self.max_novelty = max_novelty
         self.unknown = unknown
         self.random_state = random_state
 
@@ -128,19 +133,29 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         return found
 
     def predict(self, X: Any) -> Any:
-        """Labels (n,) of inputs (n, d); `unknown` where the most probable is below `threshold`."""
+        """Labels (n,) of inputs (n, d), or `unknown`: see `threshold` and `max_novelty`."""
         X = self._checked(X)
         recursion = self.recursion_
         labels = np.asarray(recursion.classes.labels)
-        if self.threshold <= 0.0:
+        if self.threshold <= 0.0 and self.max_novelty <= 0.0:
             scores = recursion.without_empty(recursion.scores(X, self.alpha_))
             return labels[scores.argmax(axis=1)]
         probabilities = recursion.probabilities(X, self.alpha_)
+        known = probabilities.max(axis=1) >= self.threshold
+        if self.max_novelty > 0.0:
+            known &= recursion.novelty(X) <= self.max_novelty
         found = labels[probabilities.argmax(axis=1)].tolist()
-        sure = probabilities.max(axis=1) >= self.threshold
         return np.asarray(
-            [label if ok else self.unknown for label, ok in zip(found, sure, strict=True)]
+            [label if ok else self.unknown for label, ok in zip(found, known, strict=True)]
         )
+
+    def novelty(self, X: Any) -> Array:
+        """How unlike all that was taught inputs (n, d) are, (n,).
+
+        Their leverages in units of held-out examples' median: about 1 for more of the same. Zeros
+        until there are held-out examples.
+        """
+        return self.recursion_.novelty(self._checked(X))
 
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose penalty and exponent by all held-out examples as of now, or by X (n, d), y (n,).

@@ -325,6 +325,32 @@ def test_what_is_not_sure_is_unknown() -> None:
     )
 
 
+def test_novelty_is_the_leverage_beside_that_of_held_out_examples() -> None:
+    X, y = examples(300)
+    model = IncrementalRLSC([0.5, 5.0]).fit(X, y)
+    own = learned(X, y)
+    A = X[own].T @ X[own] + 0.5 * np.eye(X.shape[1])
+
+    def leverages(rows: Any) -> Any:
+        return np.einsum("ij,ij->i", rows, np.linalg.solve(A, rows.T).T)
+
+    new, _ = examples(50, seed=4)
+    expected = leverages(new) / np.median(leverages(X[~own]))
+    np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-9)
+    assert not IncrementalRLSC(hold_out=0).fit(X, y).novelty(new).any()
+
+
+def test_what_is_like_nothing_taught_is_unknown_even_with_one_class() -> None:
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(40, 5)), np.zeros((40, 5))]
+    foreign = np.c_[np.zeros((40, 5)), rng.normal(size=(40, 5))]
+    model = IncrementalRLSC(0.03, max_novelty=5.0).fit(X, ["mug"] * 40)
+    more = np.c_[rng.normal(size=(200, 5)), np.zeros((200, 5))]
+    assert np.mean(model.predict(more) == "mug") > 0.98
+    assert np.mean(model.predict(foreign) == "unknown") > 0.95
+    assert set(model.set_params(max_novelty=0.0, threshold=0.9).predict(foreign)) == {"mug"}
+
+
 def test_memory_does_not_grow_with_examples() -> None:
     X, y = examples(3000)
     model = IncrementalRLSC([0.1, 1.0], validation_size=40).partial_fit(X[:500], y[:500])
