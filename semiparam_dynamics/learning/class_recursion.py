@@ -7,7 +7,7 @@ judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.cholesky_factor import CholeskyFactor
 from semiparam_dynamics.learning.class_sums import ClassSums
+from semiparam_dynamics.learning.front_features import FixedFeatures, GrowingFeatures
 from semiparam_dynamics.learning.held_out_examples import HeldOutExamples
 from semiparam_dynamics.learning.recoding import choose_recoding, class_weights, winners
 
@@ -29,28 +30,25 @@ LEAST_FOR_TEMPERATURE = 10
 LEAST_FOR_NOVELTY = 5
 BLOCK_VALUES = 2**21  # features or scores held at a time
 
-Transform = Callable[[Array], Array]
-
 
 class ClassRecursion:
     """What was learned of all classes, and which candidates are in use.
 
     Parameters
     ----------
-    transform : inputs (k, d) to features (k, D). learn : the same, of examples to be learned.
+    front : features of inputs; `learn` gives those of examples to be learned.
     penalties : the candidates, ascending. validation_size : held-out examples kept.
     """
 
     def __init__(
         self,
         n_inputs: int,
-        transform: Transform,
-        learn: Transform,
+        front: FixedFeatures | GrowingFeatures,
         penalties: Sequence[float],
         validation_size: int,
     ) -> None:
-        self._transform, self._learn = transform, learn
-        D = transform(np.zeros((1, n_inputs))).shape[1]
+        self.front = front
+        D = front.transform(np.zeros((1, n_inputs))).shape[1]
         self.factors = [CholeskyFactor(D, penalty) for penalty in penalties]
         self.classes = ClassSums(D)
         self.n_inputs = n_inputs
@@ -80,7 +78,7 @@ class ClassRecursion:
     def learn(self, X: Array, numbers: Indices) -> None:
         """Learn examples X (n, d) of the classes of these numbers (n,)."""
         for part in _blocks(len(X), max(4 * len(self.factor.R), 1024)):
-            Z = self._learn(X[part])
+            Z = self.front.learn(X[part])
             self.classes.learn(Z, numbers[part])
             if len(Z) > len(self.factor.R) and len(self.factors) > 1:
                 # D rows with the same second moments, found once for all penalties.
@@ -102,7 +100,7 @@ class ClassRecursion:
         """Recoded scores (n, T) of inputs (n, d), the classes in the order of their coming."""
         scores = np.empty((len(X), len(self.classes)))
         for part in self._blocks(len(X)):
-            scores[part] = self.factor.solve(self._transform(X[part])) @ self.classes.sums.T
+            scores[part] = self.factor.solve(self.front.transform(X[part])) @ self.classes.sums.T
         scores *= class_weights(self.classes.counts, alpha)
         return scores
 
@@ -128,7 +126,7 @@ class ClassRecursion:
             return np.zeros(len(X))
         novelty = np.empty(len(X))
         for part in self._blocks(len(X)):
-            Z = self._transform(X[part])
+            Z = self.front.transform(X[part])
             novelty[part] = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
         return novelty / max(usual, np.finfo(float).tiny)
 
@@ -142,7 +140,7 @@ class ClassRecursion:
         balance = class_weights(self.classes.counts, alpha) / self._level(alpha)
         for block in self._blocks(len(slots)):
             part = slots[block]
-            Z = self._transform(held.inputs[part])
+            Z = self.front.transform(held.inputs[part])
             truth = held.numbers[part]
             hits, losses, leverages = held.hits[part], held.losses[part], held.leverages[part]
             for i, factor in enumerate(self.factors):
@@ -173,7 +171,8 @@ class ClassRecursion:
         """All that was learned, as arrays, but for the labels."""
         factors = {f"R{i}": factor.state() for i, factor in enumerate(self.factors)}
         penalties = np.array([factor.penalty for factor in self.factors])
-        return factors | self.classes.state() | self.held_out.state() | {"penalties": penalties}
+        parts = factors | self.front.state() | self.classes.state() | self.held_out.state()
+        return parts | {"penalties": penalties}
 
     def restore(self, labels: Sequence[Any], state: dict[str, Any]) -> None:
         """Go on from a :meth:`state`. Raises LearningError where it is of another shape."""
@@ -185,6 +184,12 @@ class ClassRecursion:
             raise LearningError(
                 f"The saved model has {state['sums'].shape[1]} features, not {len(self.factor.R)}."
             )
+        try:
+            self.front.restore(state)
+        except KeyError as error:
+            raise LearningError(
+                f"The saved model has no {error}: its features are others."
+            ) from None
         for i, factor in enumerate(self.factors):
             factor.restore(state[f"R{i}"])
         self.classes.restore(labels, state)

@@ -56,6 +56,33 @@ def gaussian_width(kernel: Any, what: str) -> float:
     return float(known.length_scale)
 
 
+class FixedFeatures:
+    """A fitted transformer's features, or with None the inputs themselves.
+
+    own : the transformer was made here and belongs to what is saved; another is the caller's.
+    """
+
+    def __init__(self, transformer: Any, own: bool) -> None:
+        self._transformer = transformer
+        self._own = own
+
+    def transform(self, X: Array) -> Array:
+        """Features (n, D) of inputs (n, d)."""
+        Z = X if self._transformer is None else self._transformer.transform(X)
+        return np.ascontiguousarray(Z, dtype=float)
+
+    learn = transform
+
+    def state(self) -> dict[str, Array]:
+        """The random frequencies, where they are its own."""
+        return {"frequencies": self._transformer.frequencies_} if self._own else {}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        for name in self.state():
+            self._transformer.frequencies_ = state[name]
+
+
 class GrowingFeatures:
     """Nyström features (thesis 4.2) whose centres are added while rows are learned.
 

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.checks import positive_count, positive_penalty
 from semiparam_dynamics.learning.class_editing import EditableClasses
 from semiparam_dynamics.learning.class_recursion import (
@@ -22,6 +22,7 @@ from semiparam_dynamics.learning.class_recursion import (
 )
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.front_features import (
+    FixedFeatures,
     GrowingFeatures,
     fitted_features,
     gaussian_width,
@@ -235,13 +236,9 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         passed has to be passed again.
         """
         check_is_fitted(self, "recursion_")
-        state = self.recursion_.state()
-        if isinstance(self.features_, GrowingFeatures):
-            state |= self.features_.state()
-        elif hasattr(self.features_, "frequencies_"):
-            state["frequencies"] = self.features_.frequencies_
         labels = np.asarray(self.recursion_.classes.labels)
-        return state | {"labels": labels, "n_inputs": np.array(self.n_features_in_)}
+        about = {"labels": labels, "n_inputs": np.array(self.n_features_in_)}
+        return self.recursion_.state() | about
 
     def restore(self, state: dict[str, Any]) -> IncrementalRLSC:
         """Go on from a :meth:`state` of a model with the same parameters.
@@ -251,16 +248,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         fresh = copy.copy(self)
         fresh.n_features_in_ = int(state["n_inputs"])
         fresh._start(np.zeros((1, fresh.n_features_in_)))
-        try:
-            if isinstance(fresh.features_, GrowingFeatures):
-                fresh.features_.restore(state)
-            elif hasattr(fresh.features_, "frequencies_"):
-                fresh.features_.frequencies_ = state["frequencies"]
-            fresh.recursion_.restore(state["labels"].tolist(), state)
-        except KeyError as error:
-            raise LearningError(
-                f"The saved model has no {error}: its features are others."
-            ) from None
+        fresh.recursion_.restore(state["labels"].tolist(), state)
         self.__dict__.update(fresh.validate().__dict__)
         return self
 
@@ -294,17 +282,16 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
             raise ConfigurationError(
                 f"hold_out must be 0, none, or 2 or more, not {self.hold_out}."
             )
-        learn: Any
+        front: FixedFeatures | GrowingFeatures
         if isinstance(self.features, str) and self.features == "nystrom":
             width = gaussian_width(self.kernel, "Growing features")
-            growing = GrowingFeatures(X.shape[1], width, self.n_features, NOVELTY)
-            self.features_, transform, learn = growing, growing.transform, growing.learn
+            front = self.features_ = GrowingFeatures(X.shape[1], width, self.n_features, NOVELTY)
         else:
             self.features_ = fitted_features(
                 self.features, self.kernel, self.n_features, self.random_state, X
             )
-            transform = learn = _same if self.features_ is None else self.features_.transform
-        self.recursion_ = ClassRecursion(X.shape[1], transform, learn, penalties, size)
+            front = FixedFeatures(self.features_, own=isinstance(self.features, str))
+        self.recursion_ = ClassRecursion(X.shape[1], front, penalties, size)
 
     def _fixed_alpha(self) -> float | None:
         """The exponent that was asked for; None to choose one."""
@@ -323,7 +310,3 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
 
     def _order(self) -> Any:
         return self.recursion_.classes.order
-
-
-def _same(X: Array) -> Array:
-    return np.ascontiguousarray(X)
