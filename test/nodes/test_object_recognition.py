@@ -4,39 +4,53 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from std_msgs.msg import Float32MultiArray, String
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import GetParameters, SetParametersAtomically
+from rclpy.parameter import Parameter
+from std_msgs.msg import Float32, Float32MultiArray, String
+from std_srvs.srv import SetBool, Trigger
 
 NODE = "/object_recognition"
+OK, WARN = b"\x00", b"\x01"
 D = 40
 CENTRES = dict(zip(("mug", "book", "red ball"), np.eye(3, D) + 0.2, strict=True))
+RIGHT = {name: [name] * 5 for name in CENTRES}
 
 
 class Stage:
     """Shows feature vectors to the node, names them, and hears what it says."""
 
-    def __init__(self, peer) -> None:
+    def __init__(self, peer: Any) -> None:
         self.peer = peer
         self.rng = np.random.default_rng(0)
         self.frames = peer.node.create_publisher(Float32MultiArray, "features", 10)
         self.label = peer.node.create_publisher(String, "label", 10)
+        self.edits = peer.node.create_publisher(String, f"{NODE}/edit", 10)
         self.heard = peer.listen(String, f"{NODE}/label")
         self.scores = peer.listen(Float32MultiArray, f"{NODE}/scores")
+        self.confidence = peer.listen(Float32, f"{NODE}/confidence")
 
     def connect(self) -> None:
-        publishers = (self.frames, self.label)
+        """Show things until the node is heard by all."""
+        publishers = (self.frames, self.label, self.edits)
         self.peer.until(lambda: all(p.get_subscription_count() for p in publishers), "the node")
-        before = len(self.heard)
-        while len(self.heard) == before:  # it subscribes some time before it publishes to all
+        heard = (self.heard, self.scores, self.confidence)
+        before = [len(one) for one in heard]
+
+        def all_heard() -> bool:
             self.show(np.ones(D))
             self.peer.spin(0.05)
-        self.peer.spin(0.2)
+            return all(len(one) > k for one, k in zip(heard, before, strict=True))
 
-    def name(self, text: str) -> None:
+        self.peer.until(all_heard, "an answer")
+        self.peer.spin(0.3)
+
+    def say(self, text: str) -> None:
         self.label.publish(String(data=text))
         self.peer.spin(0.05)
 
@@ -54,20 +68,19 @@ class Stage:
         return CENTRES[name] + self.rng.normal(scale=0.1, size=D)
 
     def teach(self, name: str, times: int = 12) -> None:
-        self.name(name)
+        self.say(name)
         for _ in range(times):
             self.answer(self.view(name))
-        self.name("")
+        self.say("")
 
     def asked(self) -> dict[str, list[str]]:
         return {name: [self.answer(self.view(name)) for _ in range(5)] for name in CENTRES}
 
+    def figure(self, key: str) -> str:
+        return self.peer.figures().get(key, "")
 
-RIGHT = {name: [name] * 5 for name in CENTRES}
-
-
-def figure(peer, key: str) -> str:
-    return peer.figures().get(key, "")
+    def until(self, key: str, value: str) -> None:
+        self.peer.until(lambda: self.figure(key) == value, f"{key} of {value}")
 
 
 @pytest.fixture
@@ -83,14 +96,168 @@ def test_three_objects_are_still_known_after_a_kill(peer, start, stage, tmp_path
     for name in CENTRES:
         stage.teach(name)
     assert stage.asked() == RIGHT
-    peer.until(lambda: figure(peer, "examples") == "36", "36 examples")
-    peer.until(lambda: figure(peer, "changes not saved") == "0", "the save")
+    stage.until("examples", "36")
+    stage.until("changes not saved", "0")
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
 
-    peer.until(lambda: stage.frames.get_subscription_count() == 0, "the end of the node")
-    start("object_recognition", **given)
+    process = start("object_recognition", **given)
     stage.connect()
     assert stage.asked() == RIGHT
     assert [dim.label for dim in stage.scores[-1].layout.dim] == sorted(CENTRES)
     np.testing.assert_allclose(np.sum(stage.scores[-1].data), 1.0, rtol=1e-6)
+    assert stage.confidence[-1].data == max(stage.scores[-1].data)
+    stage.until("examples", "36")
+    assert stage.figure("object: mug").startswith("10 learned")
+    assert peer.status.level == OK and "3 objects in 36 examples" in peer.status.message
+    assert process.stop() == 0
+
+
+def test_bad_input_is_refused_with_a_reason_and_recognition_goes_on(peer, start, stage, tmp_path):
+    path = tmp_path / "objects.npz"
+    start("object_recognition", input="features", smoothing__frames=1, model_file=path)
+    stage.connect()
+    for name in CENTRES:
+        stage.teach(name)
+    stage.until("changes not saved", "0")
+    before = path.read_bytes()
+
+    stage.say("mug")
+    for vector in (np.ones(D + 1), np.full(D, np.nan), np.zeros(D)):
+        stage.show(vector)
+        peer.spin(0.05)
+    for text in ("x" * 10_000, "a\x1bb", "   "):
+        stage.say(text)
+        stage.answer(stage.view("book"))
+    for text in ("merge plate -> mug", "what"):
+        stage.edits.publish(String(data=text))
+        peer.spin(0.05)
+    for reason in (
+        "feature vector's length",
+        "features not finite",
+        "features all zero",
+        "label too long",
+        "label not printable",
+        "label is blank",
+        "edit of classes",
+        "edit not understood",
+    ):
+        stage.until(f"refused: {reason}", "1")
+    assert peer.status.level == WARN and "refused" in peer.status.message
+    assert len(stage.figure("last refused: label too long")) < 250
+
+    assert peer.call(Trigger, f"{NODE}/save").success
+    assert path.read_bytes() == before
+
+    heard = len(stage.heard)
+    for k in range(10_000):
+        stage.label.publish(String(data=f"object {k}"))
+        if k % 100 == 0:
+            stage.show(stage.view("book"))
+            peer.spin(0.01)
+    assert len(stage.heard) > heard
+    stage.say("")
+    peer.until(lambda: int(stage.figure("refused: new labels too fast") or 0) > 0, "the refusals")
+    stage.until("label", "")
+    assert stage.asked() == RIGHT
+    assert int(stage.figure("objects")) <= 3 + 20
+    assert len([key for key in peer.figures() if key.startswith("refused: ")]) == 9
+
+
+def test_services_edits_and_live_parameters(peer, start, stage, tmp_path):
+    path = tmp_path / "folder" / "objects.npz"
+    start(
+        "object_recognition",
+        input="features",
+        smoothing__frames=1,
+        model_file=path,
+        autosave="false",
+    )
+    stage.connect()
+    refused = peer.call(Trigger, f"{NODE}/save")
+    assert not refused.success and "nothing was taught" in refused.message
+    for name in CENTRES:
+        stage.teach(name)
+    assert not path.exists()
+    assert "3 objects in 36 examples" in peer.call(Trigger, f"{NODE}/save").message
+
+    assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=False)).success
+    stage.teach("mug")
+    stage.until("frames not learned, learning switched off", "12")
+    stage.edits.publish(String(data="rename red ball -> ball"))
+    stage.until("last edit", "'red ball' is called 'ball' now")
+    assert stage.answer(stage.view("red ball")) == "ball"
+    assert peer.call(Trigger, f"{NODE}/forget").message == "'mug' is forgotten"
+    assert not peer.call(Trigger, f"{NODE}/forget").success
+    stage.until("objects", "2")
+    assert peer.call(Trigger, f"{NODE}/load").success
+    assert stage.asked() == RIGHT
+
+    def set_live(**values: object) -> Any:
+        given = [Parameter(k.replace("__", "."), value=v) for k, v in values.items()]
+        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in given])
+        service = f"{NODE}/set_parameters_atomically"
+        return peer.call(SetParametersAtomically, service, request).result
+
+    assert set_live(threshold=1, choose_alpha=False, alpha=0.25).successful
+    assert stage.answer(stage.view("mug")) == "unknown"
+    stage.until("recoding exponent", "0.25")
+    refused = set_live(threshold=0.0, alpha=1.5)
+    assert not refused.successful and "alpha" in refused.reason
+    assert not set_live(max_inputs=3).successful
+    assert stage.answer(stage.view("mug")) == "unknown"
+    names = GetParameters.Request(names=["threshold", "alpha"])
+    values = peer.call(GetParameters, f"{NODE}/get_parameters", names).values
+    assert [value.double_value for value in values] == [1.0, 0.25]
+
+    assert peer.call(Trigger, f"{NODE}/reset").success
+    stage.until("objects", "0")
+    assert stage.answer(np.ones(D + 1)) == "unknown"  # any length will do again
+
+
+def test_lifecycle(peer, start, stage, tmp_path):
+    path = tmp_path / "objects.npz"
+    process = start("object_recognition", input="features", autostart="false", model_file=path)
+    change = ChangeState.Request()
+
+    def transition(identifier: int) -> bool:
+        change.transition.id = identifier
+        return peer.call(ChangeState, f"{NODE}/change_state", change).success
+
+    refused = peer.call(Trigger, f"{NODE}/save")
+    assert not refused.success and "unconfigured" in refused.message
+    assert transition(Transition.TRANSITION_CONFIGURE)
+    assert transition(Transition.TRANSITION_ACTIVATE)
+    stage.connect()
+    stage.say("mug")
+    for _ in range(3):
+        stage.answer(stage.view("mug"))
+    assert transition(Transition.TRANSITION_DEACTIVATE)
+    assert path.exists()  # also what was just being taught
+    peer.until(lambda: stage.frames.get_subscription_count() == 0, "the unsubscription")
+    assert transition(Transition.TRANSITION_ACTIVATE)
+    stage.connect()
+    stage.until("label", "")  # who knows what is in view now
+    assert stage.answer(stage.view("mug")) == "mug"
+    assert stage.figure("examples") == "3"
+    assert transition(Transition.TRANSITION_DEACTIVATE)
+    assert transition(Transition.TRANSITION_CLEANUP)
+    assert not peer.call(Trigger, f"{NODE}/forget").success
+    assert process.stop() == 0
+    assert "Traceback" not in (tmp_path / "object_recognition.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("yaml", "reason"),
+    [
+        ("{backbone: {fille: x}}", "did you mean 'backbone.file'?"),
+        ("{backbone: {file: missing.onnx}}", "missing.onnx"),
+        ("{input: features, hold_out: 1}", "hold_out"),
+    ],
+)
+def test_refuses_a_mistake_with_one_line(start, tmp_path, yaml, reason):
+    params = tmp_path / "params.yaml"
+    params.write_text(f"/**: {{ros__parameters: {yaml}}}\n")
+    assert start("object_recognition", params).wait(30.0) == 1
+    lines = (tmp_path / "object_recognition.log").read_text().strip().splitlines()
+    assert len(lines) == 1 and reason in lines[0], lines

