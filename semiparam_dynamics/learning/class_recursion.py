@@ -77,14 +77,17 @@ class ClassRecursion:
 
     def learn(self, X: Array, numbers: Indices) -> None:
         """Learn examples X (n, d) of the classes of these numbers (n,)."""
-        for part in _blocks(len(X), max(4 * len(self.factor.R), 1024)):
+        D = len(self.factor.R)
+        many = np.zeros((0, D))
+        for part in _blocks(len(X), max(4 * D, 1024)):
             Z = self.front.learn(X[part])
             self.classes.learn(Z, numbers[part])
-            if len(Z) > len(self.factor.R) and len(self.factors) > 1:
+            if len(X) > D:
                 # D rows with the same second moments, found once for all penalties.
-                Z = np.asarray(np.linalg.qr(Z, mode="r"))
-            for factor in self.factors:
-                factor.update(Z)
+                Z = many = np.asarray(np.linalg.qr(np.concatenate((many, Z)), mode="r"))
+            if part.stop == len(X):
+                for factor in self.factors:
+                    factor.update(Z)
         self.note_change()
 
     def note_change(self) -> None:
@@ -100,7 +103,7 @@ class ClassRecursion:
         """Recoded scores (n, T) of inputs (n, d), the classes in the order of their coming."""
         scores = np.empty((len(X), len(self.classes)))
         for part in self._blocks(len(X)):
-            scores[part] = self.factor.solve(self.front.transform(X[part])) @ self.classes.sums.T
+            scores[part] = self._plain_scores(self.factor, self.front.transform(X[part]))
         scores *= class_weights(self.classes.counts, alpha)
         return scores
 
@@ -142,12 +145,10 @@ class ClassRecursion:
             part = slots[block]
             Z = self.front.transform(held.inputs[part])
             truth = held.numbers[part]
-            hits, losses, leverages = held.hits[part], held.losses[part], held.leverages[part]
+            leverages = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
+            hits, losses = held.hits[part], held.losses[part]
             for i, factor in enumerate(self.factors):
-                solved = factor.solve(Z)
-                if i == 0:
-                    leverages = np.einsum("ij,ij->i", Z, solved)
-                scores = solved @ self.classes.sums.T
+                scores = self._plain_scores(factor, Z)
                 hits[:, i] = winners(scores, self.classes.counts, ALPHAS) == truth[:, None]
                 scores *= balance
                 losses[:, i] = _losses(scores, truth)
@@ -195,6 +196,15 @@ class ClassRecursion:
         self.classes.restore(labels, state)
         self.held_out.restore(state)
         self.note_change()
+
+    def _plain_scores(self, factor: CholeskyFactor, Z: Array) -> Array:
+        """x'A^-1 b, (k, T), of features (k, D): by whichever of the two has fewer columns."""
+        sums = self.classes.sums
+        if len(Z) <= len(sums):
+            scores: Array = factor.solve(Z) @ sums.T
+        else:
+            scores = Z @ factor.solve(sums).T
+        return scores
 
     def _level(self, alpha: float) -> float:
         return float(max(len(self.classes), 1) ** alpha)
