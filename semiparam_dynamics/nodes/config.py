@@ -86,7 +86,11 @@ class ObjectStreamNodeConfig:
         high=10.0,
     )
     wait_for_subscribers: int = parameter(
-        0, "the script starts when this many subscribe to frames and label", low=0, high=100
+        0,
+        "the script starts when this many subscribe to the label, and someone to the frames; 0: at "
+        "once",
+        low=0,
+        high=100,
     )
     loop: bool = parameter(False, "begin again when the script has ended")
     seed: int = parameter(0, "of the order of pictures and objects", low=0, high=2147483647)

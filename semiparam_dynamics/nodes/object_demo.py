@@ -24,6 +24,7 @@ from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.tally import Tally
 
 RECOGNITION, STREAM = "object_recognition", "object_stream"
+LISTENERS = 2  # of the label: the recognition and the monitor
 PATIENCE = 120.0  # s without an answer: the first start compiles, and makes the network's file
 DRAIN = 1.2  # s after the last frame: its answer, and diagnostics of all
 
@@ -50,7 +51,7 @@ def run_objects(out: Path, config: ObjectStreamNodeConfig, *, features: bool) ->
     logs.mkdir(parents=True, exist_ok=True)
     for log in logs.glob("*.log"):
         log.unlink()
-    stream_yaml = _write(out, STREAM, replace(config, wait_for_subscribers=1))
+    stream_yaml = _write(out, STREAM, replace(config, wait_for_subscribers=LISTENERS))
     recognition_yaml = _write(out, RECOGNITION, recognition_config(features))
     print(f"starting the recognition and the pictures (ROS_DOMAIN_ID={domain}, logs in {logs})")
     # Not rclpy's own handlers: they would take the network down before the last messages.

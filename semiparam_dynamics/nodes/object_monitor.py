@@ -32,10 +32,20 @@ class ObjectMonitor(Node):  # type: ignore[misc]
         self._recognition = recognition
         self._done = done
         self._label = ""
-        self.create_subscription(String, f"{recognition}/label", self._recognised, QUEUE)
-        self.create_subscription(String, "label", self._taught, LATCHED)
+        self._answers = f"{recognition}/label"
+        self.create_subscription(String, self._answers, self._recognised, QUEUE)
         self.create_subscription(String, "truth", self._in_view, LATCHED)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._diagnosed, QUEUE)
+        self._waiting = self.create_timer(0.05, self._listen_when_connected)
+
+    def _listen_when_connected(self) -> None:
+        """Subscribe the teacher's label once the recognition's answers can be heard.
+
+        The stream waits for its subscribers, so that not even the first answer is missed.
+        """
+        if self.count_publishers(self._answers):
+            self.destroy_timer(self._waiting)
+            self.create_subscription(String, "label", self._taught, LATCHED)
 
     def figures(self) -> dict[str, str]:
         """The recognition's last diagnostics by name."""

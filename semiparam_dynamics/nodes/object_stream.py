@@ -75,6 +75,9 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
 
     def _play(self, executor: Executor, showing: Showing) -> None:
         self._announce(executor, showing.name if showing.teach else "", showing.name)
+        if showing.name and rclpy.ok():
+            act = "teaching" if showing.teach else "asking"
+            self.get_logger().info(f"{act} {showing.name}, {len(showing.views)} frames")
         pacer = Pacer(1.0 / self._config.rate)
         for view in showing.views:
             self._wait(executor, pacer.delay(time.monotonic()))
@@ -112,14 +115,18 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
 
     def _wait_for_subscribers(self, executor: Executor) -> None:
         wanted = self._config.wait_for_subscribers
-        publishers = (self._views, self._label) if wanted else ()
         told = time.monotonic()
-        while rclpy.ok() and any(p.get_subscription_count() < wanted for p in publishers):
+        while rclpy.ok() and (
+            self._label.get_subscription_count() < wanted
+            or self._views.get_subscription_count() < min(1, wanted)
+        ):
             executor.spin_once(timeout_sec=0.05)
             if time.monotonic() - told > REPORT:
                 told = time.monotonic()
-                names = " and ".join(p.topic_name for p in publishers)
-                self.get_logger().info(f"waiting for {wanted} subscriber(s) of {names}")
+                self.get_logger().info(
+                    f"waiting for {wanted} subscriber(s) of {self._label.topic_name} and one of "
+                    f"{self._views.topic_name}"
+                )
         self._wait(executor, MATCH if wanted else 0.0)
 
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from semiparam_dynamics.recognition.tally import Round, Shown, Tally
 
-COLUMNS = 8  # objects that the summary has room for
+WIDTH = 100  # characters of a line of the summary; with more objects it has only their mean
 WIDEST = 12  # characters of a name in it
 WORST = 2  # objects whose confusion is told
 ANSWERS = 3  # of those they were taken for
@@ -29,7 +29,7 @@ class ObjectTable:
         if shown.teach:
             first = shown.known_from
             since = f"all from picture {first} on" if first else "not the last one"
-            self.note("")
+            self._print("")
             what = f"taught, {frames} pictures: {shown.right} recognised before learned, {since}"
         else:
             what = f"asked, {shown.right} of {frames} right{_taken_for(shown.name, shown.answers)}"
@@ -65,8 +65,9 @@ class ObjectTable:
 
     def _rounds(self, asked: Sequence[Round]) -> None:
         names = list(dict.fromkeys(name for one in asked for name in _order(one)))
-        columns = names if len(names) <= COLUMNS else []
-        widths = [max(5, len(_short(name))) for name in columns]
+        widths = [max(5, len(_short(name))) for name in names]
+        fits = WIDEST + sum(width + 2 for width in widths) + 9 <= WIDTH
+        columns, widths = (names, widths) if fits else ([], [])
         head = [f"{_short(name):>{w}}" for name, w in zip(columns, widths, strict=True)]
         self._print("  ".join([f"  {'after':{WIDEST}}", *head, "  all"]))
         for one in asked:

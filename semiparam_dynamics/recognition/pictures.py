@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,13 +67,15 @@ def load_objects(source: str = "", *, classes: int = 5, views: int = 120) -> Obj
         return _halves(found, views, skipped)
     if not path.is_file():
         raise ConfigurationError(f"there is no folder or file {path} to take pictures from")
+    if not zipfile.is_zipfile(path):
+        raise ConfigurationError(f"{path} is neither a folder of pictures nor an npz file")
     try:
+        # Arrays of Python objects would run code of the file's: they are refused.
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, AttributeError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise ConfigurationError(
-            f"{path} is neither a folder of pictures nor an npz file of arrays "
-            f"({' '.join(str(error).split())[:100]})"
+            f"{path} is damaged, or has something else in it than arrays of numbers or text"
         ) from None
     try:
         return objects_of_arrays(arrays, classes, views)
@@ -174,8 +178,8 @@ def _halves(found: Mapping[str, Sequence[View]], views: int, skipped: int = 0) -
     for name, all_views in found.items():
         if len(all_views) < 2:
             raise ConfigurationError(
-                f"'{name}' has {len(all_views)} readable picture(s); two are needed at least, one "
-                "to teach and one to ask"
+                f"'{name}' has too few pictures or vectors, {len(all_views)}: two are needed at "
+                "least, one to teach and one to ask"
             )
         some = _spread(all_views, views)
         half = len(some) // 2

@@ -1,0 +1,82 @@
+"""Objects taught and asked without a camera: pictures, and their recognition; Ctrl-C ends both."""
+
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
+from launch.actions import (
+    DeclareLaunchArgument,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    Shutdown,
+)
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.substitutions import FindPackageShare
+
+# Left empty, these parameters of the stream are as stream_params_file has them.
+PARAMETERS = {
+    "source": "folder whose subfolders are objects with their pictures, or an npz file of pictures",
+    "script": "file with lines such as 'teach mug 30', 'ask 60', 'ask mug 10', 'pause 2'",
+    "loop": "true: begin again when the script has ended",
+}
+
+
+def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why the stream has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason="the script has ended")]
+
+
+def stream(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Make the stream's node; only now is it known which arguments were left empty."""
+    given = {name: LaunchConfiguration(name).perform(context) for name in PARAMETERS}
+    parameters: dict[str, object] = {name: value for name, value in given.items() if value}
+    if given["loop"]:
+        parameters["loop"] = given["loop"] == "true"
+    node = Node(
+        package="semiparam_dynamics",
+        executable="object_stream",
+        name="object_stream",
+        namespace=LaunchConfiguration("namespace"),
+        # It waits for the recognition, which loads its image network first.
+        parameters=[
+            LaunchConfiguration("stream_params_file"),
+            {**parameters, "wait_for_subscribers": 1},
+        ],
+        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
+        output="both",
+        emulate_tty=True,
+        on_exit=OpaqueFunction(function=end),
+    )
+    return [node]
+
+
+def generate_launch_description() -> LaunchDescription:
+    share = FindPackageShare("semiparam_dynamics")
+    arguments = [
+        DeclareLaunchArgument(
+            "stream_params_file",
+            default_value=PathJoinSubstitution([share, "config", "object_stream.yaml"]),
+            description="YAML file of the stream's parameters",
+        ),
+        DeclareLaunchArgument(
+            "namespace", default_value="", description="the namespace of both nodes"
+        ),
+        DeclareLaunchArgument(
+            "log_level",
+            default_value="info",
+            choices=["debug", "info", "warn", "error", "fatal"],
+            description="lowest level of the log messages shown",
+        ),
+    ]
+    arguments += [
+        DeclareLaunchArgument(
+            name,
+            default_value="",
+            description=f"{meaning} (empty: as in stream_params_file)",
+            choices=["", "true", "false"] if name == "loop" else None,
+        )
+        for name, meaning in PARAMETERS.items()
+    ]
+    # The recognition's namespace and log level are this file's arguments of those names.
+    recognition = IncludeLaunchDescription(
+        PathJoinSubstitution([share, "launch", "object_recognition.launch.py"])
+    )
+    return LaunchDescription([*arguments, OpaqueFunction(function=stream), recognition])

@@ -1,0 +1,71 @@
+"""The live demo of teaching objects: every answer is counted for what was in view."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+COMMAND = [sys.executable, "-m", "semiparam_dynamics.cli.main", "objects"]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Three objects that can't be confused: an answer counted for another would be wrong."""
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = 10.0 * np.eye(3, 16)[y] + rng.normal(size=(90, 16))
+    path = tmp_path / "features.npz"
+    np.savez(path, X=X, y=y, classes=np.array(["mug", "book", "cup"]))
+    return path
+
+
+def test_all_that_was_shown_is_recognised_and_counted(ros_environment, source, tmp_path) -> None:
+    options = ["--classes", "2", "--rate", "40", "--teach", "12", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [*COMMAND, str(source), *options], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["complete"] and results["stray_answers"] == 0
+    assert [one["taught"] for one in results["rounds"]] == ["mug", "book"]
+    dropped = int(results["diagnostics"]["frames dropped"])
+    assert results["answers"] == 2 * 12 + 10 + 40 - dropped
+    for known, one in enumerate(results["rounds"], 1):
+        assert len(one["objects"]) == known
+        assert one["right"] == one["asked"]
+        # The first picture is recognised before the object's name was ever said.
+        assert one["teaching"]["known_from"] == 2
+    assert results["diagnostics"]["objects"] == "2"
+    lines = done.stdout.splitlines()
+    assert [line.split() for line in lines if line.startswith("  book")] == [
+        ["book", "100", "100", "100"]
+    ]
+    assert "in the end nothing was confused" in lines
+
+
+def test_ctrl_c_ends_it_early_and_keeps_what_was_seen(ros_environment, source, tmp_path) -> None:
+    script = tmp_path / "script.txt"
+    script.write_text("teach cup 5\nask 3\nteach mug 5\npause 20\n")
+    options = ["--rate", "40", "--script", str(script), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen([*COMMAND, str(source), *options], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            if "mug" in line and "taught" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, rest
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert not results["complete"]
+    assert [one["taught"] for one in results["rounds"]] == ["cup", "mug"]
+    assert results["rounds"][0]["asked"] == 3
