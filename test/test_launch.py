@@ -171,25 +171,23 @@ def test_demo_predicts_and_ends_cleanly(
 @pytest.mark.parametrize(
     ("file", "given"),
     [
-        ("inverse_dynamics.launch.py", "urdf:={}"),
-        ("object_recognition.launch.py", "params_file:={}"),
+        ("inverse_dynamics.launch.py", ["urdf:={}"]),
+        ("object_recognition.launch.py", ["input:=features", "model_file:={}"]),
     ],
 )
 def test_arguments_reach_the_node(
-    prefix: Path, ros_environment: dict[str, str], tmp_path: Path, file: str, given: str
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path, file: str, given: list[str]
 ) -> None:
     log = tmp_path / "log"
-    missing = tmp_path / "missing"
-    if given.startswith("params_file"):
-        params = tmp_path / "params.yaml"
-        params.write_text(f"/**: {{ros__parameters: {{backbone: {{file: {missing}}}}}}}\n")
-        given = given.format(params)
-    process = start(file, log, given.format(missing), "name:=learner")
+    folder = tmp_path / "no_file"
+    folder.mkdir()
+    arguments = [one.format(folder) for one in given]
+    process = start(file, log, *arguments, "name:=learner")
     try:
         deadline = time.monotonic() + 30
-        while str(missing) not in log.read_text() and time.monotonic() < deadline:
+        while str(folder) not in log.read_text() and time.monotonic() < deadline:
             time.sleep(0.1)
     finally:
         if process.poll() is None:
             finish(process)
-    assert str(missing) in log.read_text()
+    assert str(folder) in log.read_text()

@@ -22,3 +22,40 @@ def test_clear_forgets_what_waits():
     backlog.clear()
     backlog.do_all()
     assert not done
+
+
+def test_spare_work_is_done_where_nothing_waits_until_there_is_no_more():
+    done: list[object] = []
+    left = [True, True, False]
+
+    def spare() -> bool:
+        done.append("spare")
+        return left.pop(0) if left else False
+
+    backlog = Backlog(done.append, capacity=3, spare=spare)
+    assert not backlog
+    backlog.stir()
+    assert backlog and len(backlog) == 0
+    backlog.do_one()
+    backlog.add(1)
+    backlog.do_one()
+    assert done == ["spare", 1]
+    while backlog:
+        backlog.do_one()
+    assert done == ["spare", 1, "spare", "spare"]
+    backlog.add(2)
+    backlog.do_all()
+    assert backlog and done[-1] == 2  # there may be some again
+    plain = Backlog(done.append, capacity=3)
+    plain.stir()
+    assert not plain
+
+
+def test_work_is_late_when_it_waited_longer_than_there_is_patience():
+    patient, hasty = Backlog(print, capacity=1), Backlog(print, capacity=1, patience=0.0)
+    for backlog in (patient, hasty):
+        assert not backlog.late()
+        backlog.add(1)
+    assert hasty.late() and not patient.late()
+    hasty.clear()
+    assert not hasty.late()

@@ -31,6 +31,14 @@ class Config:
     inner: Inner = group(Inner)
 
 
+@dataclass(frozen=True)
+class Live:
+    gain: float = parameter(2.0, "how much", low=0.0, high=10.0, live=True)
+    mode: str = parameter("a", "which", choices=("a", "b"), live=True)
+    gains: tuple[float, ...] = parameter((), "several", low=0.0, live=True)
+    fixed: int = parameter(1, "not live")
+
+
 @pytest.fixture
 def make_node(ros_environment: dict[str, str]) -> Iterator[Callable[..., Node]]:
     contexts: list[Context] = []
@@ -88,6 +96,34 @@ def test_refuses_mistakes_with_a_sentence(make_node, argument, reason):
 def test_rclpys_own_keys_are_no_mistakes(make_node):
     node = make_node("-p", "use_sim_time:=true", "-p", "qos_overrides./tf.publisher.depth:=3")
     assert bridge.declare(node, Config) == Config()
+
+
+def test_live_parameters_are_set_together_or_not_at_all(make_node):
+    node = make_node()
+    taken: list[Live] = []
+    bridge.follow(node, bridge.declare(node, Live), taken.append)
+
+    def put(**values: object) -> tuple[bool, str]:
+        given = [Parameter(name, value=value) for name, value in values.items()]
+        result = node.set_parameters_atomically(given)
+        return result.successful, result.reason
+
+    assert put(gain=3, mode="b") == (True, "")  # a whole number, as `ros2 param set` sends it
+    assert taken == [Live(gain=3.0, mode="b")]
+    assert node.get_parameter("gain").value == 3.0
+    for bad in ({"mode": "c"}, {"gain": 99.0}, {"gain": "high"}, {"fixed": 2}):
+        successful, reason = put(gains=(1.0, 2.0), **bad)
+        assert not successful and reason
+    assert put(gain=1.0, gains=(1.0, -1.0)) == (
+        False,
+        "parameter 'gains' must lie between 0 and inf, not -1.0",
+    )
+    assert "one of a, b" in put(gain=1.0, mode="c")[1]
+    assert len(taken) == 1 and node.get_parameter("gain").value == 3.0
+    assert node.get_parameter("gains").value == []
+    assert put(gain=3.0) == (True, "")  # nothing changes
+    assert put(gains=(1.0, 2.0)) == (True, "")
+    assert taken[1:] == [Live(gain=3.0, mode="b", gains=(1.0, 2.0))]
 
 
 @pytest.mark.parametrize("name", write_config.FILES)
