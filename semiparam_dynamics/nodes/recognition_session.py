@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.errors import RefusedError, SemiparamError
 from semiparam_dynamics.nodes.autosave import Autosave
 from semiparam_dynamics.nodes.backlog import Backlog
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
@@ -72,7 +72,10 @@ class RecognitionSession:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all objects, and count anew; the file stays as it is until something is saved."""
+        """Forget all objects, end the teaching and count anew.
+
+        The file stays as it is until something is saved.
+        """
         self.recognizer.reset()
         self.autosave.agree()
         limits, unknown = self._config.recognition.limits, self._config.recognition.unknown
@@ -122,6 +125,8 @@ class RecognitionSession:
 
     def forget_last(self) -> str:
         """Forget the object that was named last; returns a sentence. Raises RefusedError."""
+        if not self.teacher.last:
+            raise RefusedError("no object was named yet", reason="edit of classes")
         return self._edit(Edit("forget", self.teacher.last))
 
     def save(self, path: Path) -> None:
@@ -150,7 +155,9 @@ class RecognitionSession:
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
 
     def _edit(self, edit: Edit) -> str:
+        self.backlog.do_all()  # a frame that waits is taught under the name that it came with
         done = self.recognizer.edit(edit)
+        self.teacher.follow(edit)
         self.autosave.changed()
         self._want_saved()
         return done

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Container
 
 from semiparam_dynamics.errors import RefusedError
+from semiparam_dynamics.recognition.edits import Edit
 from semiparam_dynamics.recognition.recognition_config import LimitsConfig
 
 RATE_WINDOW = 5.0  # s over which new names are counted
@@ -102,6 +103,14 @@ class Teacher:
             check_room(n_known, self.limits)
             self._new_names.admit(self.limits)
         self.label = self.last = label
+
+    def follow(self, edit: Edit) -> None:
+        """After an edit: what is being taught goes by its new name, or is taught no more."""
+        new = edit.other
+        if edit.action == "rename":
+            new = checked_label(new, self.limits, self._unknown)
+        self.label = new if self.label == edit.label else self.label
+        self.last = new if self.last == edit.label else self.last
 
     def stop(self) -> None:
         """End the teaching; the label that was named last is still known."""

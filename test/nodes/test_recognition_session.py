@@ -7,6 +7,7 @@ import pytest
 from sensor_msgs.msg import Image
 from std_msgs.msg import Float32MultiArray, String
 
+from semiparam_dynamics.errors import RefusedError
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.parameters import replace
@@ -157,6 +158,27 @@ def test_edits_and_forgetting_the_last(talk):
     assert talk.session.last_edit == "'mug' is called 'cup' now"
     assert talk.session.forget_last() == "'book' is forgotten"
     assert talk.session.recognizer.labels == ("cup",)
+
+
+def test_what_is_being_taught_goes_by_its_new_name_or_no_more(talk):
+    def shown_after(text: str) -> tuple[str, ...]:
+        talk.show(np.eye(D)[0])
+        talk.session.edit(String(data=text))
+        talk.show(np.eye(D)[0])
+        talk.rest()
+        return talk.session.recognizer.labels
+
+    talk.say("mug")
+    assert shown_after("rename mug -> cup") == ("book", "cup")
+    assert talk.session.recognizer.n_examples == 26
+    assert shown_after("merge cup -> book") == ("book",)
+    assert talk.session.recognizer.n_examples == 28
+    assert talk.session.forget_last() == "'book' is forgotten"
+    talk.show(np.eye(D)[0])
+    talk.rest()
+    assert talk.session.recognizer.labels == ()
+    with pytest.raises(RefusedError, match="no object was named"):
+        talk.session.forget_last()
 
 
 def test_learning_may_be_switched_off(talk):
