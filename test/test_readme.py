@@ -39,7 +39,7 @@ def test_its_picture_and_files_exist(repository: Path) -> None:
 
 def test_its_commands_are_those_of_the_command_line(repository: Path, capsys) -> None:
     text = (repository / "README.md").read_text()
-    for verb in set(re.findall(r"semiparam (demo|evaluate|train|convert|bench)", text)):
+    for verb in set(re.findall(r"semiparam (demo|evaluate|train|convert|bench|objects|recognize)", text)):
         try:
             main([verb, "--help"])
         except SystemExit as end:
@@ -52,3 +52,10 @@ def test_the_learning_librarys_examples_run(repository: Path, capsys) -> None:
     for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(example, "learning.md", "exec"), names)
     assert "n_centers" in capsys.readouterr().out
+
+
+def test_the_recognisers_example_runs(repository: Path, capsys) -> None:
+    text = (repository / "docs" / "recognition.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(example, "recognition.md", "exec"), {})
+    assert "digit" in capsys.readouterr().out
