@@ -1,4 +1,8 @@
-"""Objects taught and asked without a camera: pictures, and their recognition; Ctrl-C ends both."""
+"""Objects taught and asked without a camera: pictures, and their recognition; Ctrl-C ends both.
+
+What is recognised is on /object_recognition/label, and what is shown on /truth;
+`semiparam objects` counts how often they agree.
+"""
 
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (

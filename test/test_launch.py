@@ -12,11 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from semiparam_dynamics.nodes.config import (
     InverseDynamicsNodeConfig,
     ObjectRecognitionNodeConfig,
+    ObjectStreamNodeConfig,
 )
 from semiparam_dynamics.parameters import parameters
 
@@ -62,6 +64,7 @@ def test_executables_that_a_launch_file_starts_exist(path: Path) -> None:
     ("file", "config"),
     [
         ("inverse_dynamics.launch.py", InverseDynamicsNodeConfig),
+        ("object_demo.launch.py", ObjectStreamNodeConfig),
         ("object_recognition.launch.py", ObjectRecognitionNodeConfig),
     ],
 )
@@ -165,6 +168,35 @@ def test_demo_predicts_and_ends_cleanly(
     assert len(received) >= 20, text
     assert code == 0, text
     assert "Traceback" not in text
+    assert text.count("process has finished cleanly") == 2, text
+
+
+def test_object_demo_teaches_and_ends_with_its_script(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    import rclpy
+    from std_msgs.msg import String
+
+    source, script, log = tmp_path / "a.npz", tmp_path / "script", tmp_path / "log"
+    np.savez(source, X=np.repeat(np.eye(2, 8), 20, axis=0), y=np.repeat([0, 1], 20))
+    script.write_text("teach 0 5\nteach 1 5\nask 20\n")
+    given = [f"source:={source}", f"script:={script}", "input:=features", "namespace:=bot"]
+    process = start("object_demo.launch.py", log, *given)
+    heard: list[str] = []
+    rclpy.init()
+    try:
+        node = rclpy.create_node("probe")
+        topic = "/bot/object_recognition/label"
+        node.create_subscription(String, topic, lambda message: heard.append(message.data), 10)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            rclpy.spin_once(node, timeout_sec=0.1)
+    finally:
+        rclpy.try_shutdown()
+        code = finish(process) if process.poll() is None else process.returncode
+    text = log.read_text()
+    assert code == 0 and "the script has ended" in text, text
+    assert {"0", "1"} <= set(heard), text
     assert text.count("process has finished cleanly") == 2, text
 
 
