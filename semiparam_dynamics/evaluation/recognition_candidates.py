@@ -11,7 +11,7 @@ import scipy.linalg
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.class_recursion import ALPHAS, nearest_exponent
-from semiparam_dynamics.learning.recoding import choose_recoding, winners
+from semiparam_dynamics.learning.recoding import choose_recoding, exponent_weights, winners
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Candidates:
         self._coefficients = np.concatenate(coefficients, axis=1)  # (d, p T)
         self._counts = counts
         right = [
-            winners(scores, counts, alphas) == validation.y[:, None]
+            winners(scores, exponent_weights(counts, alphas)) == validation.y[:, None]
             for scores in self._scores(validation.X)
         ]
         self.accuracy = np.array([np.mean(one, axis=0) for one in right])  # (p, exponents)
@@ -62,7 +62,7 @@ class Candidates:
         """The class numbers (n,) that each choice of penalty and exponent finds."""
         scores = self._scores(X)
         return [
-            winners(scores[penalty], self._counts, self.alphas[[exponent]])[:, 0]
+            winners(scores[penalty], exponent_weights(self._counts, self.alphas[[exponent]]))[:, 0]
             for penalty, exponent in choices
         ]
 

@@ -19,7 +19,12 @@ from semiparam_dynamics.learning.cholesky_factor import CholeskyFactor
 from semiparam_dynamics.learning.class_sums import ClassSums
 from semiparam_dynamics.learning.front_features import FixedFeatures, GrowingFeatures
 from semiparam_dynamics.learning.held_out_examples import HeldOutExamples
-from semiparam_dynamics.learning.recoding import choose_recoding, class_weights, winners
+from semiparam_dynamics.learning.recoding import (
+    choose_recoding,
+    class_weights,
+    exponent_weights,
+    winners,
+)
 
 ALPHAS = np.round(np.linspace(0.0, 1.0, 21), 2)  # the exponents that are tried
 TEMPERATURES = np.geomspace(0.02, 1.0, 9)
@@ -140,16 +145,20 @@ class ClassRecursion:
 
     def look_at(self, held: HeldOutExamples, slots: Indices, alpha: float) -> None:
         """Find what each candidate makes of the held-out examples in these slots."""
-        balance = class_weights(self.classes.counts, alpha) / self._level(alpha)
+        counts = self.classes.counts
+        balance = class_weights(counts, alpha) / self._level(alpha)
+        weights = exponent_weights(counts, ALPHAS)
         for block in self._blocks(len(slots)):
             part = slots[block]
             Z = self.front.transform(held.inputs[part])
             truth = held.numbers[part]
-            leverages = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
-            hits, losses = held.hits[part], held.losses[part]
+            hits, losses, leverages = held.hits[part], held.losses[part], held.leverages[part]
             for i, factor in enumerate(self.factors):
-                scores = self._plain_scores(factor, Z)
-                hits[:, i] = winners(scores, self.classes.counts, ALPHAS) == truth[:, None]
+                solved = factor.solve(Z) if i == 0 or len(Z) <= len(self.classes) else None
+                if i == 0 and solved is not None:
+                    leverages = np.einsum("ij,ij->i", Z, solved)
+                scores = self._plain_scores(factor, Z, solved)
+                hits[:, i] = winners(scores, weights) == truth[:, None]
                 scores *= balance
                 losses[:, i] = _losses(scores, truth)
             held.note(part, hits, losses, leverages)
@@ -197,13 +206,13 @@ class ClassRecursion:
         self.held_out.restore(state)
         self.note_change()
 
-    def _plain_scores(self, factor: CholeskyFactor, Z: Array) -> Array:
-        """x'A^-1 b, (k, T), of features (k, D): by whichever of the two has fewer columns."""
+    def _plain_scores(self, factor: CholeskyFactor, Z: Array, solved: Array | None = None) -> Array:
+        """x'A^-1 b, (k, T), of features (k, D), from `solved`, A^-1 x, where it is known."""
         sums = self.classes.sums
-        if len(Z) <= len(sums):
-            scores: Array = factor.solve(Z) @ sums.T
-        else:
-            scores = Z @ factor.solve(sums).T
+        if solved is None and len(Z) <= len(sums):
+            solved = factor.solve(Z)
+        # Either k or T systems are solved, whichever are fewer.
+        scores: Array = Z @ factor.solve(sums).T if solved is None else solved @ sums.T
         return scores
 
     def _level(self, alpha: float) -> float:

@@ -31,16 +31,26 @@ def choose_recoding(accuracy: Array, tolerance: float = 0.0) -> tuple[int, int]:
     return penalty, exponent
 
 
-def winners(scores: Array, counts: Array, alphas: Array) -> Indices:
+def exponent_weights(counts: Array, alphas: Array) -> Array:
+    """:func:`class_weights` for each exponent, (exponents, T); NaN for classes without examples.
+
+    These can't win.
+    """
+    weights = np.array([class_weights(counts, alpha) for alpha in alphas])
+    weights[:, counts <= 0.0] = np.nan
+    return weights
+
+
+def winners(scores: Array, weights: Array) -> Indices:
     """The winning class for each exponent, (n, exponents), from scores (n, T) without recoding.
 
-    A class without examples can't win.
+    weights : (exponents, T), see :func:`exponent_weights`.
     """
-    found = np.empty((len(scores), len(alphas)), dtype=np.intp)
-    empty = counts <= 0.0
-    for j, alpha in enumerate(alphas):
-        recoded = scores * class_weights(counts, alpha)
-        if empty.any():
-            recoded[:, empty] = -np.inf
-        found[:, j] = np.argmax(recoded, axis=1)
+    impossible = np.isnan(weights[0])
+    found = np.empty((len(scores), len(weights)), dtype=np.intp)
+    for j, weight in enumerate(weights):
+        recoded = scores * weight
+        if impossible.any():
+            recoded[:, impossible] = -np.inf
+        found[:, j] = recoded.argmax(axis=1)
     return found

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.learning.recoding import choose_recoding, class_weights, winners
+from semiparam_dynamics.learning.recoding import (
+    choose_recoding,
+    class_weights,
+    exponent_weights,
+    winners,
+)
 
 
 def test_weights_are_the_inverse_shares() -> None:
@@ -33,6 +38,6 @@ def test_of_equal_penalties_the_largest() -> None:
 def test_winners_of_each_exponent() -> None:
     scores = np.array([[0.6, 0.3, 0.0], [0.1, 0.0, 5.0]])
     counts = np.array([8.0, 2.0, 0.0])
-    found = winners(scores, counts, np.array([0.0, 0.4, 1.0]))
+    found = winners(scores, exponent_weights(counts, np.array([0.0, 0.4, 1.0])))
     # 0.6 against 0.3 is turned round once (8 / 2)^alpha exceeds 2; the third class has no examples.
     assert found.tolist() == [[0, 0, 1], [0, 0, 0]]
