@@ -48,14 +48,14 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         type=float,
         default=10.0,
         metavar="HZ",
-        help="pictures a second (default %(default)g)",
+        help="frames a second (default %(default)g)",
     )
     parser.add_argument(
         "--teach",
         type=int,
         default=30,
         metavar="N",
-        help="pictures of each object that are taught (default %(default)s)",
+        help="frames of each object that are taught (default %(default)s)",
     )
     parser.add_argument("--script", type=Path, metavar="FILE", help=SCRIPT)
     parser.add_argument("--seed", type=int, default=0, help="of the order of pictures and objects")

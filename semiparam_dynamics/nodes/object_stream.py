@@ -40,7 +40,7 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
         self._config = config = parameters.declare(self, ObjectStreamNodeConfig)
         objects = load_objects(config.source, classes=config.classes, views=config.views)
         if objects.skipped:
-            self.get_logger().warning(f"{objects.skipped} files can't be read as pictures")
+            self.get_logger().warning(f"{objects.skipped} file(s) can't be read as pictures")
         hold = config.frames_per_object
         self._steps: Sequence[Step] = (
             read_script(config.script, objects.names)

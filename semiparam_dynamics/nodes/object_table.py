@@ -28,9 +28,9 @@ class ObjectTable:
         frames = len(shown.answers)
         if shown.teach:
             first = shown.known_from
-            since = f"all from picture {first} on" if first else "not the last one"
+            since = f"all from frame {first} on" if first else "not the last one"
             self._print("")
-            what = f"taught, {frames} pictures: {shown.right} recognised before learned, {since}"
+            what = f"taught, {frames} frames: {shown.right} recognised before learned, {since}"
         else:
             what = f"asked, {shown.right} of {frames} right{_taken_for(shown.name, shown.answers)}"
         elapsed = time.monotonic() - self._begin
@@ -54,11 +54,11 @@ class ObjectTable:
             self._rounds(asked)
             self._confusion(asked[-1])
         dropped = figures.get("frames dropped", "0")
-        self._print(f"{tally.answers} pictures recognised, {dropped} dropped")
+        self._print(f"{tally.answers} frames recognised, {dropped} dropped")
         refused = [name for name in figures if name.startswith("last refused: ")]
         for name in refused:
             self._print(f"{name.removeprefix('last ')}: {figures[name]}")
-        for act, what in (("frame", "a picture, from message to answer"), ("learn", "to learn it")):
+        for act, what in (("frame", "a frame, from message to answer"), ("learn", "to learn it")):
             if f"{act} p50 [us]" in figures:
                 p50, p99 = (float(figures[f"{act} {p} [us]"]) / 1000 for p in ("p50", "p99"))
                 self._print(f"{what}: {p50:.1f} ms (median), {p99:.1f} ms (99 %)")

@@ -120,7 +120,7 @@ def _about(one: Round) -> dict[str, object]:
     }
     if one.teaching is not None:
         about["teaching"] = {
-            "pictures": len(one.teaching.answers),
+            "frames": len(one.teaching.answers),
             "right": one.teaching.right,
             "known_from": one.teaching.known_from,
         }

@@ -35,7 +35,7 @@ def test_a_row_of_a_taught_and_of_an_asked_object() -> None:
     table.row(Shown("an extremely long name", False, ["mug", "mug", "cup"]))
     taught, asked = (line.partition(" s  ")[2] for line in out.getvalue().splitlines() if line)
     assert taught.split() == (
-        "mug taught, 3 pictures: 2 recognised before learned, all from picture 2 on".split()
+        "mug taught, 3 frames: 2 recognised before learned, all from frame 2 on".split()
     )
     assert asked == "an extrem...  asked, 0 of 3 right, taken for: 2 mug, 1 cup"
 
@@ -48,7 +48,7 @@ def test_the_summary_has_a_column_for_each_object() -> None:
         ["cup", "100", "50", "75"],
     ]
     assert lines[5] == "worst in the end: cup, 1 of 2 right, taken for: 1 teapot"
-    assert lines[6] == "8 pictures recognised, 0 dropped"
+    assert lines[6] == "8 frames recognised, 0 dropped"
 
 
 def test_many_objects_have_only_their_mean() -> None:
@@ -67,12 +67,12 @@ def test_what_was_refused_and_how_long_it_took() -> None:
         "frame p99 [us]": "50000",
     }
     lines = summary(["mug"], **figures)
-    assert "3 pictures recognised, 3 dropped" in lines
+    assert "3 frames recognised, 3 dropped" in lines
     assert "refused: label too long: a label of 10000 characters" in lines
-    assert "a picture, from message to answer: 21.4 ms (median), 50.0 ms (99 %)" in lines
+    assert "a frame, from message to answer: 21.4 ms (median), 50.0 ms (99 %)" in lines
 
 
 def test_nothing_asked_is_no_table() -> None:
     out = io.StringIO()
     ObjectTable(out).summary(Tally(), {})
-    assert out.getvalue() == "0 pictures recognised, 0 dropped\n"
+    assert out.getvalue() == "0 frames recognised, 0 dropped\n"

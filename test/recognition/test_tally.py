@@ -61,6 +61,6 @@ def test_the_results_are_json() -> None:
     results = json.loads(json.dumps(filled().results(), allow_nan=False))
     assert results["answers"] == 13
     first, second = results["rounds"]
-    assert first["teaching"] == {"pictures": 3, "right": 2, "known_from": 2}
+    assert first["teaching"] == {"frames": 3, "right": 2, "known_from": 2}
     assert second["objects"] == {"book": {"asked": 2, "right": 1}, "mug": {"asked": 3, "right": 2}}
     assert second["accuracy"] == 0.6
