@@ -39,7 +39,9 @@ def test_its_picture_and_files_exist(repository: Path) -> None:
 
 def test_its_commands_are_those_of_the_command_line(repository: Path, capsys) -> None:
     text = (repository / "README.md").read_text()
-    for verb in set(re.findall(r"semiparam (demo|evaluate|train|convert|bench|objects|recognize)", text)):
+    for verb in set(
+        re.findall(r"semiparam (demo|evaluate|train|convert|bench|objects|recognize)", text)
+    ):
         try:
             main([verb, "--help"])
         except SystemExit as end:

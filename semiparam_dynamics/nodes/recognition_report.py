@@ -58,6 +58,10 @@ class RecognitionReport:
             "changes not saved": str(session.autosave.unsaved),
             "last edit": session.last_edit,
         }
+        if (last := session.last) is not None:
+            values["last recognised"] = last.label
+            values["its probability"] = f"{last.confidence:.3f}"
+            values["its novelty"] = f"{last.novelty:.2f}"
         for reason, count in sorted(session.refusals.counts.items()):
             values[f"refused: {reason}"] = str(count)
             values[f"last refused: {reason}"] = session.refusals.details[reason]

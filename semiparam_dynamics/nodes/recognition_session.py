@@ -84,6 +84,7 @@ class RecognitionSession:
         self.backlog.clear()
         self.backlog.dropped = 0
         self.seen = self.recognized = self.taught = self.not_learned = 0
+        self.last: Recognition | None = None
         self.last_edit = ""
         self._shown = ""  # the label of the last frame
         self.timings: dict[str, deque[float]] = {  # us
@@ -183,6 +184,7 @@ class RecognitionSession:
             recognition = self.recognizer.recognize(x)
             self._note("recognize", begun)
             self.recognized += 1
+            self.last = recognition
             self._publish(recognition)
             if frame.label:
                 self._learn(x, frame.label)

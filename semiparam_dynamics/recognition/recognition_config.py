@@ -32,7 +32,7 @@ class ClassifierConfig:
         live=True,
     )
     tolerance: float = parameter(
-        0.0,
+        0.005,
         "share of held-out examples that a larger recoding exponent may cost",
         low=0.0,
         high=1.0,
@@ -107,6 +107,14 @@ class RecognitionConfig:
         "are among the objects taught: of one object it is 1 whatever is shown",
         low=0.0,
         high=1.0,
+        live=True,
+    )
+    max_novelty: float = parameter(
+        5.0,
+        "what is newer than this is unknown, even where only one object was taught: how unlike all "
+        "that was taught it is, 1 as much as held-out examples are; 0: no limit",
+        low=0.0,
+        high=1e6,
         live=True,
     )
     unknown: str = parameter(

@@ -17,7 +17,7 @@ from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
 from semiparam_dynamics.recognition.edits import Edit
 from semiparam_dynamics.recognition.labels import check_room, checked_label
 from semiparam_dynamics.recognition.recognition_config import RecognitionConfig
-from semiparam_dynamics.recognition.smoothing import Smoothing
+from semiparam_dynamics.recognition.smoothing import MeanOfLast, Smoothing
 from semiparam_dynamics.storage import State, load_state, save_state
 
 
@@ -25,13 +25,15 @@ class Recognition(NamedTuple):
     """What a frame, with those before it, was recognised as.
 
     label : the class, or the word for unknown objects. confidence : its probability.
-    probabilities : (T,) of the classes `labels`, smoothed.
+    probabilities : (T,) of the classes `labels`, smoothed. novelty : how unlike all that was
+        taught it is, smoothed; 0 while there is nothing to compare with, or nobody asks.
     """
 
     label: str
     confidence: float
     labels: tuple[str, ...]
     probabilities: Array
+    novelty: float = 0.0
 
 
 class Recognizer:
@@ -48,6 +50,7 @@ class Recognizer:
         self._config = config
         self._source = identity
         self._smoothing = Smoothing(config.smoothing.frames)
+        self._novelty = MeanOfLast(config.smoothing.frames)
         self.reset()
         # A classifier that is thrown away: everything is compiled, and every setting was looked at.
         trial = self._classifier()
@@ -58,13 +61,14 @@ class Recognizer:
     def reset(self) -> None:
         """Forget all objects."""
         self._model = self._classifier()
-        self._smoothing.restart()
+        self.restart_smoothing()
         self._labels: tuple[str, ...] = ()
 
     def configure(self, config: RecognitionConfig) -> None:
         """Go on with other values of the parameters that may change (those marked `live`)."""
         self._config = config
         self._smoothing.frames = config.smoothing.frames
+        self._novelty.resize(config.smoothing.frames)
         self._model.alpha, self._model.tolerance = _alpha(config), config.classifier.tolerance
         if self.n_inputs is not None:
             self._model.recursion_.note_change()
@@ -102,9 +106,12 @@ class Recognizer:
         probabilities = self._smoothing.add(self._labels, found)
         best = int(probabilities.argmax())
         confidence = float(probabilities[best])
-        known = confidence >= self._config.threshold
+        known, novelty, limit = confidence >= self._config.threshold, 0.0, self._config.max_novelty
+        if limit > 0.0:
+            novelty = self._novelty.add(float(self._model.novelty(x[None])[0]))
+            known = known and novelty <= limit
         label = self._labels[best] if known else self._config.unknown
-        return Recognition(label, confidence, self._labels, probabilities)
+        return Recognition(label, confidence, self._labels, probabilities, novelty)
 
     def learn(self, x: Array, label: str) -> None:
         """Learn that x (n_inputs,) shows `label`. Raises RefusedError for a class too many."""
@@ -121,6 +128,7 @@ class Recognizer:
     def restart_smoothing(self) -> None:
         """Take the next frame by itself: something else is shown."""
         self._smoothing.restart()
+        self._novelty.restart()
 
     def edit(self, edit: Edit) -> str:
         """Rename, merge or forget a class; returns a sentence on what was done.
@@ -143,7 +151,7 @@ class Recognizer:
                 done = f"'{edit.label}' is forgotten"
         except LearningError as error:
             raise RefusedError(str(error), reason="edit of classes") from None
-        self._smoothing.restart()
+        self.restart_smoothing()
         self._note_labels()
         return done
 
@@ -181,7 +189,7 @@ class Recognizer:
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise StorageError(f"{path} is not a saved model of objects ({error!r})") from None
         self._model = model
-        self._smoothing.restart()
+        self.restart_smoothing()
         self._note_labels()
 
     def _note_labels(self) -> None:

@@ -57,3 +57,26 @@ class Smoothing:
                 kept.append(new / total)
         self._last = deque(kept, maxlen=self.frames)
         self._labels = labels
+
+
+class MeanOfLast:
+    """The mean of a number over the last frames.
+
+    frames: over how many.
+    """
+
+    def __init__(self, frames: int) -> None:
+        self._last: deque[float] = deque(maxlen=frames)
+
+    def resize(self, frames: int) -> None:
+        """Take the mean over so many; the last ones stay."""
+        self._last = deque(self._last, maxlen=frames)
+
+    def restart(self) -> None:
+        """Forget the frames before this."""
+        self._last.clear()
+
+    def add(self, value: float) -> float:
+        """Take a frame's value; returns the mean."""
+        self._last.append(value)
+        return sum(self._last) / len(self._last)

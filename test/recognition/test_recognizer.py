@@ -55,7 +55,7 @@ def test_knows_nothing_at_first_and_then_what_the_classifier_says():
     before = recognizer.recognize(np.ones(D))
     assert (before.label, before.confidence, before.labels) == ("unknown", 0.0, ())
     recognizer = taught(smoothing__frames=1, threshold=0.0)
-    model = IncrementalRLSC((0.03, 0.3, 3.0), random_state=0)
+    model = IncrementalRLSC((0.03, 0.3, 3.0), tolerance=0.005, random_state=0)
     for x, label in examples(20):
         model.partial_fit(x[None], [label])
     while model.refresh(1):
@@ -181,3 +181,29 @@ def test_refuses_settings_at_once_that_the_classifier_would_refuse_later():
         make(hold_out=1)
     with pytest.raises(ConfigurationError, match="penalty"):
         make(penalty=())
+
+
+def test_one_object_is_not_seen_in_everything():
+    recognizer = make(smoothing__frames=3, max_novelty=5.0)
+    rng = np.random.default_rng(0)
+
+    def mug() -> np.ndarray:
+        x = np.eye(D)[0] + 0.1 * np.abs(rng.normal(size=D))
+        return x / np.linalg.norm(x)
+
+    for _ in range(40):
+        recognizer.learn(mug(), "mug")
+    while recognizer.refresh():
+        pass
+    for _ in range(20):
+        found = recognizer.recognize(mug())
+        assert found.label == "mug" and 0.0 < found.novelty < 3.0
+    other = np.eye(D)[4]
+    last = [recognizer.recognize(other) for _ in range(3)][-1]
+    assert last.confidence == 1.0 and last.novelty > 5.0
+    assert last.label == "unknown"
+    # Shown something else, it looks afresh.
+    recognizer.restart_smoothing()
+    assert recognizer.recognize(mug()).label == "mug"
+    recognizer.configure(replace(RecognitionConfig(), max_novelty=0.0))
+    assert recognizer.recognize(other).label == "mug"

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.recognition.smoothing import Smoothing
+from semiparam_dynamics.recognition.smoothing import MeanOfLast, Smoothing
 
 FRAMES = st.lists(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 100), min_size=1), max_size=12
@@ -55,3 +55,12 @@ def test_looks_back_over_so_many_frames_and_forgets_when_told_to():
     np.testing.assert_allclose(smoothing.add(labels, rows[0]), rows[[9, 0]].mean(axis=0))
     smoothing.restart()
     np.testing.assert_array_equal(smoothing.add(labels, rows[1]), rows[1])
+
+
+def test_the_mean_of_the_last_numbers():
+    mean = MeanOfLast(3)
+    assert [mean.add(value) for value in (1.0, 3.0, 5.0, 7.0)] == [1.0, 2.0, 3.0, 5.0]
+    mean.resize(2)
+    assert mean.add(9.0) == 8.0
+    mean.restart()
+    assert mean.add(4.0) == 4.0
