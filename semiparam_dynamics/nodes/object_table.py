@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from semiparam_dynamics.recognition.tally import Round, Shown, Tally
@@ -32,7 +32,9 @@ class ObjectTable:
             self._print("")
             what = f"taught, {frames} frames: {shown.right} recognised before learned, {since}"
         else:
-            what = f"asked, {shown.right} of {frames} right{_taken_for(shown.name, shown.answers)}"
+            right = f"{shown.right} of {frames} {shown.expected or 'right'}"
+            what = f"{'never taught' if shown.expected else 'asked'}, {right}"
+            what += _taken_for(shown.wrong)
         elapsed = time.monotonic() - self._begin
         self.note(f"{elapsed:6.1f} s  {_short(shown.name):{WIDEST}}  {what}")
 
@@ -82,12 +84,12 @@ class ObjectTable:
     def _confusion(self, last: Round) -> None:
         """The objects that did worst in the last round, and what they were taken for."""
         scores = last.scores()
-        confusion = last.confusion()
+        wrong = last.wrong()
         worst = sorted(scores, key=lambda name: scores[name][0] / scores[name][1])[:WORST]
         for name in worst:
             right, frames = scores[name]
             if right < frames:
-                taken = _taken_for(name, confusion[name].elements())
+                taken = _taken_for(wrong[name])
                 self._print(f"worst in the end: {name}, {right} of {frames} right{taken}")
         if all(right == frames for right, frames in scores.values()):
             self._print("in the end nothing was confused")
@@ -103,8 +105,7 @@ def _order(one: Round) -> list[str]:
     return [*others, *([one.taught] if one.taught in one.scores() else [])]
 
 
-def _taken_for(name: str, answers: Iterable[str]) -> str:
-    wrong = Counter(answer for answer in answers if answer != name)
+def _taken_for(wrong: Counter[str]) -> str:
     if not wrong:
         return ""
     told = [f"{count} {_short(answer)}" for answer, count in wrong.most_common(ANSWERS)]

@@ -9,16 +9,26 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Shown:
-    """An object in view, taught or asked, and what it was recognised as, frame by frame."""
+    """An object in view, taught or asked, and what it was recognised as, frame by frame.
+
+    expected : the right answer, where it isn't the name: of an object that was never taught.
+    """
 
     name: str
     teach: bool
     answers: list[str] = field(default_factory=list)
+    expected: str = ""
 
     @property
     def right(self) -> int:
-        """How many frames were recognised."""
-        return self.answers.count(self.name)
+        """How many frames were answered rightly."""
+        return self.answers.count(self.expected or self.name)
+
+    @property
+    def wrong(self) -> Counter[str]:
+        """The other answers, and how often each was given."""
+        expected = self.expected or self.name
+        return Counter(answer for answer in self.answers if answer != expected)
 
     @property
     def known_from(self) -> int | None:
@@ -49,6 +59,13 @@ class Round:
         scores = self.scores().values()
         return sum(right for right, _ in scores), sum(frames for _, frames in scores)
 
+    def wrong(self) -> dict[str, Counter[str]]:
+        """Object -> the wrong answers to it, and how often each was given."""
+        wrong: dict[str, Counter[str]] = {}
+        for shown in self.asked:
+            wrong.setdefault(shown.name, Counter()).update(shown.wrong)
+        return wrong
+
     def confusion(self) -> dict[str, Counter[str]]:
         """Object -> what its frames were recognised as, and how often."""
         confusion: dict[str, Counter[str]] = {}
@@ -58,9 +75,13 @@ class Round:
 
 
 class Tally:
-    """Collects rounds. Answers that come while nothing is in view count for nothing."""
+    """Collects rounds. Answers that come while nothing is in view count for nothing.
 
-    def __init__(self) -> None:
+    unknown : the right answer to an object that was never taught.
+    """
+
+    def __init__(self, unknown: str = "unknown") -> None:
+        self._unknown = unknown
         self.rounds: list[Round] = []
         self.now: Shown | None = None
         self.stray = 0  # answers that came while nothing was in view
@@ -99,6 +120,8 @@ class Tally:
         if teach:
             self.rounds[-1].teaching = shown
         else:
+            if all(one.taught != shown.name for one in self.rounds):
+                shown.expected = self._unknown
             self.rounds[-1].asked.append(shown)
 
     def _all(self) -> Iterable[Shown]:

@@ -34,6 +34,18 @@ def test_rounds_begin_with_a_teaching() -> None:
     assert second.confusion() == {"mug": {"mug": 2, "book": 1}, "book": {"book": 1, "unknown": 1}}
 
 
+def test_an_object_that_was_never_taught_is_rightly_unknown() -> None:
+    tally = filled()
+    tally.show("pen")
+    for answer in ("unknown", "mug", "unknown"):
+        tally.answer(answer, False)
+    last = tally.rounds[-1]
+    assert last.scores()["pen"] == (2, 3)
+    assert last.wrong()["pen"] == {"mug": 1}
+    assert last.asked[-1].expected == "unknown"
+    assert last.wrong()["book"] == {"unknown": 1}
+
+
 def test_answers_to_nothing_in_view_are_counted_apart() -> None:
     tally = filled()
     assert (tally.answers, tally.stray) == (13, 6)
