@@ -4,9 +4,10 @@ One process publishes 640x480 rgb8 images, as a camera does, and hears the node'
 the same clock. The node goes on from a model that knows 1000 objects, and is taught new ones in
 every other stretch of time. Answers bear no stamp: pictures come in a fixed turn, and the scores of
 their own classes tell which one an answer is about; so scores are not smoothed over frames. All
-other settings are the node's defaults.
+other settings are the node's defaults, but for what --set names.
 
     python benchmarks/recognition_latency.py --seconds 60
+    python benchmarks/recognition_latency.py --seconds 60 --set "penalty=[0.3]" backbone.threads=2
 
 Such an image is larger than the 512 kB of shared memory that Fast DDS has for what a process sends.
 It then goes through UDP in pieces, and without acknowledgements most of them are lost. Here there
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from node_latency import cpu_seconds
 from rclpy.node import Node
@@ -38,6 +40,7 @@ from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.nodes.runtime import make_executor
+from semiparam_dynamics.parameters import from_flat
 
 HEIGHT, WIDTH = 480, 640
 PICTURES = 64  # shown in turn: answers are told apart while fewer frames are lost in a row
@@ -93,12 +96,14 @@ def main() -> None:
         if args.transport == "large":
             (folder / "dds.xml").write_text(LARGE)
             os.environ["FASTDDS_DEFAULT_PROFILES_FILE"] = str(folder / "dds.xml")
-        save_model(folder / "model.npz", shown, args.classes)
+        settings = dict(one.split("=", 1) for one in args.set)
+        parsed = {name: yaml.safe_load(value) for name, value in settings.items()}
+        save_model(folder / "model.npz", shown, args.classes, parsed)
         parameters = {
             "model_file": folder / "model.npz",
             "max_classes": args.classes + 1000,
-            "backbone.threads": args.threads,
             "smoothing.frames": 1,
+            **settings,
         }
         with threadpool_limits(1):
             with NodeProcess("object_recognition", parameters, folder / "log") as node:
@@ -114,7 +119,9 @@ def parse() -> argparse.Namespace:
         "--stretch", type=float, default=5.0, help="seconds of teaching an object, and of none"
     )
     parser.add_argument("--transport", choices=("large", "default"), default="large")
-    parser.add_argument("--threads", type=int, default=1, help="the node's backbone.threads")
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="parameters of the node"
+    )
     return parser.parse_args()
 
 
@@ -132,9 +139,12 @@ def image(pixels: np.ndarray) -> Image:
     return Image(height=HEIGHT, width=WIDTH, encoding="rgb8", step=3 * WIDTH, data=data)
 
 
-def save_model(path: Path, shown: list[np.ndarray], classes: int) -> None:
-    """Save a model of so many objects: the pictures, and others of random features."""
-    session = RecognitionSession(ObjectRecognitionNodeConfig(), lambda recognition: None)
+def save_model(
+    path: Path, shown: list[np.ndarray], classes: int, settings: dict[str, object]
+) -> None:
+    """Save a node's model of so many objects: the pictures, and others of random features."""
+    config = from_flat(ObjectRecognitionNodeConfig, settings)
+    session = RecognitionSession(config, lambda recognition: None)
     if session.backbone is None:
         raise RuntimeError("The node's default input is no longer images.")
     rng = np.random.default_rng(0)

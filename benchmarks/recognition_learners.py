@@ -11,8 +11,9 @@ from streaming_lda import StreamingLDA
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
+from semiparam_dynamics.recognition.recognition_config import ClassifierConfig
 
-PENALTIES = (0.03, 0.3, 3.0)  # the node's
+NODE = ClassifierConfig()
 SHRINKAGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 0.9)
 STEPS = [(step, average) for average in (False, True) for step in 10.0 ** np.arange(-6, 3)]
 
@@ -34,14 +35,15 @@ class Recogniser:
     """IncrementalRLSC as the node has it; its variants differ only in which alpha is chosen."""
 
     VARIANTS = {
-        "RLSC, as the node": ("auto", 0.0),
-        "RLSC, tolerance 0.005": ("auto", 0.005),
+        "RLSC, as the node": ("auto", NODE.tolerance),
+        "RLSC, tolerance 0 (thesis)": ("auto", 0.0),
+        "RLSC, tolerance 0.02": ("auto", 0.02),
         "RLSC, alpha = 0": (0.0, 0.0),
         "RLSC, alpha = 1": (1.0, 0.0),
     }
 
     def __init__(self, X: Array, y: Indices) -> None:
-        self._model = IncrementalRLSC(PENALTIES)
+        self._model = IncrementalRLSC(NODE.penalty, tolerance=NODE.tolerance)
 
     def learn(self, x: Array, label: int) -> None:
         self._model.partial_fit(x[None], [label])
@@ -56,7 +58,7 @@ class Recogniser:
             model.refresh(0)  # chooses anew
             # As predict does, but with T solves instead of one for each row.
             found[name] = model.classes_[(X @ model.coef_).argmax(axis=1)]
-        model.alpha, model.tolerance = "auto", 0.0
+        model.alpha, model.tolerance = "auto", NODE.tolerance
         model.refresh(0)
         return found
 
