@@ -57,6 +57,7 @@ def data_files():
         (share, ["package.xml"]),
         (f"{share}/launch", sorted(str(path) for path in Path("launch").glob("*.launch.py"))),
         (f"{share}/config", sorted(str(path) for path in Path("config").glob("*.yaml"))),
+        (f"{share}/config/fastdds", sorted(str(p) for p in Path("config/fastdds").glob("*.xml"))),
         (f"{share}/config/robots", sorted(str(p) for p in Path("config/robots").glob("*.yaml"))),
     ]
     # pip ignores setup.cfg's install_scripts and puts the executables in bin/ only. colcon doesn't
@@ -93,6 +94,7 @@ setup(
         "scikit-learn>=1.4",
         "threadpoolctl>=3.0",  # comes with scikit-learn
         "rosbags>=0.10",
+        'backports.zstd>=1.0; python_version < "3.14"',  # later it is Python's own, and rosbags'
         "PyYAML>=6",
         "matplotlib>=3.6",
         # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;

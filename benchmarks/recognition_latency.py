@@ -46,31 +46,7 @@ HEIGHT, WIDTH = 480, 640
 PICTURES = 64  # shown in turn: answers are told apart while fewer frames are lost in a row
 EXAMPLES = 12  # that the model has of each object
 QUEUE = 100
-LARGE = """<?xml version="1.0" encoding="UTF-8" ?>
-<profiles xmlns="http://www.eprosima.com">
-  <transport_descriptors>
-    <transport_descriptor>
-      <transport_id>shared_memory</transport_id>
-      <type>SHM</type>
-      <segment_size>16777216</segment_size>
-      <maxMessageSize>4194304</maxMessageSize>
-    </transport_descriptor>
-    <transport_descriptor>
-      <transport_id>udp</transport_id>
-      <type>UDPv4</type>
-    </transport_descriptor>
-  </transport_descriptors>
-  <participant profile_name="large_messages" is_default_profile="true">
-    <rtps>
-      <userTransports>
-        <transport_id>shared_memory</transport_id>
-        <transport_id>udp</transport_id>
-      </userTransports>
-      <useBuiltinTransports>false</useBuiltinTransports>
-    </rtps>
-  </participant>
-</profiles>
-"""
+LARGE = Path(__file__).resolve().parent.parent / "config" / "fastdds" / "large_images.xml"
 
 
 @dataclass
@@ -94,8 +70,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.transport == "large":
-            (folder / "dds.xml").write_text(LARGE)
-            os.environ["FASTDDS_DEFAULT_PROFILES_FILE"] = str(folder / "dds.xml")
+            os.environ["FASTDDS_DEFAULT_PROFILES_FILE"] = str(LARGE)
         settings = dict(one.split("=", 1) for one in args.set)
         parsed = {name: yaml.safe_load(value) for name, value in settings.items()}
         save_model(folder / "model.npz", shown, args.classes, parsed)

@@ -81,6 +81,7 @@ def generate_launch_description() -> LaunchDescription:
     ]
     # The recognition's namespace and log level are this file's arguments of those names.
     recognition = IncludeLaunchDescription(
-        PathJoinSubstitution([share, "launch", "object_recognition.launch.py"])
+        PathJoinSubstitution([share, "launch", "object_recognition.launch.py"]),
+        launch_arguments={"reliable": "true"}.items(),
     )
     return LaunchDescription([*arguments, OpaqueFunction(function=stream), recognition])

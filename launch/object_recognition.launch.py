@@ -11,7 +11,13 @@ TOPICS = ["image", "features", "label"]
 PARAMETERS = {
     "input": "what comes in: image (from a camera) or features (vectors)",
     "model_file": "file that the objects are saved to, and loaded from at the start",
+    "reliable": "true: have images that were lost on the way sent again, if the camera offers it",
     "autostart": "true: the node configures and activates itself; false: a manager does",
+}
+CHOICES = {
+    "input": ["", "image", "features"],
+    "reliable": ["", "true", "false"],
+    "autostart": ["", "true", "false"],
 }
 
 
@@ -19,8 +25,9 @@ def recogniser(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Make the node; only now is it known which arguments were left empty."""
     given = {name: LaunchConfiguration(name).perform(context) for name in PARAMETERS}
     parameters: dict[str, object] = {name: value for name, value in given.items() if value}
-    if given["autostart"]:
-        parameters["autostart"] = given["autostart"] == "true"
+    for name in ("autostart", "reliable"):
+        if given[name]:
+            parameters[name] = given[name] == "true"
     use_sim_time = LaunchConfiguration("use_sim_time").perform(context) == "true"
     node = LifecycleNode(
         package="semiparam_dynamics",
@@ -73,9 +80,7 @@ def generate_launch_description() -> LaunchDescription:
             name,
             default_value="",
             description=f"{meaning} (empty: as in params_file)",
-            choices={"input": ["", "image", "features"], "autostart": ["", "true", "false"]}.get(
-                name
-            ),
+            choices=CHOICES.get(name),
         )
         for name, meaning in PARAMETERS.items()
     ]

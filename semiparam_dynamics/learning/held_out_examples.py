@@ -90,9 +90,9 @@ class HeldOutExamples:
 
         Not each class', but each example's counts the same. None where no class has enough.
         """
-        numbers = self.numbers
-        sizes = np.bincount(numbers[numbers != FREE], minlength=1)
-        counted = (numbers != FREE) & (sizes[numbers] >= least)
+        looked_at = self._looked_at()
+        sizes = np.bincount(self.numbers[looked_at], minlength=self.numbers.max() + 1)
+        counted = looked_at & (sizes[self.numbers] >= least) if len(sizes) else looked_at
         if not counted.any():
             return None
         shares: Array = self.hits[counted].mean(axis=0)
@@ -100,7 +100,7 @@ class HeldOutExamples:
 
     def class_accuracy(self, n_classes: int, penalty: int, exponent: int) -> tuple[Array, Array]:
         """For each class the share of right answers, NaN without examples, and their number."""
-        taken = self.numbers != FREE
+        taken = self._looked_at()
         sizes = np.bincount(self.numbers[taken], minlength=n_classes).astype(float)
         right = np.bincount(
             self.numbers[taken], self.hits[taken, penalty, exponent], minlength=n_classes
@@ -109,15 +109,20 @@ class HeldOutExamples:
 
     def temperature(self, penalty: int, least: int) -> int | None:
         """Number of the temperature with the smallest mean loss; None with too few examples."""
-        taken = self.numbers != FREE
+        taken = self._looked_at()
         if np.count_nonzero(taken) < least:
             return None
         return int(self.losses[taken, penalty].mean(axis=0).argmin())
 
     def leverage(self, least: int) -> float | None:
         """The median leverage; None with too few examples."""
-        taken = self.numbers != FREE
+        taken = self._looked_at()
         return float(np.median(self.leverages[taken])) if np.sum(taken) >= least else None
+
+    def _looked_at(self) -> npt.NDArray[np.bool_]:
+        """(V,): where there is an example and something was found on it."""
+        looked_at: npt.NDArray[np.bool_] = (self.numbers != FREE) & (self.checked > 0)
+        return looked_at
 
     def state(self) -> dict[str, Any]:
         """The arrays that :meth:`restore` needs; what was found is found again after it."""

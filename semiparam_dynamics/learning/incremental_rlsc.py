@@ -55,6 +55,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         example is.
     validation_size : how many of these are kept; the class with most gives up its oldest.
     min_validation : classes with fewer of these don't take part in the choice.
+    refresh_later : what is held out is only kept, for :meth:`refresh` to look at in pauses.
     features : None (the inputs themselves), "random_fourier", "nystrom" (centres are added while
         examples come, up to `n_features`), or a transformer; see :class:`RecursiveRLS`.
     kernel : of these features; None is the Gaussian of width 1, and no other kind is known here.
@@ -82,6 +83,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         hold_out: int = 6,
         validation_size: int = 600,
         min_validation: int = 5,
+        refresh_later: bool = False,
         features: Any = None,
         kernel: Any = None,
         n_features: int = 500,
@@ -96,6 +98,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         self.hold_out = hold_out
         self.validation_size = validation_size
         self.min_validation = min_validation
+        self.refresh_later = refresh_later
         self.features = features
         self.kernel = kernel
         self.n_features = n_features
@@ -268,7 +271,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         recursion.learn(X[~kept], numbers[~kept])
         for x, number in zip(X[kept], numbers[kept], strict=True):
             recursion.held_out.add(x, int(number))
-        if kept.any():
+        if kept.any() and not self.refresh_later:
             self.refresh(int(np.count_nonzero(kept)) * (1 + REFRESH))
         return self
 

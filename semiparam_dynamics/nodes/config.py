@@ -108,6 +108,11 @@ class ObjectRecognitionNodeConfig:
         "what comes in: images, on the topic image, or feature vectors, on the topic features",
         choices=("image", "features"),
     )
+    reliable: bool = parameter(
+        False,
+        "have frames that were lost on the way sent again, where their publisher offers it too; "
+        "large images need this, or a setting of the middleware (docs/recognition.md)",
+    )
     normalize: bool = parameter(
         True, "scale each vector of the topic features to length 1, which the penalties are for"
     )

@@ -81,7 +81,7 @@ def run_objects(out: Path, config: ObjectStreamNodeConfig, *, features: bool) ->
 def recognition_config(features: bool) -> ObjectRecognitionNodeConfig:
     """The recognition's parameters: the defaults, but every picture is answered by itself."""
     kind = "features" if features else "image"
-    return replace(ObjectRecognitionNodeConfig(), input=kind, smoothing__frames=1)
+    return replace(ObjectRecognitionNodeConfig(), input=kind, reliable=True, smoothing__frames=1)
 
 
 def _follow(

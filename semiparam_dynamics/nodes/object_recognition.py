@@ -26,7 +26,13 @@ from semiparam_dynamics.nodes.topics import WatchedTopic
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive. Of frames
 # the newest count, and an image is large.
-FRAMES = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+FRAMES = {
+    reliable: QoSProfile(depth=5, reliability=policy)
+    for reliable, policy in (
+        (False, ReliabilityPolicy.BEST_EFFORT),
+        (True, ReliabilityPolicy.RELIABLE),
+    )
+}
 # A label or an edit that gets lost would teach something wrong.
 WORDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 SHORTEST = 1.0  # s between log lines of the same kind
@@ -70,7 +76,7 @@ class ObjectRecognitionNode(ManagedNode):
         if self.session is None:
             return
         kind = Image if self._config.input == "image" else Float32MultiArray
-        self._listen(self._config.input, kind, self.session.frame, FRAMES)
+        self._listen(self._config.input, kind, self.session.frame, FRAMES[self._config.reliable])
         self._listen("label", String, self.session.label, WORDS)
         self._listen("~/edit", String, self._edited, WORDS)
 

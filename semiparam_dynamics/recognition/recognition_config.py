@@ -12,9 +12,9 @@ class ClassifierConfig:
     """The classifier; see `semiparam_dynamics.learning.IncrementalRLSC`."""
 
     penalty: tuple[float, ...] = parameter(
-        (0.03, 0.3, 3.0),
-        "candidates for the ridge, learned side by side at the cost of each; these suit features "
-        "of length 1",
+        (0.3,),
+        "candidates for the ridge, learned side by side at the cost of each; 0.3 suits image "
+        "features of length 1",
         low=1e-9,
         high=1e9,
     )
@@ -32,7 +32,7 @@ class ClassifierConfig:
         live=True,
     )
     tolerance: float = parameter(
-        0.005,
+        0.01,
         "share of held-out examples that a larger recoding exponent may cost",
         low=0.0,
         high=1.0,

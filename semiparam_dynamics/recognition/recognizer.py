@@ -203,6 +203,7 @@ class Recognizer:
             tolerance=config.tolerance,
             hold_out=config.hold_out,
             validation_size=config.validation_size,
+            refresh_later=True,
             features=None if config.features == "none" else config.features,
             kernel=Gaussian(config.length_scale),
             n_features=config.n_features,

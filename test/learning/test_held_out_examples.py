@@ -53,6 +53,21 @@ def test_accuracy_counts_classes_with_enough_examples() -> None:
     assert sizes.tolist() == [3.0, 2.0, 0.0]
 
 
+def test_what_was_not_looked_at_yet_counts_for_nothing() -> None:
+    held = buffer(3)
+    slots = np.array([held.add(np.zeros(1), 0) for _ in range(3)])
+    hits = np.ones((2, 2, 3), dtype=bool)
+    held.note(slots[:2], hits, np.zeros((2, 2, 2)), np.ones(2))
+    accuracy = held.accuracy(2)
+    assert accuracy is not None and np.all(accuracy == 1.0)
+    assert held.accuracy(3) is None
+    assert held.class_accuracy(1, 0, 0)[1].tolist() == [2.0]
+    assert held.leverage(3) is None and held.temperature(0, 3) is None
+    # One that takes a slot over is not what was there before.
+    held.add(np.zeros(1), 0)
+    assert held.class_accuracy(1, 0, 0)[1].tolist() == [1.0]
+
+
 def test_classes_that_leave_take_their_examples_along() -> None:
     held = buffer(5)
     for k, number in enumerate([0, 1, 2, 1]):

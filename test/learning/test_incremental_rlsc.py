@@ -292,6 +292,19 @@ def test_pauses_bring_what_is_held_out_up_to_date() -> None:
     assert paused == whole
 
 
+def test_held_out_examples_may_wait_for_pauses() -> None:
+    X, y = examples(300, spread=4.0)
+    waiting = IncrementalRLSC([0.1, 1.0, 10.0], refresh_later=True)
+    for k in range(len(X)):
+        waiting.partial_fit(X[k : k + 1], y[k : k + 1])
+    assert (waiting.alpha_, waiting.penalty_) == (0.7, 1.0)
+    while waiting.refresh(5):
+        pass
+    at_once = IncrementalRLSC([0.1, 1.0, 10.0]).partial_fit(X, y).validate()
+    assert (waiting.alpha_, waiting.penalty_) == (at_once.alpha_, at_once.penalty_)
+    np.testing.assert_allclose(waiting.predict_proba(X), at_once.predict_proba(X), rtol=1e-9)
+
+
 def test_probabilities_are_calibrated_on_held_out_examples() -> None:
     X, y = examples(1200, spread=4.0)
     model = IncrementalRLSC(1.0, 0.5, validation_size=300).fit(X, y)
