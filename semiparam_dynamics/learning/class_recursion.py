@@ -118,9 +118,7 @@ class ClassRecursion:
         And by T^alpha, which recoding multiplies the scores of balanced classes by, so that one
         temperature fits all T.
         """
-        scores = self.scores(X, alpha) / (self._level(alpha) * self.temperature)
-        probabilities: Array = softmax(self.without_empty(scores), axis=1)
-        return probabilities
+        return self._softmax(self.scores(X, alpha), alpha)
 
     def novelty(self, X: Array) -> Array:
         """Leverages x'A^-1 x (n,) of inputs (n, d), in units of held-out examples' median.
@@ -129,14 +127,29 @@ class ClassRecursion:
         of which scores say nothing. With the smallest penalty, where the two differ most. Zeros
         while there are too few held-out examples to compare with.
         """
-        usual = self.held_out.leverage(LEAST_FOR_NOVELTY)
-        if usual is None:
-            return np.zeros(len(X))
         novelty = np.empty(len(X))
         for part in self._blocks(len(X)):
             Z = self.front.transform(X[part])
             novelty[part] = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
-        return novelty / max(usual, np.finfo(float).tiny)
+        return novelty * self._novelty_unit()
+
+    def look(self, x: Array, alpha: float) -> tuple[Array, float]:
+        """Probabilities (T,) and novelty of one input (d,), with what they share done once."""
+        z = self.front.transform(x[None])
+        solved = self.factor.solve(z)
+        smallest = solved if self.chosen_penalty == 0 else self.factors[0].solve(z)
+        scores = self._plain_scores(self.factor, z, solved)
+        scores *= class_weights(self.classes.counts, alpha)
+        return self._softmax(scores, alpha)[0], float(z[0] @ smallest[0]) * self._novelty_unit()
+
+    def _novelty_unit(self) -> float:
+        usual = self.held_out.leverage(LEAST_FOR_NOVELTY)
+        return 0.0 if usual is None else 1.0 / max(usual, np.finfo(float).tiny)
+
+    def _softmax(self, scores: Array, alpha: float) -> Array:
+        tempered = scores / (self._level(alpha) * self.temperature)
+        probabilities: Array = softmax(self.without_empty(tempered), axis=1)
+        return probabilities
 
     def without_empty(self, scores: Array) -> Array:
         """Scores (n, T), those of classes that no example was learned of below all others."""

@@ -16,10 +16,9 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.checks import positive_count, positive_penalty
 from semiparam_dynamics.learning.class_editing import EditableClasses
 from semiparam_dynamics.learning.class_recursion import (
-    ALPHAS,
     ClassRecursion,
-    nearest_exponent,
 )
+from semiparam_dynamics.learning.class_views import FittedClasses
 from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.front_features import (
     FixedFeatures,
@@ -28,13 +27,12 @@ from semiparam_dynamics.learning.front_features import (
     gaussian_width,
 )
 from semiparam_dynamics.learning.labels import check_kind, plain_labels
-from semiparam_dynamics.learning.recoding import class_weights
 
 REFRESH = 2  # held-out examples looked at again whenever one comes
 NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one
 
 
-class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Regularised least squares classification that goes on learning, new classes included.
 
     Scores are f(x) = x'W Gamma^alpha with W = A^-1 b, A = Z'Z + penalty I and b = Z'Y over all
@@ -161,6 +159,14 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         """
         return self.recursion_.novelty(self._checked(X))
 
+    def look(self, x: Array) -> tuple[Array, float]:
+        """What :meth:`predict_proba` and :meth:`novelty` say of one finite input (d,).
+
+        For callers that ask frame by frame: what the two share is done once, and x isn't checked.
+        """
+        probabilities, novelty = self.recursion_.look(x, self.alpha_)
+        return probabilities[self._order()], novelty
+
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose penalty and exponent by all held-out examples as of now, or by X (n, d), y (n,).
 
@@ -188,49 +194,6 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
         recursion.look_at(held, held.stalest(k), self.alpha_)
         recursion.choose(held, self._fixed_alpha(), self.min_validation, self.tolerance)
         return recursion.outdated()
-
-    @property
-    def classes_(self) -> Any:
-        """(T,): all labels, sorted."""
-        return np.asarray(self.recursion_.classes.labels)[self._order()]
-
-    @property
-    def class_count_(self) -> Array:
-        """(T,): gamma, how many examples of each class were learned."""
-        counts: Array = self.recursion_.classes.counts[self._order()]
-        return counts
-
-    @property
-    def coef_(self) -> Array:
-        """(D, T): W Gamma^alpha; computed when asked, no prediction needs it."""
-        classes = self.recursion_.classes
-        W: Array = self.recursion_.factor.solve(classes.sums).T
-        return (W * class_weights(classes.counts, self.alpha_))[:, self._order()]
-
-    @property
-    def alpha_(self) -> float:
-        """The recoding exponent in use."""
-        fixed = self._fixed_alpha()
-        return float(ALPHAS[self.recursion_.chosen_exponent]) if fixed is None else fixed
-
-    @property
-    def penalty_(self) -> float:
-        """The penalty in use."""
-        return self.recursion_.factor.penalty
-
-    @property
-    def temperature_(self) -> float:
-        """By which scores are divided before the softmax."""
-        return self.recursion_.temperature
-
-    def class_accuracy(self) -> tuple[Array, Array]:
-        """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""
-        check_is_fitted(self, "recursion_")
-        recursion = self.recursion_
-        shares, sizes = recursion.held_out.class_accuracy(
-            len(recursion.classes), recursion.chosen_penalty, nearest_exponent(self.alpha_)
-        )
-        return shares[self._order()], sizes[self._order()]
 
     def state(self) -> dict[str, Any]:
         """All that was learned, as arrays; :meth:`restore` goes on from it.
@@ -296,20 +259,7 @@ class IncrementalRLSC(EditableClasses, ClassifierMixin, BaseEstimator):  # type:
             front = FixedFeatures(self.features_, own=isinstance(self.features, str))
         self.recursion_ = ClassRecursion(X.shape[1], front, penalties, size)
 
-    def _fixed_alpha(self) -> float | None:
-        """The exponent that was asked for; None to choose one."""
-        if isinstance(self.alpha, str):
-            if self.alpha != "auto":
-                raise ConfigurationError(f'alpha must be "auto" or a number, not {self.alpha!r}.')
-            return None
-        if not 0.0 <= self.alpha <= 1.0:
-            raise ConfigurationError(f"alpha must lie between 0 and 1, not {self.alpha}.")
-        return float(self.alpha)
-
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self, "recursion_")
         checked: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
-
-    def _order(self) -> Any:
-        return self.recursion_.classes.order

@@ -26,7 +26,7 @@ class Recognition(NamedTuple):
 
     label : the class, or the word for unknown objects. confidence : its probability.
     probabilities : (T,) of the classes `labels`, smoothed. novelty : how unlike all that was
-        taught it is, smoothed; 0 while there is nothing to compare with, or nobody asks.
+        taught it is, smoothed; 0 while there is nothing to compare with.
     """
 
     label: str
@@ -102,14 +102,12 @@ class Recognizer:
         """What x (n_inputs,), with the frames before it, shows."""
         if not self._labels:
             return Recognition(self._config.unknown, 0.0, (), np.zeros(0))
-        (found,) = self._model.predict_proba(x[None])
+        found, novelty = self._model.look(x)
         probabilities = self._smoothing.add(self._labels, found)
         best = int(probabilities.argmax())
         confidence = float(probabilities[best])
-        known, novelty, limit = confidence >= self._config.threshold, 0.0, self._config.max_novelty
-        if limit > 0.0:
-            novelty = self._novelty.add(float(self._model.novelty(x[None])[0]))
-            known = known and novelty <= limit
+        novelty, limit = self._novelty.add(novelty), self._config.max_novelty
+        known = confidence >= self._config.threshold and (limit == 0.0 or novelty <= limit)
         label = self._labels[best] if known else self._config.unknown
         return Recognition(label, confidence, self._labels, probabilities, novelty)
 

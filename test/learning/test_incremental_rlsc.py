@@ -351,6 +351,11 @@ def test_novelty_is_the_leverage_beside_that_of_held_out_examples() -> None:
     expected = leverages(new) / np.median(leverages(X[~own]))
     np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-9)
     assert not IncrementalRLSC(hold_out=0).fit(X, y).novelty(new).any()
+    for x, probabilities, novelty in zip(
+        new, model.predict_proba(new), model.novelty(new), strict=True
+    ):
+        np.testing.assert_allclose(model.look(x)[0], probabilities, rtol=1e-9)
+        assert model.look(x)[1] == pytest.approx(novelty, rel=1e-9)
 
 
 def test_what_is_like_nothing_taught_is_unknown_even_with_one_class() -> None:
