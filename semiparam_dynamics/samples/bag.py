@@ -1,4 +1,4 @@
-"""Reading rosbag2 recordings: folders, and bare .db3 or .mcap files."""
+"""Reading rosbag2 recordings: folders, and bare .db3 or .mcap files, compressed or not."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.samples.bag_files import one_line, open_recording
+from semiparam_dynamics.samples.bag_files import BagFile, one_line, open_recording
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream, StreamConfig
+from semiparam_dynamics.samples.zstd import decompress_message
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
@@ -53,18 +53,19 @@ class BagReader:
         self.topics: dict[str, Topic] = {}
         self.warnings: list[str] = []
         self.undecodable: Counter[str] = Counter()
-        self._readers: list[Reader] = []
+        self._files: list[BagFile] = []
         self._stack = ExitStack()
         self._store = get_typestore(Stores.ROS2_KILTED)
 
     def __enter__(self) -> BagReader:
         with ExitStack() as stack:
-            self._readers = open_recording(self.path, stack, self.warnings)
+            self._files = open_recording(self.path, stack, self.warnings)
             self._stack = stack.pop_all()
-        counts: Counter[str] = Counter()
-        for connection in (c for reader in self._readers for c in reader.connections):
-            counts[connection.topic] += connection.msgcount
-            self.topics[connection.topic] = Topic(connection.msgtype, counts[connection.topic])
+        for connection in (c for file in self._files for c in file.reader.connections):
+            name, kind, count = connection.topic, connection.msgtype, connection.msgcount
+            before = self.topics.setdefault(name, Topic(kind, 0))
+            if before.type == kind:  # else another type on the same topic: the first one counts
+                self.topics[name] = Topic(kind, before.count + count)
         return self
 
     def __exit__(
@@ -78,7 +79,7 @@ class BagReader:
     @property
     def duration(self) -> float:
         """Seconds between the first and the last message, by the time of recording."""
-        readers = [reader for reader in self._readers if reader.message_count]
+        readers = [file.reader for file in self._files if file.reader.message_count]
         if not readers:
             return 0.0
         first = min(reader.start_time for reader in readers)
@@ -95,10 +96,11 @@ class BagReader:
             if self.topics[name].type not in self._store.fielddefs:
                 kind = self.topics[name].type
                 raise BagError(f"topic '{name}' of {self.path} has the unknown type {kind}")
-        streams = [self._raw(reader, topics) for reader in self._readers]
+        streams = [self._raw(file, topics) for file in self._files]
         for stamp, topic, data in heapq.merge(*streams, key=itemgetter(0)):
             try:
-                message = self._store.deserialize_cdr(data, self.topics[topic].type)
+                whole = decompress_message(data)
+                message = self._store.deserialize_cdr(whole, self.topics[topic].type)
             except Exception:  # any byte may be wrong, so any error may come of it
                 self.undecodable[topic] += 1
                 continue
@@ -137,16 +139,21 @@ class BagReader:
         return listed or "no topics at all"
 
     def _raw(
-        self, reader: Reader, topics: Collection[str]
+        self, file: BagFile, topics: Collection[str]
     ) -> Iterator[tuple[int, str, bytes | memoryview]]:
-        connections = [c for c in reader.connections if not topics or c.topic in topics]
+        connections = [
+            connection
+            for connection in file.reader.connections
+            if (not topics or connection.topic in topics)
+            and connection.msgtype == self.topics[connection.topic].type
+        ]
         if not connections:
             return
         try:
-            for connection, stamp, data in reader.messages(connections):
+            for connection, stamp, data in file.reader.messages(connections):
                 yield stamp, connection.topic, data
         except Exception as error:  # the storages' libraries raise each their own
-            self.warnings.append(f"{reader.path} is read only in part: {one_line(error)}")
+            self.warnings.append(f"{file.path} is read only in part: {one_line(error)}")
 
 
 @dataclass(frozen=True)
