@@ -33,6 +33,7 @@ class Multibody:
     Attributes
     ----------
     bodies: name of each body: its link nearest to the base.
+    links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
     inertial_prior: (10 * bodies,) the URDF's inertial parameters, body after body: mass m (kg),
         first moments mc (kg m), inertia (kg m^2) about the origin of the body's joint frame (of
         the sensor frame for the body that it carries), in the order of `INERTIAL`.
@@ -73,6 +74,7 @@ class Multibody:
             rows = np.arange(first, first + 6)
         links = {name: joint.child for name, joint in tree.joints.items()}
         self.bodies = tuple(links[model.names[i]] for i in body_ids)
+        self.links = tuple(_links_of(model, i, tree) for i in body_ids)
         parameters = [model.inertias[i].toDynamicParameters() for i in body_ids]
         self.inertial_prior: Array = np.concatenate(parameters)
         columns = np.concatenate([10 * (i - 1) + np.arange(10) for i in body_ids])
@@ -107,6 +109,16 @@ def check_joints(tree: UrdfTree, names: Sequence[str]) -> None:
             kind = tree.joints[name].type
             hint = f"it can't be moved or locked; there are: {', '.join(movable)}"
             raise RobotModelError(f"the joint '{name}' is {kind}, not of one degree: {hint}")
+
+
+def _links_of(model: pin.Model, body: int, tree: UrdfTree) -> tuple[tuple[str, Array], ...]:
+    return tuple(
+        (frame.name, np.array(frame.placement.homogeneous))
+        for frame in model.frames
+        if frame.type == pin.FrameType.BODY
+        and frame.parentJoint == body
+        and frame.name in tree.inertials
+    )
 
 
 def _reduced_model(tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, float]) -> pin.Model:

@@ -92,9 +92,10 @@ class RobotModel:
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
     bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
+    links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
     inertial_prior: (10 * bodies,) the URDF's parameters before reduction.
     base: how the columns of `full_labels` (ten per body, then the effects) were combined.
-    urdf_sha256: of the URDF text, to recognise the robot that a model was learned on.
+    urdf_text: the URDF. urdf_sha256: of it, to recognise the robot that a model was learned on.
 
     Raises
     ------
@@ -128,6 +129,7 @@ class RobotModel:
             raise RobotModelError("the wrench target needs 'sensor_frame': a frame of the URDF")
 
         self.config = config
+        self.urdf_text = text
         self.urdf_sha256 = hashlib.sha256(text.encode()).hexdigest()
         self.joint_names: tuple[str, ...] = joints
         self.n_joints = len(joints)
@@ -137,6 +139,7 @@ class RobotModel:
         frame = config.sensor_frame if wrench else ""
         self._multibody = Multibody(tree, joints, locked, config.gravity, frame)
         self.bodies = self._multibody.bodies
+        self.links = self._multibody.links
         self.inertial_prior = self._multibody.inertial_prior
         effects = _effects(config, self.axes, joints)
         inertial_labels = tuple(f"{name} {body}" for body in self.bodies for name in INERTIAL)

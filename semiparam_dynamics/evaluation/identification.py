@@ -1,0 +1,156 @@
+"""Physically consistent parameters from bags: how well they fit, and the files they go into."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.errors import BagError, ConfigurationError, StorageError
+from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
+from semiparam_dynamics.identification.axis_factors import AxisFactors
+from semiparam_dynamics.identification.consistent import (
+    ConsistentParameters,
+    consistent,
+    unconstrained,
+)
+from semiparam_dynamics.identification.joint_friction import effect_prior, joint_dynamics
+from semiparam_dynamics.identification.link_inertias import link_inertias
+from semiparam_dynamics.identification.urdf_export import export_urdf
+
+COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")
+_MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's
+
+
+@dataclass(frozen=True)
+class Identification:
+    """Parameters identified on `train`, and scored there and on `test`."""
+
+    model: RobotModel
+    unconstrained: Array  # (n_parameters,) base parameters
+    found: ConsistentParameters
+    train: AxisFactors
+    test: AxisFactors  # without samples where nothing was held out
+    seconds: float  # for both identifications, without reading
+
+    def nmse(self, data: AxisFactors) -> Array:
+        """(n_axes, 3) by the URDF, the unconstrained and the consistent parameters."""
+        models = (self.model.prior, self.unconstrained, self.found.base)
+        return np.column_stack([data.nmse(parameters) for parameters in models])
+
+
+def identify_on_bags(
+    bags: Bags,
+    config: InverseDynamicsConfig,
+    weight: float = 1.0,
+    hold_out: float = 0.0,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Identification:
+    """Identify on `bags.train`, but for the last share `hold_out` of the time of each.
+
+    What is held out, and `bags.test`, is only scored. `weight` is that of `consistent`. Raises
+    BagError, RobotModelError or ConfigurationError with what is missing.
+    """
+    if not 0.0 <= hold_out < 1.0:
+        raise ConfigurationError(f"the held-out share must be from 0 to below 1, not {hold_out:g}")
+    model, config = robot_of(bags, config)
+    train, test = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
+    share = 1.0 / (len(bags.train) + len(bags.test))
+    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
+        for k, path in enumerate((*bags.train, *bags.test)):
+            learned = 1.0 - hold_out if k < len(bags.train) else 0.0
+            sampler = SampleFilter(model, config.filter)
+            measurements = measurements_of(path, bags, model, config, Counter())
+            first, last = (measurements[i].stamp if measurements else 0 for i in (0, -1))
+            border = first + learned * (last - first)
+            for i, measurement in enumerate(measurements):
+                sample = sampler.push(measurement)
+                if sample is not None:
+                    to_train = learned > 0.0 and sample.stamp <= border
+                    (train if to_train else test).add(sample)
+                if i % 100 == 0:
+                    progress((k + i / len(measurements)) * share)
+        if train.n_samples == 0:
+            raise BagError("no measured sample was found to identify parameters on")
+        started = time.perf_counter()
+        base = unconstrained(model, train, config.estimator.rigid_body)
+        found = consistent(model, train, weight)
+    return Identification(model, base, found, train, test, time.perf_counter() - started)
+
+
+def identified_urdf(identification: Identification) -> str:
+    """The URDF with the identified inertias and joint friction, all else as it was."""
+    model, found = identification.model, identification.found
+    friction = joint_dynamics(model, found.values)
+    return export_urdf(model.urdf_text, link_inertias(model, found), friction)
+
+
+def parameters_csv(identification: Identification) -> str:
+    """A line for each parameter, in SI units; the columns are `COLUMNS`."""
+    model, found = identification.model, identification.found
+    urdf = np.concatenate((model.inertial_prior, effect_prior(model)))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    numbers = np.column_stack((urdf, found.values, found.standard_deviations, found.excitation))
+    for label, row in zip(model.full_labels, numbers, strict=True):
+        writer.writerow([label, *(f"{value:.12g}" for value in row)])
+    return text.getvalue()
+
+
+def write_identification(identification: Identification, directory: Path) -> None:
+    """Write identified.urdf and parameters.csv into `directory`, made if need be.
+
+    Raises StorageError where that fails.
+    """
+    urdf, table = identified_urdf(identification), parameters_csv(identification)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "identified.urdf").write_text(urdf, encoding="utf-8")
+        (directory / "parameters.csv").write_text(table, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"can't write to {directory}: {error.strerror}") from error
+
+
+def identification_table(identification: Identification) -> str:
+    """What was identified, and the errors of the three models, a line for each axis."""
+    model, found = identification.model, identification.found
+    inertial = found.excitation[: model.inertial_prior.size]
+    parts = [("identified on", identification.train), ("held out", identification.test)]
+    parts = [(name, data) for name, data in parts if data.n_samples]
+    width = max(len(axis) for axis in (*model.axes, "mean"))
+    lines = [
+        f"{identification.train.n_samples} samples, {identification.seconds:.1f} s; "
+        f"{int(np.sum(inertial < _MOSTLY))} of {inertial.size} inertial parameters are rather the "
+        "URDF's than the data's",
+        "normalised mean squared error of the URDF, of unconstrained base parameters and of "
+        "consistent ones",
+        " " * width + "".join(f"  {f'{name}, {d.n_samples} samples':>38}" for name, d in parts),
+        f"{'axis':<{width}}"
+        + f"  {'URDF':>12} {'unconstrained':>13} {'consistent':>11}" * len(parts),
+    ]
+    errors = np.hstack([identification.nmse(data) for _, data in parts])
+    for axis, row in zip(model.axes, errors, strict=True):
+        lines.append(_row(axis, row, width))
+    # An axis that nothing happens on has no nmse.
+    scored = np.isfinite(errors)
+    means = np.where(scored, errors, 0.0).sum(axis=0) / np.maximum(scored.sum(axis=0), 1)
+    lines.append(_row("mean", means, width))
+    return "\n".join(lines)
+
+
+def _row(name: str, errors: Array, width: int) -> str:
+    cells = [f"{e:>{w}.4g}" for e, w in zip(errors, (12, 13, 11) * 2, strict=False)]
+    groups = ["  " + " ".join(cells[i : i + 3]) for i in range(0, len(cells), 3)]
+    return f"{name:<{width}}" + "".join(groups)

@@ -1,0 +1,1 @@
+"""Identification practice: what to move, and parameters that a body can have."""

@@ -1,0 +1,109 @@
+"""A link's ten inertial parameters as ten unbounded numbers, every one of which is a real body.
+
+C. Rucker, P. Wensing, "Smooth parameterization of rigid-body inertia", IEEE RA-L 7(2), 2022. The
+ten numbers are (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3); the pseudo-inertia is P = U U' with
+
+    U = exp(alpha) [[exp(d1), s12, s13, t1], [0, exp(d2), s23, t2], [0, 0, exp(d3), t3],
+                    [0, 0, 0, 1]],
+
+so that exp(2 alpha) is the mass and t the centre of mass. P is positive definite exactly where a
+distribution of positive mass exists that has these parameters (P. Wensing, S. Kim, J.-J. Slotine,
+"Linear matrix inequalities for physically consistent inertial parameter identification", IEEE RA-L
+3(1), 2018).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import RobotModelError
+
+# Where the ten numbers stand in U; the first scales all of it.
+_ROWS = np.array([3, 0, 1, 2, 0, 1, 0, 0, 1, 2])
+_COLUMNS = np.array([3, 0, 1, 2, 1, 2, 2, 3, 3, 3])
+_DIAGONAL = slice(1, 4)
+
+
+def pseudo_inertia(parameters: Array) -> Array:
+    """(4, 4) [[S, h], [h', m]] of the ten parameters (10,), in the order of `multibody.INERTIAL`.
+
+    S = tr(I) / 2 - I holds the second moments of mass (kg m^2), h the first (kg m), m the mass.
+    """
+    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = parameters
+    half = 0.5 * (xx + yy + zz)
+    return np.array(
+        [
+            [half - xx, -xy, -xz, hx],
+            [-xy, half - yy, -yz, hy],
+            [-xz, -yz, half - zz, hz],
+            [hx, hy, hz, m],
+        ]
+    )
+
+
+def inertial_parameters(P: Array) -> Array:
+    """(..., 10) the parameters of the pseudo-inertias (..., 4, 4): pseudo_inertia's inverse."""
+    xx, yy, zz = P[..., 0, 0], P[..., 1, 1], P[..., 2, 2]
+    entries = (
+        *(P[..., 3, 3], P[..., 0, 3], P[..., 1, 3], P[..., 2, 3]),
+        *(yy + zz, -P[..., 0, 1], xx + zz, -P[..., 0, 2], -P[..., 1, 2], xx + yy),
+    )
+    return np.stack(entries, axis=-1)
+
+
+def upper_cholesky(P: Array) -> Array:
+    """(4, 4) upper-triangular U with P = U U' and a positive diagonal.
+
+    Raises RobotModelError where P is not positive definite: no body has these parameters.
+    """
+    try:
+        lower = np.linalg.cholesky(P[::-1, ::-1])
+    except np.linalg.LinAlgError:
+        raise RobotModelError(
+            "the inertial parameters belong to no body: the pseudo-inertia is not positive definite"
+        ) from None
+    return np.ascontiguousarray(lower[::-1, ::-1])
+
+
+def factor(theta: Array) -> Array:
+    """(4, 4) U of the ten numbers theta (10,)."""
+    U = np.zeros((4, 4))
+    U[_ROWS, _COLUMNS] = theta
+    U[_ROWS[_DIAGONAL], _COLUMNS[_DIAGONAL]] = np.exp(theta[_DIAGONAL])
+    U[3, 3] = 1.0
+    scaled: Array = U * np.exp(theta[0])
+    return scaled
+
+
+def factor_jacobian(theta: Array) -> Array:
+    """(10, 4, 4) the derivative of `factor` by each of the ten numbers (10,)."""
+    derivative = np.zeros((10, 4, 4))
+    derivative[np.arange(10), _ROWS, _COLUMNS] = np.exp(theta[0])
+    derivative[_DIAGONAL] *= np.exp(theta[_DIAGONAL])[:, None, None]
+    derivative[0] = factor(theta)
+    return derivative
+
+
+def log_cholesky(parameters: Array) -> Array:
+    """(10,) the ten numbers of a body's parameters (10,).
+
+    Raises RobotModelError where no body has these parameters.
+    """
+    U = upper_cholesky(pseudo_inertia(parameters))
+    theta: Array = U[_ROWS, _COLUMNS] / U[3, 3]
+    theta[_DIAGONAL] = np.log(theta[_DIAGONAL])
+    theta[0] = np.log(U[3, 3])
+    return theta
+
+
+def from_log_cholesky(theta: Array) -> Array:
+    """(10,) the parameters of the ten numbers (10,): of a real body whatever they are."""
+    U = factor(theta)
+    return inertial_parameters(U @ U.T)
+
+
+def log_cholesky_jacobian(theta: Array) -> Array:
+    """(10, 10) the derivative of `from_log_cholesky`; a column for each of the ten numbers."""
+    half = factor_jacobian(theta) @ factor(theta).T
+    return inertial_parameters(half + half.transpose(0, 2, 1)).T

@@ -1,0 +1,151 @@
+"""`semiparam identify`: a URDF that other programs read, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.identification.log_cholesky import pseudo_inertia
+from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.convert import convert_npz
+
+from ..dynamics.arms import URDF, measurements, small_arm
+
+HEADER = ["name", "urdf", "identified", "standard_deviation", "excitation"]
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bags") / "efforts"
+    model = small_arm()
+    robot = URDF.read_text().replace('<mass value="0.3"/>', '<mass value="0.5"/>')
+    heavier = RobotModel(robot)
+    assert heavier.labels == model.labels
+    moving = measurements(heavier, 8.0, extra=0.05)
+    write_measurements(path, model.joint_names, moving, "effort", robot_description=robot)
+    return path
+
+
+def table(folder: Path) -> dict[str, dict[str, float]]:
+    with (folder / "parameters.csv").open() as file:
+        reader = csv.DictReader(file)
+        assert reader.fieldnames == HEADER
+        return {row.pop("name"): {k: float(v) for k, v in row.items()} for row in reader}
+
+
+def errors(text: str, name: str) -> list[float]:
+    (line,) = (line for line in text.splitlines() if line.split()[:1] == [name])
+    return [float(value) for value in line.split()[1:]]
+
+
+def test_the_files_and_the_table(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    options = ["--urdf", str(URDF), "--hold-out", "0.4", "--out", str(out)]
+    assert main(["identify", str(bag), *options]) == 0
+    said = capsys.readouterr().out
+    urdf, free, consistent = errors(said, "mean")[3:]
+    assert consistent < 0.3 * urdf and free < 0.3 * urdf
+    parameters = table(out)
+    assert set(parameters) == set(small_arm().full_labels)
+    gripper = parameters["m gripper"]
+    assert gripper["urdf"] == pytest.approx(0.3)
+    assert abs(gripper["identified"] - 0.5) < 0.1  # so short a motion leaves some to the URDF
+    assert all(0.0 <= row["excitation"] <= 1.0 for row in parameters.values())
+    robot = pin.buildModelFromUrdf(str(out / "identified.urdf"))
+    for body in list(robot.inertias)[1:]:
+        assert np.linalg.eigvalsh(body.toPseudoInertia().toMatrix()).min() > 0.0
+    # The table's consistent nmse is that of the file: the same parameters again.
+    again = RobotModel(out / "identified.urdf")
+    values = [parameters[label]["identified"] for label in again.full_labels]
+    assert np.allclose(again.inertial_prior, values[: again.inertial_prior.size], rtol=1e-6)
+
+
+def test_bags_to_test_on(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["identify", str(bag), "--out", str(tmp_path)]) == 0
+    alone = errors(capsys.readouterr().out, "mean")
+    assert len(alone) == 3
+    assert main(["identify", str(bag), "--test", str(bag), "--out", str(tmp_path)]) == 0
+    both = errors(capsys.readouterr().out, "mean")
+    assert both == alone + alone
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--hold-out", "1"], "held-out share must be from 0 to below 1"),
+        (["--weight", "0"], "weight of the URDF must be above 0"),
+        (["--target", "wrench"], "has no topic of type geometry_msgs/msg/WrenchStamped"),
+        (["--urdf", "nowhere.urdf"], "nowhere.urdf"),
+        (["--set", "filter.cutoff=-1"], "must lie between"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    bag: Path, tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["identify", str(bag), *options, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_place_that_can_t_be_written_to(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["identify", str(bag), "--out", str(tmp_path / "file")]) == 2
+    assert "can't write to" in capsys.readouterr().err
+
+
+def thinned(log: Path, folder: Path) -> Path:
+    """Every fifth sample of a log at 5 kHz, of which most are not used anyway."""
+    with np.load(log) as arrays:
+        kept = {k: v[::5] if v.ndim else v for k, v in arrays.items()}
+    if "dt" in kept:
+        kept["dt"] = 5 * kept["dt"]
+    np.savez(folder / "thinned.npz", **kept)
+    return folder / "thinned.npz"
+
+
+@pytest.mark.parametrize("arm", ["xmate7p", "ur10", "tx40"])
+def test_real_arms(
+    arm: str,
+    data_file: Callable[[str], Path],
+    repository: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    urdf = data_file(f"robots/{arm}/{'ur10_robot' if arm == 'ur10' else arm}.urdf")
+    options = ["--params", str(repository / "config" / "robots" / f"{arm}.yaml")]
+    if arm == "ur10":
+        bags = [data_file("robots/ur10/ur10_exciting_trajectory.db3")]
+    else:
+        names = ["trajectory_1", "trajectory_2", "trajectory_3"] if arm == "xmate7p" else ["tx40"]
+        bags = [tmp_path / name for name in names]
+        for path in bags:
+            log = data_file(f"robots/{arm}/{path.name}.npz")
+            convert_npz(thinned(log, tmp_path) if arm == "tx40" else log, path, urdf=urdf)
+    if arm == "xmate7p":
+        options += ["--test", str(bags.pop())]
+    else:
+        options += ["--hold-out", "0.4"]
+    out = tmp_path / "out"
+    options += ["--urdf", str(urdf), "--out", str(out)]
+    assert main(["identify", *map(str, bags), *options]) == 0
+    of_urdf, free, consistent = errors(capsys.readouterr().out, "mean")[3:]
+    assert consistent < 1.05 * free < 0.1 * of_urdf
+    again = RobotModel(out / "identified.urdf")
+    for body in again.inertial_prior.reshape(-1, 10):
+        assert np.linalg.eigvalsh(pseudo_inertia(body)).min() > 0.0
+    parameters = table(out)
+    for label, row in parameters.items():
+        if label.startswith(("viscous", "coulomb", "rotor_inertia")):
+            assert row["identified"] >= 0.0
