@@ -17,6 +17,7 @@ VERBS = {
     "evaluate": "how good the learner is on recorded bags",
     "objects": "teach the recognition node objects from pictures, live",
     "train": "train on bags in batch, for the node to start from",
+    "identify": "identify the robot's parameters on bags, physically consistent, into a URDF",
     "convert": "turn an npz log into a rosbag2",
     "recognize": "table 7.1's protocol on a file of features",
     "bench": "benchmarks",
