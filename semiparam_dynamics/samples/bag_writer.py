@@ -1,4 +1,4 @@
-"""Writing rosbag2 recordings (MCAP) of joint states, wrenches and the robot's description."""
+"""Writing rosbag2 recordings (MCAP): joint states, wrenches, description and trajectories."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from semiparam_dynamics.errors import BagError, SampleError
 from semiparam_dynamics.samples.bag import JOINT_STATE, STRING, WRENCH
 from semiparam_dynamics.samples.measurement import Measurement
 
+JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 _BAG_FILES = (".db3", ".mcap", ".zstd", ".yaml", ".db3-wal", ".db3-shm")
 _UNLIMITED = QosTime(2147483647, 4294967295)
 # A player that knows these settings plays the description to subscribers that come later, too.
@@ -114,6 +115,34 @@ class BagWriter:
     def robot_description(self, urdf: str, stamp: int, topic: str = "/robot_description") -> None:
         """Write the URDF text, as robot_state_publisher offers it."""
         self._write(topic, STRING, stamp, self._store.types[STRING](urdf), [_LATCHED])
+
+    def joint_trajectory(
+        self,
+        stamp: int,
+        names: Sequence[str],
+        times: npt.ArrayLike,
+        motion: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+        topic: str,
+    ) -> None:
+        """Write one JointTrajectory, recorded at `stamp` (ns), with no stamp of its own.
+
+        times: (n,) s from the start. motion: q, dq, ddq, each (n, len(names)). A header without a
+        stamp means, to the controllers of ros2_control, that it begins when it arrives.
+        """
+        types = self._store.types
+        point = types["trajectory_msgs/msg/JointTrajectoryPoint"]
+        duration = types["builtin_interfaces/msg/Duration"]
+        arrays = [np.asarray(values, dtype=np.float64) for values in motion]
+        points = [
+            point(
+                *(_floats(values[k], len(names)) for values in arrays),
+                effort=np.empty(0),
+                time_from_start=duration(*divmod(round(float(t) * 1e9), 1_000_000_000)),
+            )
+            for k, t in enumerate(np.asarray(times, dtype=np.float64))
+        ]
+        message = types[JOINT_TRAJECTORY](self._header(0, ""), list(names), points)
+        self._write(topic, JOINT_TRAJECTORY, stamp, message)
 
     def _header(self, stamp: int, frame: str) -> Any:
         time = self._store.types["builtin_interfaces/msg/Time"](*divmod(stamp, 1_000_000_000))

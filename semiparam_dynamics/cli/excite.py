@@ -1,0 +1,156 @@
+"""`semiparam excite --urdf FILE --out DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from semiparam_dynamics.dynamics.robot import RobotConfig
+
+C = TypeVar("C")
+
+DESCRIPTION = """\
+Find a periodic motion, a Fourier series in each joint, from which the robot's base parameters can
+be told apart well: the condition number of their regressor is minimised within the URDF's limits of
+position, velocity and effort. Each period starts and ends at rest (no velocity, no acceleration).
+Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
+first point leaves the arm time to reach it. Collisions, of the arm with itself or with anything
+else, are not checked: narrow the joints with --range, and try the motion in simulation or at low
+speed first."""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    from semiparam_dynamics.cli.options import add_config_options
+    from semiparam_dynamics.config_files import describe
+    from semiparam_dynamics.dynamics.robot import RobotConfig
+    from semiparam_dynamics.identification.excitation import ExcitationConfig
+    from semiparam_dynamics.identification.excitation_files import ExportConfig
+    from semiparam_dynamics.identification.motion_limits import FreeJointsConfig
+    from semiparam_dynamics.parameters import parameters
+
+    parser = subparsers.add_parser(
+        "excite", help="a motion that identifies a robot's parameters well", description=DESCRIPTION
+    )
+    parser.add_argument("--urdf", metavar="FILE", required=True)
+    parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
+    parser.add_argument(
+        "--joints", metavar="A,B,...", default="", help="default: all actuated ones of the URDF"
+    )
+    parser.add_argument("--target", choices=("effort", "wrench"), help="what will be measured")
+    parser.add_argument(
+        "--range",
+        metavar="JOINT=LOW:HIGH",
+        action="append",
+        default=[],
+        dest="ranges",
+        help="narrower position limits than the URDF's (rad or m); may be given several times",
+    )
+    configs = (ExcitationConfig, FreeJointsConfig, ExportConfig)
+    for entry in (entry for config in configs for entry in parameters(config)):
+        kind = entry.type if entry.type in (int, float) else str
+        parser.add_argument(
+            f"--{entry.name.replace('_', '-')}",
+            type=kind,
+            default=entry.default,
+            metavar=kind.__name__.upper(),
+            # argparse reads % as the beginning of a name
+            help=f"{describe(entry)} (default {entry.default})".replace("%", "%%"),
+        )
+    add_config_options(parser, RobotConfig)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search, write the files, and print what was found."""
+    from semiparam_dynamics.dynamics.robot import RobotModel
+    from semiparam_dynamics.dynamics.urdf_tree import read_urdf
+    from semiparam_dynamics.errors import StorageError
+    from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
+    from semiparam_dynamics.identification.excitation_files import (
+        ExportConfig,
+        lead_in,
+        write_csv,
+        write_trajectory_bag,
+    )
+    from semiparam_dynamics.identification.excitation_plot import plot_excitation
+    from semiparam_dynamics.identification.excitation_table import excitation_table
+    from semiparam_dynamics.identification.motion_limits import FreeJointsConfig, motion_limits
+    from semiparam_dynamics.parameters import replace
+    from semiparam_dynamics.progress import ProgressBar
+
+    config = _group(args, ExcitationConfig)
+    export = _group(args, ExportConfig)
+    robot = _robot_config(args)
+    urdf = read_urdf(args.urdf)
+    model = RobotModel(urdf, robot)
+    effort_model = model
+    if robot.target != "effort":
+        effort_model = RobotModel(urdf, replace(robot, target="effort", joints=model.joint_names))
+    limits = motion_limits(
+        urdf,
+        model,
+        ranges=dict(_range(text) for text in args.ranges),
+        free=_group(args, FreeJointsConfig),
+    )
+    out = Path(args.out).expanduser()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"the folder {out} can't be made: {error}") from error
+    for warning in limits.warnings:
+        print(f"semiparam: warning: {warning}", file=sys.stderr)
+    with ProgressBar("searching", sys.stderr) as progress:
+        excitation = optimize_excitation(model, effort_model, limits, config, progress)
+    write_csv(excitation, export, out / "trajectory.csv")
+    write_trajectory_bag(excitation, export, out / "trajectory_bag")
+    plot_excitation(excitation, out / "trajectory.png")
+    print(excitation_table(excitation))
+    print(
+        f"\n{export.repeat} periods of {config.period:g} s; in the bag they begin after"
+        f" {lead_in(excitation):g} s, in which the arm goes to the start.\n"
+        "Collisions were not checked. Try the motion in simulation or at low speed first."
+    )
+    for name in ("trajectory.csv", "trajectory_bag", "trajectory.png"):
+        print(out / name)
+    return 0
+
+
+def _group(args: argparse.Namespace, kind: type[C]) -> C:
+    from semiparam_dynamics.parameters import from_flat, parameters
+
+    return from_flat(kind, {entry.name: getattr(args, entry.name) for entry in parameters(kind)})
+
+
+def _robot_config(args: argparse.Namespace) -> RobotConfig:
+    """The robot's part of --params (the node's YAML serves) and --set, then the plain options."""
+    from semiparam_dynamics.cli.options import config_from
+    from semiparam_dynamics.dynamics.robot import RobotConfig
+    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.parameters import parameters, replace
+
+    names = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
+    own = {entry.name for entry in parameters(RobotConfig)}
+    config = config_from(args, RobotConfig, "inverse_dynamics", ignore=names - own)
+    if args.target:
+        config = replace(config, target=args.target)
+    if args.joints:
+        config = replace(config, joints=tuple(name.strip() for name in args.joints.split(",")))
+    return config
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    """A joint's name and its limits, from JOINT=LOW:HIGH."""
+    from semiparam_dynamics.errors import ConfigurationError
+
+    name, _, bounds = text.rpartition("=")
+    low, _, high = bounds.partition(":")
+    try:
+        return name.strip(), (float(low), float(high))
+    except ValueError:
+        raise ConfigurationError(f"--range needs JOINT=LOW:HIGH, not '{text}'") from None

@@ -1,0 +1,105 @@
+"""`semiparam excite`: files that a robot can run, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rosbags.highlevel import AnyReader
+from rosbags.typesys import Stores, get_typestore
+
+from semiparam_dynamics.cli.main import main
+
+from ..dynamics.arms import URDF
+
+FAST = ["--period", "8", "--harmonics", "2", "--starts", "1", "--iterations", "10"]
+
+
+def test_files_that_hold_the_same_motion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "out"
+    options = [*FAST, "--rate", "20", "--repeat", "2", "--joints", "lift,slew"]
+    options += ["--range", "slew=-0.5:0.75"]
+    assert main(["excite", "--urdf", str(URDF), "--out", str(out), *options]) == 0
+    printed = capsys.readouterr()
+    assert "median of 20" in printed.out and "Collisions were not checked" in printed.out
+    assert "the URDF has no velocity limit of slew: 1 is used" in printed.err
+    assert (out / "trajectory.png").stat().st_size > 10_000
+
+    with (out / "trajectory.csv").open() as file:
+        header, *rows = csv.reader(file)
+    assert header == "t q_lift q_slew dq_lift dq_slew ddq_lift ddq_slew".split()
+    table = np.array(rows, dtype=float)
+    t, motion = table[:, 0], table[:, 1:]
+    np.testing.assert_allclose(t, np.arange(321) * 0.05, atol=1e-9)
+    np.testing.assert_allclose(motion[[0, 160, 320], 2:], 0.0, atol=1e-8)  # each period's ends
+    np.testing.assert_allclose(motion[:161], motion[160:], atol=1e-7)
+    assert motion[:, 1].min() >= -0.5 + 0.125 - 0.01 and motion[:, 1].max() <= 0.75 - 0.125 + 0.01
+
+    with AnyReader(
+        [out / "trajectory_bag"], default_typestore=get_typestore(Stores.ROS2_JAZZY)
+    ) as reader:
+        ((connection, _, data),) = reader.messages()
+        message = reader.deserialize(data, connection.msgtype)
+    assert connection.topic == "/joint_trajectory_controller/joint_trajectory"
+    assert message.joint_names == ["lift", "slew"]
+    assert message.header.stamp.sec == message.header.stamp.nanosec == 0
+    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    lead = times[0]
+    np.testing.assert_allclose(np.array(times) - lead, t, atol=1e-8)
+    points = [np.concatenate([p.positions, p.velocities, p.accelerations]) for p in message.points]
+    np.testing.assert_allclose(points, motion, atol=1e-7)
+    # A quintic from rest to rest takes 1.875 times what a steady speed would.
+    farthest = np.maximum(1.2 + np.abs(motion[0, 0]), 0.0) / 1.6
+    assert lead >= 1.875 * farthest and lead == round(lead)
+
+
+def test_a_sensor_s_wrench_and_the_node_s_yaml(tmp_path: Path) -> None:
+    params = tmp_path / "params.yaml"
+    text = "inverse_dynamics: {ros__parameters: {target: wrench, sensor_frame: boom_sensor, "
+    params.write_text(text + "model_file: x, filter: {cutoff: 5.0}}}")
+    for _ in range(2):  # the second run replaces the first one's files
+        options = ["--params", str(params), "--out", str(tmp_path / "out"), *FAST]
+        assert main(["excite", "--urdf", str(URDF), *options]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--period", "-1"], "'period' must lie between"),
+        (["--harmonics", "1"], "'harmonics' must lie between"),
+        (["--range", "slew:1:2"], "--range needs JOINT=LOW:HIGH, not 'slew:1:2'"),
+        (["--range", "slew=1"], "--range needs JOINT=LOW:HIGH"),
+        (["--range", "lift=-3:1"], "beyond the URDF's limits"),
+        (["--joints", "lfit"], "did you mean 'lift'"),
+        (["--target", "wrench"], "needs 'sensor_frame'"),
+        (["--urdf", "nowhere.urdf"], "nowhere.urdf"),
+        (["--objective", "trace"], "must be one of condition, determinant"),
+        (["--free-velocity", "0"], "'free_velocity' must lie between"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = ["excite", "--urdf", str(URDF), "--out", str(tmp_path / "out"), *FAST]
+    assert main([*base, *options]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_place_that_can_t_be_written_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    base = ["excite", "--urdf", str(URDF), *FAST]
+    assert main([*base, "--out", str(tmp_path / "file" / "out")]) == 2
+    assert "can't be made" in capsys.readouterr().err
+    (tmp_path / "trajectory_bag").mkdir()
+    (tmp_path / "trajectory_bag" / "thesis.tex").write_text("")
+    assert main([*base, "--out", str(tmp_path)]) == 2
+    assert "is not only a bag" in capsys.readouterr().err
+    assert (tmp_path / "trajectory_bag" / "thesis.tex").exists()
