@@ -8,6 +8,7 @@ import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,10 @@ def save_state(path: str | Path, identity: dict[str, object], state: State) -> N
         raise StorageError(f"can't write the model to {path}: {error.strerror}") from error
 
 
-def load_state(path: str | Path, identity: dict[str, object]) -> State:
-    """Read what :func:`save_state` wrote for the same `identity`.
+def load_state(
+    path: str | Path, identity: dict[str, object], *, ignore: Collection[str] = ()
+) -> State:
+    """Read what :func:`save_state` wrote for the same `identity`; entries to `ignore` may differ.
 
     Raises StorageError with what is wrong: no such file, damaged, of a newer version, or which
     entries of the identity differ.
@@ -78,7 +81,8 @@ def load_state(path: str | Path, identity: dict[str, object]) -> State:
     if checksum != _checksum(state):
         raise StorageError(f"{path} is damaged: its checksum does not match")
     expected = _plain(identity)
-    differing = sorted(k for k in {*saved, *expected} if saved.get(k) != expected.get(k))
+    named = {*saved, *expected}.difference(ignore)
+    differing = sorted(k for k in named if saved.get(k) != expected.get(k))
     if differing:
         what = ", ".join(
             f"{k} is {saved.get(k)!r} there, {expected.get(k)!r} here" for k in differing

@@ -17,7 +17,9 @@ from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.dynamics.spread import RunningSquare, blend
-from semiparam_dynamics.parameters import group, parameter, replace, to_flat
+from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
+from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
 from semiparam_dynamics.storage import load_state, save_state
 
 
@@ -36,6 +38,7 @@ class EstimatorConfig:
         True,
         "also learn the nonparametric model alone, which no prediction needs, to compare with; "
         "without it a sample is learned in two thirds of the time",
+        live=True,
     )
     error_horizon: float = parameter(
         20.0,
@@ -43,10 +46,15 @@ class EstimatorConfig:
         unit="s",
         low=0.1,
         high=1e5,
+        live=True,
     )
     rigid_body: RigidBodyConfig = group(RigidBodyConfig)
     nystrom: NystromConfig = group(NystromConfig)
     random_fourier: RandomFourierConfig = group(RandomFourierConfig)
+
+
+# What may be changed at any time; a saved model is loaded whatever these were.
+LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig) if entry.live)
 
 
 class SemiparametricEstimator:
@@ -90,6 +98,43 @@ class SemiparametricEstimator:
             name: RunningSquare(model.n_axes, self.config.error_horizon)
             for name in ("rigid_body", "nonparametric", "semiparametric", "y")
         }
+
+    def configure(self, config: EstimatorConfig) -> None:
+        """Go on with other values of the live parameters; no prediction changes by that alone.
+
+        The standard deviations may: a ridge is also how much noise is expected.
+        Raises what :meth:`check` does; the estimator is then what it was.
+        """
+        self.check(config)
+        for core, penalty in self._penalties(config):
+            core.set_penalty(penalty)
+        for error in self._errors.values():
+            error.horizon = config.error_horizon
+        self.config = config
+
+    def check(self, config: EstimatorConfig) -> None:
+        """Raise ConfigurationError where :meth:`configure` can't go on with `config`.
+
+        That is where another than a live parameter differs, or what was learned is so much that a
+        ridge as small as wanted would be lost beside it.
+        """
+        before, after = to_flat(self.config), to_flat(config)
+        if fixed := [name for name in after if name not in LIVE and before[name] != after[name]]:
+            raise ConfigurationError(f"{', '.join(fixed)} can't be changed while learning")
+        for core, penalty in self._penalties(config):
+            try:
+                core.check_penalty(penalty)
+            except LearningError as error:
+                raise ConfigurationError(str(error)) from None
+
+    def _penalties(self, config: EstimatorConfig) -> list[tuple[RecursiveLeastSquares, float]]:
+        pairs = self.rigid_body.penalties(config.rigid_body)
+        for model in (self.residual, self.alone):
+            if isinstance(model, NystromResidual):
+                pairs += model.penalties(config.nystrom)
+            else:
+                pairs += model.penalties(config.random_fourier)
+        return pairs
 
     def sample(
         self, q: Array, dq: Array, ddq: Array, y: Array | None = None, stamp: int = 0
@@ -213,12 +258,18 @@ class SemiparametricEstimator:
         save_state(path, self._identity(), self.state())
 
     def load(self, path: str | Path) -> None:
-        """Go on from a file of :meth:`save`.
+        """Go on from a file of :meth:`save`, with this estimator's live parameters.
 
         Raises StorageError if it can't be read, is damaged, or is of another robot or
         configuration; the estimator is then what it was.
         """
-        self.restore(load_state(path, self._identity()))
+        before = self.state()
+        self.restore(load_state(path, self._identity(), ignore=LIVE))
+        try:
+            self.configure(self.config)
+        except ConfigurationError as error:
+            self.restore(before)
+            raise StorageError(f"{path} can't be gone on from: {error}") from None
 
     def _identity(self) -> dict[str, object]:
         robot = {f"robot.{name}": value for name, value in to_flat(self.model.config).items()}
@@ -226,5 +277,5 @@ class SemiparametricEstimator:
             "urdf_sha256": self.model.urdf_sha256,
             "joints": list(self.model.joint_names),
             **robot,
-            **to_flat(self.config),
+            **{name: value for name, value in to_flat(self.config).items() if name not in LIVE},
         }

@@ -31,7 +31,7 @@ class RandomFourierConfig:
         low=1e-3,
         high=1e3,
     )
-    penalty: float = parameter(1.0, "ridge on the weights", low=1e-9, high=1e9)
+    penalty: float = parameter(1.0, "ridge on the weights", low=1e-9, high=1e9, live=True)
     window: float = parameter(
         10.0,
         "the inputs are standardised by what the first seconds of motion showed",
@@ -59,6 +59,10 @@ class FourierResidual:
     def n_features(self) -> int:
         """Features in use."""
         return self.core.n_features
+
+    def penalties(self, config: RandomFourierConfig) -> list[tuple[RecursiveLeastSquares, float]]:
+        """The recursions of this model, with the ridge that `config` wants for each."""
+        return [(self.core, config.penalty)]
 
     def predict(self, x: Array, parameters: Array) -> Guess:
         """The residual at x; `parameters` are not needed, the targets were stored as they were."""

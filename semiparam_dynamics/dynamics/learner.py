@@ -54,7 +54,21 @@ class InverseDynamicsLearner:
         self.filter = SampleFilter(self.model, self.config.filter)
         self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
         self.scores = RunningScores(MODELS, self.model.n_axes)
-        self.recent = RunningScores(MODELS, self.model.n_axes, math.exp(-1.0 / RECENT_SAMPLES))
+        self.recent = self._recent_scores()
+
+    def _recent_scores(self) -> RunningScores:
+        return RunningScores(MODELS, self.model.n_axes, math.exp(-1.0 / RECENT_SAMPLES))
+
+    def configure(self, config: InverseDynamicsConfig) -> None:
+        """Go on with other values of the live parameters; see the estimator's `configure`.
+
+        A model that is compared again has no recent scores from before; its scores over all
+        samples stay unknown (NaN) until the next :meth:`reset`.
+        """
+        self.estimator.configure(config.estimator)
+        if config.estimator.comparison != self.config.estimator.comparison:
+            self.recent = self._recent_scores()
+        self.config = config
 
     def observe(self, measurement: Measurement) -> Step | None:
         """Take in a measurement; predict the instant before it, unless the filters only start."""

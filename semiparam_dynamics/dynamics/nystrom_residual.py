@@ -12,6 +12,7 @@ from semiparam_dynamics.dynamics.local_model import LocalModel, part
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
 from semiparam_dynamics.dynamics.sample import Guess
 from semiparam_dynamics.dynamics.standardizer import Standardizer
+from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import parameter
 
 
@@ -32,7 +33,7 @@ class NystromConfig:
         low=1e-6,
         high=1.0,
     )
-    penalty: float = parameter(5.0, "ridge on the weights", low=1e-9, high=1e9)
+    penalty: float = parameter(5.0, "ridge on the weights", low=1e-9, high=1e9, live=True)
     window: float = parameter(
         10.0,
         "the inputs are standardised by what the first seconds of motion showed",
@@ -50,7 +51,7 @@ class NystromConfig:
         0.1, "kernel width of the second residual, in units of sqrt(3)", low=1e-3, high=1e3
     )
     joint_penalty: float = parameter(
-        25.0, "ridge on the second residual's weights", low=1e-9, high=1e9
+        25.0, "ridge on the second residual's weights", low=1e-9, high=1e9, live=True
     )
 
 
@@ -96,6 +97,11 @@ class NystromResidual:
     def n_features(self) -> int:
         """Features in use, over both levels."""
         return sum(model.features.n_centers for model in (self.shared, *self.joints))
+
+    def penalties(self, config: NystromConfig) -> list[tuple[RecursiveLeastSquares, float]]:
+        """The recursions of this model, with the ridge that `config` wants for each."""
+        joints = [(model.core, config.joint_penalty) for model in self.joints]
+        return [(self.shared.core, config.penalty), *joints]
 
     def predict(self, x: Array, parameters: Array) -> Guess:
         """The residual that today's rigid-body `parameters` leave at x."""

@@ -21,6 +21,7 @@ class RigidBodyConfig:
         "contribute; 1 weighs as much as one sample",
         low=1e-12,
         high=1e12,
+        live=True,
     )
     prior: str = parameter(
         "zero",
@@ -51,6 +52,10 @@ class RigidBodyIdentifier:
         self._count = self.SCALE_SAMPLES
         self._error_square = 0.0
         self._rows = 0
+
+    def penalties(self, config: RigidBodyConfig) -> list[tuple[RecursiveLeastSquares, float]]:
+        """The recursions of this model, with the ridge that `config` wants for each."""
+        return [(self.core, config.penalty)]
 
     def predict(self, regressor: Array) -> Array:
         """Phi pi, (n_axes,)."""

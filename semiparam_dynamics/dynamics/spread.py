@@ -13,13 +13,13 @@ class RunningSquare:
     """Running mean of squared errors (n_axes,) over about `horizon` seconds."""
 
     def __init__(self, n_axes: int, horizon: float) -> None:
-        self._horizon = horizon
+        self.horizon = horizon
         self.value: Array = np.zeros(n_axes)
         self._weight = 0.0
 
     def update(self, error: Array, dt: float) -> None:
         """Take in the errors (n_axes,) of a sample that came `dt` seconds after the last one."""
-        keep = math.exp(-dt / self._horizon)
+        keep = math.exp(-dt / self.horizon)
         # The weight makes it a plain mean at first, so that it doesn't start from zero.
         self._weight = keep * self._weight + 1.0
         self.value += (error**2 - self.value) / self._weight

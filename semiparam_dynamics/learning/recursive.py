@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.checks import positive_penalty
 from semiparam_dynamics.learning.compiled import (
     leverage_rows,
     project,
@@ -24,7 +26,7 @@ class RecursiveLeastSquares:
     and U = R^-T B (D, T) with B = sum z'y. A row is rotated into [R U] by D Givens rotations;
     a prediction is one triangular solve, and its leverage comes with it. `penalty` is the plain
     ridge: it is added once, at the start, and is not multiplied by the number of rows.
-    Features may be added while learning goes on, up to `capacity`.
+    Features may be added while learning goes on, up to `capacity`, and the ridge may be changed.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class RecursiveLeastSquares:
         self.R: Array = np.zeros((capacity, capacity))
         self.U: Array = np.zeros((capacity, n_outputs))
         np.fill_diagonal(self.R, math.sqrt(penalty))
+        self._scale: Array = np.ones(capacity)
         self.leverage = 0.0
         self._refreshed = 0
         self._row = np.zeros(capacity)
@@ -53,8 +56,55 @@ class RecursiveLeastSquares:
 
     def set_prior(self, weights: Array, scale: Array) -> None:
         """Start from `weights` (D, T), held by the ridge penalty * scale_j^2 on feature j."""
+        self._scale[:] = scale
         np.fill_diagonal(self.R, math.sqrt(self.penalty) * scale)
         self.U[:] = np.diagonal(self.R)[:, None] * weights
+
+    def set_penalty(self, penalty: float) -> None:
+        """Hold the weights by another ridge from now on; no prediction changes by that alone.
+
+        The difference is put in, or taken out, as rows that agree with the present weights W:
+        R'R becomes R'R + (new - old) diag(scale)^2, and U = R W keeps W. So what is learned later
+        gives the ridge solution with the new penalty, its difference to the old one pulling to W
+        instead of to where learning started. O(D^3), once. With forgetting the old ridge fades by
+        itself and is put back as the new one: nothing else need be done.
+
+        Raises what :meth:`check_penalty` does; the state is then what it was.
+        """
+        self.check_penalty(penalty)
+        n, before = self.n_features, self.penalty
+        if self.forgetting == 1.0 and penalty != before and n:
+            change = (penalty - before) * self._scale[:n] ** 2
+            W, R = self.weights(), self.R[:n, :n]
+            if penalty > before:
+                added = np.diag(np.sqrt(change))
+                new = np.asarray(np.linalg.qr(np.concatenate((R, added)), mode="r"))
+            else:
+                new = np.asarray(np.linalg.cholesky(R.T @ R + np.diag(change))).T
+            R[:] = np.triu(new * np.where(np.diag(new) < 0.0, -1.0, 1.0)[:, None])
+            self.U[:n] = R @ W
+        self.penalty = penalty
+        unused = np.arange(n, len(self.R))
+        self.R[unused, unused] = math.sqrt(penalty) * self._scale[unused]
+
+    def check_penalty(self, penalty: float) -> None:
+        """Raise where :meth:`set_penalty` would refuse.
+
+        ConfigurationError for what is no positive number; LearningError for a lower ridge that
+        rounding would not leave two digits of beside what was learned.
+        """
+        positive_penalty(penalty)
+        if penalty >= self.penalty or self.forgetting < 1.0:
+            return
+        n = self.n_features
+        rows = self.R[:n, :n] / self._scale[:n]
+        largest = float(np.max(np.sum(rows**2, axis=0), initial=0.0))
+        least = 100.0 * n * float(np.finfo(float).eps) * largest
+        if penalty < least:
+            raise LearningError(
+                f"the penalty can't be lowered from {self.penalty:g} to {penalty:g} any more: "
+                f"it would be lost in rounding beside what was learned; {least:.2g} is the least"
+            )
 
     def predict(self, row: Array) -> Array:
         """Outputs (T,) for a feature row (D,); `leverage` is then z (R'R)^-1 z'."""
@@ -134,14 +184,16 @@ class RecursiveLeastSquares:
             "R": self.R[:n, :n].copy(),
             "U": self.U[:n].copy(),
             "refreshed": np.array(self._refreshed),
+            "penalty": np.array(self.penalty),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`."""
+        """Go on from a :meth:`state`, with its penalty if it names one."""
         n = len(state["R"])
+        self.penalty = float(state.get("penalty", self.penalty))
         self.R[:] = 0.0
         self.U[:] = 0.0
-        np.fill_diagonal(self.R, math.sqrt(self.penalty))
+        np.fill_diagonal(self.R, math.sqrt(self.penalty) * self._scale)
         self.R[:n, :n] = state["R"]
         self.U[:n] = state["U"]
         self.n_features = n

@@ -18,7 +18,7 @@ class Backlog(Generic[T]):
 
     Parameters
     ----------
-    work: does an entry. capacity: how many may wait.
+    work: does an entry. capacity: how many may wait, which may be changed.
     patience: how long work may be kept waiting by messages that don't cease, s.
     spare: a piece of work for when nothing waits; returns whether there is more. It is called
         after each entry, and when `stir` was.
@@ -63,11 +63,11 @@ class Backlog(Generic[T]):
 
     def add(self, entry: T) -> None:
         """Put work in; drop and count the oldest where there is no room."""
-        if len(self._waiting) >= self.capacity:
+        if not self._waiting:
+            self._since = time.monotonic()
+        while len(self._waiting) >= self.capacity:
             self._waiting.popleft()
             self.dropped += 1
-        elif not self._waiting:
-            self._since = time.monotonic()
         self._waiting.append(entry)
 
     def do_one(self) -> None:

@@ -25,12 +25,17 @@ class InverseDynamicsNodeConfig:
     autoload: bool = parameter(False, "load model_file, if there is one, when configured")
     autosave: bool = parameter(False, "save to model_file when deactivated and at the end")
     learning_queue: int = parameter(
-        100, "samples that may wait to be learned while predictions go first", low=1, high=100000
+        100,
+        "samples that may wait to be learned while predictions go first",
+        low=1,
+        high=100000,
+        live=True,
     )
     defer_learning: bool = parameter(
         True,
         "predictions go first: learn only while no message waits; false: learn each sample before "
         "the next message, so that a bag gives the same numbers under any load",
+        live=True,
     )
     learner: InverseDynamicsConfig = group(InverseDynamicsConfig, inline=True)
 

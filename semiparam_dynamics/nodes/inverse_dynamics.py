@@ -39,6 +39,7 @@ class InverseDynamicsNode(ManagedNode):
     def __init__(self) -> None:
         super().__init__("inverse_dynamics")
         self._config = parameters.declare(self, InverseDynamicsNodeConfig)
+        parameters.follow(self, self._config, self._configure, self._refuse)
         self._urdf = os.path.expanduser(self._config.urdf)
         self._model_file = os.path.expanduser(self._config.model_file)
         self.session: Session | None = None
@@ -110,6 +111,15 @@ class InverseDynamicsNode(ManagedNode):
                 publish(step)
 
         self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS))
+
+    def _configure(self, config: InverseDynamicsNodeConfig) -> None:
+        self._config = config
+        if self.session is not None:
+            self.session.configure(config)
+
+    def _refuse(self, config: InverseDynamicsNodeConfig) -> None:
+        if self.session is not None:
+            self.session.check(config)
 
     def _described(self, message: String) -> None:
         if self.session is not None:

@@ -46,13 +46,19 @@ def declare(node: Node, config_type: type[C]) -> C:
     return config
 
 
-def follow(node: Node, config: C, changed: Callable[[C], None]) -> None:
+def follow(
+    node: Node,
+    config: C,
+    changed: Callable[[C], None],
+    refuse: Callable[[C], None] = lambda config: None,
+) -> None:
     """Let the parameters marked `live` be set while the node runs; call `changed` when they were.
 
     What is set is checked as at the start, all that is set together together, and refused with the
     same sentences; a whole number is taken for a real one. `changed` gets the whole configuration.
 
     config: what `declare` returned on this node.
+    refuse: raises ConfigurationError for a configuration that can't be gone on with.
     """
     known = {parameter.name: parameter for parameter in parameters(type(config))}
     current = config
@@ -72,7 +78,7 @@ def follow(node: Node, config: C, changed: Callable[[C], None]) -> None:
 
     def check(given: list[RosParameter]) -> SetParametersResult:
         try:
-            changes(given)
+            refuse(changes(given))
         except ConfigurationError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)

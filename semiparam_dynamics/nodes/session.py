@@ -50,6 +50,19 @@ class Session:
         self.predict_us: deque[float] = deque(maxlen=TIMINGS)
         self.learn_us: deque[float] = deque(maxlen=TIMINGS)
 
+    def configure(self, config: InverseDynamicsNodeConfig) -> None:
+        """Go on with other values of the live parameters; no prediction changes by that alone.
+
+        Raises ConfigurationError where that can't be, see the estimator's `check`.
+        """
+        self.learner.configure(config.learner)
+        self.backlog.capacity = config.learning_queue
+        self._config = config
+
+    def check(self, config: InverseDynamicsNodeConfig) -> None:
+        """Raise ConfigurationError where :meth:`configure` would."""
+        self.learner.estimator.check(config.learner.estimator)
+
     def joint_state(self, message: Any) -> Iterator[Step]:
         """Take a JointState; yield what can be predicted now. Publish each step at once."""
         start = time.perf_counter()

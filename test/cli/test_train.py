@@ -90,9 +90,9 @@ def test_a_model_of_another_configuration_is_not_evaluated(
     bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", str(bag), "--out", str(tmp_path)]) == 0
-    options = ["--model", str(tmp_path / "model.npz"), "--set", "nystrom.penalty=7"]
+    options = ["--model", str(tmp_path / "model.npz"), "--set", "nystrom.novelty=0.7"]
     assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "on")]) == 2
-    assert "nystrom.penalty is 5.0 there, 7.0 here" in capsys.readouterr().err
+    assert "nystrom.novelty is 0.5 there, 0.7 here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

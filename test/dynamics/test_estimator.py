@@ -165,8 +165,8 @@ def test_saved_and_loaded_it_goes_on_bit_by_bit(kind: str, tmp_path: Path) -> No
 
 def test_a_model_of_another_configuration_is_refused(tmp_path: Path) -> None:
     learner().save(tmp_path / "model.npz")
-    other = learner(**{"nystrom.penalty": 7.0})
-    with pytest.raises(StorageError, match=r"nystrom.penalty is 5.0 there, 7.0 here"):
+    other = learner(**{"nystrom.novelty": 0.7})
+    with pytest.raises(StorageError, match=r"nystrom.novelty is 0.5 there, 0.7 here"):
         other.load(tmp_path / "model.npz")
     frictionless = SemiparametricEstimator(small_arm(viscous=False))
     with pytest.raises(StorageError, match=r"robot.viscous"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 
 
@@ -110,3 +111,92 @@ def test_state_round_trip_goes_on_alike() -> None:
             model.update(z, y)
     assert np.array_equal(core.R, other.R)
     assert np.array_equal(core.U, other.U)
+
+
+def learned(n: int, d: int, penalty: float, *, seed: int = 0) -> RecursiveLeastSquares:
+    """A recursion of two outputs that has learned n of rows(100, d, 2, seed), with room for two."""
+    core = RecursiveLeastSquares(d, 2, penalty, capacity=d + 2)
+    for z, y in zip(*(part[:n] for part in rows(100, d, 2, seed)), strict=True):
+        core.update(z, y)
+    return core
+
+
+@pytest.mark.parametrize("new", [1e-6, 0.02, 0.5, 40.0, 1e6])
+def test_another_penalty_changes_no_prediction_by_itself(new: float) -> None:
+    core = learned(30, 9, 0.5)
+    queries = rows(20, 9, 1, seed=5)[0]
+    before = [core.predict(query) for query in queries]
+    core.set_penalty(new)
+    assert core.penalty == new
+    after = [core.predict(query) for query in queries]
+    np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-9 * np.abs(before).max())
+    assert np.all(np.tril(core.R, -1) == 0.0) and np.all(np.diagonal(core.R) > 0.0)
+    Z = rows(100, 9, 2)[0][:30]
+    np.testing.assert_allclose(
+        (core.R.T @ core.R)[:9, :9], Z.T @ Z + new * np.eye(9), rtol=1e-10, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("new", [0.02, 40.0])
+def test_later_learning_is_the_batch_solution_with_the_new_penalty(new: float) -> None:
+    """A ridge of the old size still pulls to 0, what was added to it to the weights of then."""
+    d, old, k = 7, 0.5, 40
+    Z, Y = rows(100, d, 2)
+    core = learned(k, d, old)
+    kept = core.weights()
+    core.set_penalty(new)
+    core.add_feature()  # a new one has the new ridge alone
+    for z, y in zip(Z[k:], Y[k:], strict=True):
+        core.update(np.append(z, z[0] ** 2), y)
+    Z = np.column_stack((Z, np.where(np.arange(100) < k, 0.0, Z[:, 0] ** 2)))
+    A = Z.T @ Z + new * np.eye(d + 1)
+    pulled = np.vstack(((new - old) * kept, np.zeros((1, 2))))
+    expected = np.linalg.solve(A, Z.T @ Y + pulled)
+    np.testing.assert_allclose(core.weights(), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_penalty_changed_before_anything_is_learned_is_the_penalty() -> None:
+    prior, scale = np.array([[1.0], [-2.0], [3.0]]), np.array([1.0, 10.0, 0.1])
+    plain, changed = RecursiveLeastSquares(3, 1, 2.0), RecursiveLeastSquares(3, 1, 100.0)
+    for core in (plain, changed):
+        core.set_prior(prior, scale)
+    changed.set_penalty(0.001)
+    changed.set_penalty(2.0)
+    for z, y in zip(*rows(20, 3, 1), strict=True):
+        plain.update(z, y)
+        changed.update(z, y)
+    np.testing.assert_allclose(changed.weights(), plain.weights(), rtol=1e-9)
+    np.testing.assert_allclose(changed.R, plain.R, rtol=1e-9, atol=1e-12)
+
+
+def test_a_penalty_that_rounding_would_lose_is_refused() -> None:
+    core = learned(50, 5, 1.0)
+    before = {name: value.copy() for name, value in core.state().items()}
+    with pytest.raises(LearningError, match=r"can't be lowered from 1 to 1e-14 any more: .* least"):
+        core.set_penalty(1e-14)
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ConfigurationError):
+            core.set_penalty(wrong)
+    for name, value in core.state().items():
+        assert np.array_equal(value, before[name])
+
+
+def test_with_forgetting_the_old_penalty_fades() -> None:
+    Z, Y = rows(50, 4, 2)
+    core = RecursiveLeastSquares(4, 2, 1.0, forgetting=0.98)
+    for z, y in zip(Z, Y, strict=True):
+        core.update(z, y)
+    before = core.weights()
+    core.set_penalty(30.0)
+    np.testing.assert_array_equal(core.weights(), before)
+    for _ in range(4000):
+        core.update(np.zeros(4), np.zeros(2))
+    np.testing.assert_allclose(np.diagonal(core.R.T @ core.R), 30.0, rtol=0.1)
+
+
+def test_a_state_goes_on_with_the_penalty_that_it_had() -> None:
+    core, other = learned(30, 6, 0.5), RecursiveLeastSquares(6, 2, 0.5, capacity=8)
+    core.set_penalty(9.0)
+    other.restore(core.state())
+    assert other.penalty == 9.0
+    assert np.array_equal(core.R, other.R) and np.array_equal(core.U, other.U)

@@ -1,0 +1,123 @@
+"""The learner node's parameters set while it runs: what it says doesn't jump."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParametersAtomically
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+
+from semiparam_dynamics.nodes.backlog import Backlog
+
+NODE = "/inverse_dynamics"
+
+
+@pytest.fixture
+def set_live(peer):
+    def set_live(**values: object) -> Any:
+        given = [Parameter(k.replace("__", "."), value=v) for k, v in values.items()]
+        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in given])
+        service = f"{NODE}/set_parameters_atomically"
+        return peer.call(SetParametersAtomically, service, request).result
+
+    return set_live
+
+
+def with_springs(arm: type[Any]) -> type[Any]:
+    """The arm with a torque that no rigid body has."""
+
+    class Springy(arm):
+        def message(self) -> JointState:
+            message = super().message()
+            q = np.array(message.position)
+            message.effort = (np.array(message.effort) + 2.0 * np.sin(4.0 * q)).tolist()
+            return message
+
+    return Springy
+
+
+def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, set_live, tmp_path):
+    model_file = tmp_path / "arm.npz"
+    start("inverse_dynamics", urdf=urdf, nystrom__window=0.5, model_file=model_file)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    rigid_body = peer.listen(JointState, f"{NODE}/rigid_body")
+    arm = with_springs(make_arm)(peer)
+    arm.connect()
+    arm.move(200)
+    peer.until(lambda: peer.figures().get("samples learned") == "198", "198 samples learned")
+    assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=False)).success
+
+    peer.until(lambda: len(predicted) >= 198, "all predictions")
+    before, after = [], []
+    for heard, values in (
+        (before, {}),
+        (after, {"rigid_body.penalty": 30, "nystrom.penalty": 0.4, "nystrom.joint_penalty": 90.0}),
+    ):
+        if values:
+            result = set_live(**values)
+            assert result.successful, result.reason
+        known, later = len(predicted), 100 + 100 * bool(values)
+        # The same motion in each pass, after a gap of its own that restarts the filters.
+        for k in range(25):
+            arm.sent = 100 + k
+            again = arm.message()
+            again.header.stamp.sec += later
+            arm.publisher.publish(again)
+            peer.spin(0.005)
+        peer.until(lambda n=known: len(predicted) >= n + 23, "23 predictions")
+        peer.until(lambda: len(rigid_body) == len(predicted), "as many of the rigid body")
+        heard += [
+            (m.header.stamp.nanosec, *m.effort, *r.effort)
+            for m, r in zip(predicted[known:], rigid_body[known:], strict=True)
+        ]
+    assert len(before) == len(after) == 23
+    values = np.array(before)
+    assert np.abs(values[:, 1:3] - values[:, 3:]).max() > 0.01  # the residual has its say
+    np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-9)
+
+    assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=True)).success
+    assert peer.call(Trigger, f"{NODE}/save").success
+    assert set_live(nystrom__penalty=5.0).successful
+    assert "198" in peer.call(Trigger, f"{NODE}/load").message
+
+
+def test_what_is_refused_and_what_is_kept(peer, start, urdf, make_arm, set_live):
+    start("inverse_dynamics", urdf=urdf)
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(60)
+    peer.until(lambda: peer.figures().get("samples learned") == "58", "58 samples learned")
+    refused = set_live(error_horizon=50.0, rigid_body__penalty=1e-12)
+    assert not refused.successful and "can't be lowered from 1 to 1e-12" in refused.reason
+    refused = set_live(nystrom__penalty=-1.0)
+    assert not refused.successful and "nystrom.penalty" in refused.reason
+    assert not set_live(nystrom__length_scale=0.3).successful
+    accepted = {"comparison": False, "error_horizon": 30, "learning_queue": 7}
+    assert set_live(**accepted, defer_learning=False).successful
+    names = ["error_horizon", "rigid_body.penalty", "nystrom.penalty", "learning_queue"]
+    request = GetParameters.Request(names=names)
+    values = peer.call(GetParameters, f"{NODE}/get_parameters", request).values
+    assert [value.double_value for value in values[:3]] == [30.0, 1.0, 5.0]
+    assert values[3].integer_value == 7
+    arm.move(20)
+    peer.until(lambda: peer.figures().get("samples learned") == "78", "78 samples learned")
+    peer.until(lambda: peer.figures()["nmse nonparametric elbow"] == "nan", "no comparison")
+    request = DescribeParameters.Request(names=[*names, "nystrom.length_scale"])
+    described = peer.call(DescribeParameters, f"{NODE}/describe_parameters", request).descriptors
+    assert [one.read_only for one in described] == [False] * 4 + [True]
+    assert described[0].floating_point_range[0].to_value == 1e5
+
+
+def test_a_backlog_that_is_made_smaller_drops_its_oldest():
+    done: list[int] = []
+    backlog = Backlog(done.append, 10)
+    for k in range(8):
+        backlog.add(k)
+    backlog.capacity = 3
+    backlog.add(8)
+    backlog.do_all()
+    assert done == [6, 7, 8] and backlog.dropped == 6
