@@ -13,10 +13,20 @@ class RunningScores:
     """Root and normalised mean squared errors per axis, and coverage, without a history.
 
     `keep` below 1 makes it follow the recent samples: each one fades by that factor a sample.
+    Of a part of the samples, errors are normalised by the variance of `whole`, all of them: a part
+    may hardly vary.
     """
 
-    def __init__(self, models: Iterable[str], n_axes: int, keep: float = 1.0) -> None:
+    def __init__(
+        self,
+        models: Iterable[str],
+        n_axes: int,
+        keep: float = 1.0,
+        *,
+        whole: RunningScores | None = None,
+    ) -> None:
         self._keep = keep
+        self._whole = whole or self
         self._row = {name: row for row, name in enumerate(models)}
         self._count = 0.0
         self._mean = np.zeros(n_axes)
@@ -52,9 +62,11 @@ class RunningScores:
 
     def nmse(self, model: str) -> Array:
         """Mean squared error over the variance of the measured axis, (n_axes,)."""
+        whole = self._whole
         with np.errstate(divide="ignore", invalid="ignore"):
-            nmse: Array = self._errors[self._row[model]] / self._spread
-        return np.where(self._spread > 0.0, nmse, np.nan)
+            share = 1.0 if whole is self else np.float64(self._count) / whole._count
+            nmse: Array = self._errors[self._row[model]] / (share * whole._spread)
+        return np.where((whole._spread > 0.0) & (self._count > 0.0), nmse, np.nan)
 
     def coverage(self, model: str) -> Array:
         """Share of samples within two predicted standard deviations, (n_axes,)."""

@@ -38,6 +38,8 @@ PROTOCOL_TITLES = {
     "frozen": "Frozen",
     "sequential_rest": "Sequential, on the frozen part only",
     "delayed_rest": "Delayed, on the frozen part only",
+    "frozen_repeated": "Frozen, states learned before",
+    "frozen_new": "Frozen, new states",
 }
 PROTOCOL_MEANINGS = {
     "sequential": "each sample is predicted, scored, then learned",
@@ -45,6 +47,8 @@ PROTOCOL_MEANINGS = {
     "frozen": "nothing is learned while it is scored",
     "sequential_rest": "the samples that frozen was scored on, so that the two compare",
     "delayed_rest": "the samples that frozen was scored on, so that the two compare",
+    "frozen_repeated": "of these samples those as near to a learned one as motion goes in 50 ms",
+    "frozen_new": "the other frozen samples",
 }
 
 

@@ -17,7 +17,9 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.evaluation.leakage import LearnedStates
 from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.samples.measurement import Measurement
@@ -39,11 +41,24 @@ class Evaluation:
     tested_on: tuple[str, ...] = ()  # names for the report, if the caller knows them
     trained_on: tuple[str, ...] = ()
 
+    def repeated_share(self) -> float | None:
+        """Share of the frozen samples whose state was learned before; None if it isn't known."""
+        frozen = self.runs.get("frozen")
+        if frozen is None or frozen.repeats is None or not frozen.scores.samples:
+            return None
+        return frozen.repeated.samples / frozen.scores.samples
+
+    def scores(self) -> dict[str, RunningScores]:
+        """The scores by protocol, and by the parts of the samples that are scored apart."""
+        scores = {protocol: run.scores for protocol, run in self.runs.items()}
+        for run in self.runs.values():
+            scores |= run.scores_apart()
+        return scores
+
     def results(self) -> dict[str, object]:
         """The contents of results.json; NaN becomes null."""
         microseconds = np.array(self.timing or [np.nan]) * 1e6
-        scores = {protocol: run.scores for protocol, run in self.runs.items()}
-        scores |= {f"{p}_rest": run.rest for p, run in self.runs.items() if run.rest is not None}
+        scores = self.scores()
         return {
             "samples": self.samples,
             "rate_hz": self.samples / self.motion if self.motion > 0.0 else None,
@@ -65,6 +80,7 @@ class Evaluation:
                 "p99": float(np.percentile(microseconds, 99)),
                 "max": float(microseconds.max()),
             },
+            "repeated_share": self.repeated_share(),
             "skipped": dict(sorted(self.skipped.items())),
             "parameters": to_flat(self.config),
             "seed": self.config.estimator.seed,
@@ -96,15 +112,18 @@ def evaluate(
     if start:
         first.estimator.load(start)
     evaluation = Evaluation(model, config, {})
+    learned = LearnedStates()
     total = sum(map(_duration, (*train, *test))) or 1.0
     done = 0.0
     for recording in train:
         for sample, elapsed, _ in _samples(evaluation, recording):
             first.step(sample, score=False)
+            learned.add(sample)
             progress(min((done + elapsed) / total, 1.0))
         done += _duration(recording)
     if train or start:
         runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
+        runs["frozen"].repeats = learned.repeats()
         split = np.inf
     else:
         delayed = ProtocolRun(SemiparametricEstimator(model, config.estimator), "delayed")
@@ -119,9 +138,12 @@ def evaluate(
                 for run in runs.values():
                     run.score_rest()
                 runs["frozen"] = first.branch("frozen")
+                runs["frozen"].repeats = learned.repeats()
             started = time.perf_counter()
             runs["sequential"].step(sample)
             evaluation.timing.append(spent + time.perf_counter() - started)
+            if "frozen" not in runs:
+                learned.add(sample)
             for name, run in runs.items():
                 if name != "sequential":
                     run.step(sample)

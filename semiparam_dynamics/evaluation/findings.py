@@ -10,7 +10,7 @@ import numpy as np
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.appearance import PROTOCOL_TITLES, listing, number
 from semiparam_dynamics.evaluation.experiment import Evaluation
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.evaluation.protocols import LEAST_PART, ProtocolRun
 
 LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word
@@ -49,9 +49,7 @@ def find(evaluation: Evaluation) -> Findings:
 
 def all_scores(evaluation: Evaluation) -> dict[str, RunningScores]:
     """The scores by protocol, as in results.json, those of the frozen part included."""
-    runs = evaluation.runs
-    scores = {name: run.scores for name, run in runs.items()}
-    return scores | {f"{name}_rest": run.rest for name, run in runs.items() if run.rest is not None}
+    return evaluation.scores()
 
 
 def mean_nmse(scores: RunningScores, model: str) -> float:
@@ -140,6 +138,30 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
             )
 
 
+def _leakage(evaluation: Evaluation) -> Iterator[str]:
+    share, frozen = evaluation.repeated_share(), evaluation.runs.get("frozen")
+    if share is None or frozen is None or share < LEAST_PART:
+        return
+    words = (
+        f"Frozen: {100 * share:.0f} % of the samples repeat states that were learned, so that the "
+        "figure is better than on new motion"
+    )
+    if share > 1.0 - LEAST_PART:
+        yield f"{words}. There is hardly anything else: test on another motion."
+        return
+    told = [
+        f"{ratio:.2f} × the rigid body's on {which}"
+        for which, scores in (("those", frozen.repeated), ("the others", frozen.new))
+        if np.isfinite(ratio := _ratio(scores))
+    ]
+    yield f"{words}: the semiparametric squared error is {' and '.join(told)}."
+
+
+def _ratio(scores: RunningScores) -> float:
+    squares = [np.mean(scores.rmse(n) ** 2) for n in ("semiparametric", "rigid_body")]
+    return float(squares[0] / squares[1]) if squares[1] > 0.0 else np.nan
+
+
 def _on_persistence(protocol: str) -> str:
     if protocol == "sequential":
         return (
@@ -159,6 +181,7 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
             "parameters visible; the others stay near where identification started. A motion "
             "that is rich in accelerations and postures excites more."
         )
+    yield from _leakage(evaluation)
     if evaluation.motion < SHORT:
         yield f"Only {evaluation.motion:.1f} s of motion were scored: the figures may be chance."
     if estimator.residual.n_features == 0:

@@ -17,11 +17,13 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.learner import MODELS
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.evaluation.leakage import Repeats
 from semiparam_dynamics.evaluation.trace import Trace
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 ALL_MODELS = ("urdf", *MODELS, "persistence")
 BLOCK = 0.5  # s
+LEAST_PART = 0.05  # of the samples: fewer aren't scored apart
 
 
 class ProtocolRun:
@@ -35,6 +37,10 @@ class ProtocolRun:
         n_axes = estimator.model.n_axes
         self.scores = RunningScores(ALL_MODELS, n_axes)
         self.rest: RunningScores | None = None
+        self.repeats: Repeats | None = None
+        self.repeated, self.new = (
+            RunningScores(ALL_MODELS, n_axes, whole=self.scores) for _ in range(2)
+        )
         self.trace = Trace(ALL_MODELS, n_axes)
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
         self._waiting: list[tuple[Sample, Prediction]] = []
@@ -74,11 +80,21 @@ class ProtocolRun:
         self.scores.add(sample.y, predictions, stds)
         if self.rest is not None:
             self.rest.add(sample.y, predictions, stds)
+        if self.repeats is not None:
+            part = self.repeated if self.repeats(sample) else self.new
+            part.add(sample.y, predictions, stds)
         self.trace.add(sample.stamp, sample.y, predictions, p.semiparametric_std)
 
     def score_rest(self) -> None:
         """From here on keep scores of the rest alone as well, in `rest`."""
         self.rest = RunningScores(ALL_MODELS, self.estimator.model.n_axes)
+
+    def scores_apart(self) -> dict[str, RunningScores]:
+        """The scores of parts of the samples, by the name that they have in the results."""
+        parts = {"rest": self.rest}
+        if min(self.repeated.samples, self.new.samples) > LEAST_PART * self.scores.samples:
+            parts |= {"repeated": self.repeated, "new": self.new}
+        return {f"{self.protocol}_{name}": s for name, s in parts.items() if s is not None}
 
     def branch(self, protocol: str) -> ProtocolRun:
         """A run by another protocol that goes on from a copy of what was learned here."""

@@ -1,0 +1,124 @@
+"""Repeated motion is told from new motion, and scored apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.evaluation.findings import find
+from semiparam_dynamics.evaluation.leakage import LearnedStates
+from semiparam_dynamics.evaluation.report import report
+from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.samples.measurement import Measurement
+
+from ..dynamics.arms import measurements, small_arm
+
+CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
+NOTHING = np.zeros((2, 1))
+
+
+def sample(t: float, q: tuple[float, ...], dq: tuple[float, ...]) -> Sample:
+    zeros = np.zeros(len(q))
+    return Sample(round(t * 1e9), np.array(q), np.array(dq), zeros, NOTHING, zeros)
+
+
+def circle(t: float, phase: float = 0.0, radius: float = 1.0) -> Sample:
+    """Two joints on a circle of a second; the third stands still."""
+    w = 2.0 * np.pi
+    angle = w * t + phase
+    q = (radius * np.cos(angle), radius * np.sin(angle), 0.4)
+    return sample(t, q, (-w * q[1], w * q[0], 0.0))
+
+
+def learned_circle(rate: float = 200.0, seconds: float = 2.0) -> LearnedStates:
+    learned = LearnedStates()
+    for k in range(round(rate * seconds)):
+        learned.add(circle(k / rate))
+    return learned
+
+
+def test_the_radius_is_what_motion_covers_in_fifty_milliseconds() -> None:
+    repeats = learned_circle().repeats()
+    assert repeats is not None
+    # Four coordinates of deviation sqrt(1/2) each, all on a circle: the chord of 18 degrees, twice.
+    chord = 2.0 * np.sin(np.pi * 0.05)
+    assert repeats.radius == pytest.approx(chord * np.sqrt(2.0) * np.sqrt(2.0), rel=1e-2)
+
+
+def test_a_state_on_the_path_repeats_and_one_beside_it_does_not() -> None:
+    repeats = learned_circle().repeats()
+    assert repeats is not None
+    assert repeats(circle(7.123))
+    assert repeats(circle(0.3, radius=1.1))
+    assert not repeats(circle(0.3, radius=1.6))
+    assert not repeats(sample(9.0, (0.0, 0.0, 0.4), (0.0, 0.0, 0.0)))
+    # Backwards: the same positions, other velocities.
+    there = circle(0.3)
+    assert not repeats(sample(9.0, tuple(there.q), tuple(-there.dq)))
+    # The joint that stood still has moved.
+    assert not repeats(sample(9.0, (*there.q[:2], 0.45), tuple(there.dq)))
+
+
+def test_what_was_learned_is_thinned_and_may_come_from_several_recordings() -> None:
+    learned = learned_circle(rate=1000.0, seconds=0.5)
+    for k in range(100):
+        learned.add(circle(-100.0 + 0.01 * k, phase=1.0))  # an earlier one, learned later
+    assert len(learned._states) <= 50 + 100
+    repeats = learned.repeats()
+    assert repeats is not None and repeats(circle(55.0))
+
+
+def test_an_arm_that_never_moved_tells_nothing() -> None:
+    learned = LearnedStates()
+    assert learned.repeats() is None
+    for k in range(100):
+        learned.add(sample(0.01 * k, (1.0, 2.0), (0.0, 0.0)))
+    assert learned.repeats() is None
+
+
+def repeated(times: int) -> list[Measurement]:
+    """Two seconds of motion, again and again."""
+    once = list(measurements(small_arm(), 2.0, extra=1.0))
+    shift = once[-1].stamp - once[0].stamp + 10_000_000
+    return [Measurement(m.stamp + k * shift, m.q, m.dq, m.y) for k in range(times) for m in once]
+
+
+def test_repeated_motion_is_scored_apart_and_said() -> None:
+    model = small_arm()
+    other = list(measurements(model, 3.0, extra=1.0, seed=5))
+    found = evaluate(model, CONFIG, [repeated(1), other], [repeated(2)])
+    frozen = found.runs["frozen"]
+    share = found.repeated_share()
+    assert share is not None and 0.3 < share < 0.7
+    assert frozen.repeated.samples + frozen.new.samples == frozen.scores.samples
+    scores = found.results()["scores"]
+    assert isinstance(scores, dict) and {"frozen_repeated", "frozen_new"} <= set(scores)
+    nmse = [s.nmse("rigid_body") * s.samples for s in (frozen.repeated, frozen.new)]
+    whole = frozen.scores.nmse("rigid_body") * frozen.scores.samples
+    np.testing.assert_allclose(sum(nmse), whole, rtol=1e-9)
+    whole = frozen.scores.rmse("semiparametric") ** 2 * frozen.scores.samples
+    parts = [s.rmse("semiparametric") ** 2 * s.samples for s in (frozen.repeated, frozen.new)]
+    np.testing.assert_allclose(sum(parts), whole, rtol=1e-9)
+    (said,) = [w for w in find(found).warnings if "repeat states that were learned" in w]
+    assert "on those and" in said
+    assert "Frozen, new states" in report(found)
+
+
+def only(found: Evaluation) -> list[str]:
+    return [w for w in find(found).warnings if "repeat states" in w]
+
+
+def test_a_test_on_nothing_new_says_so_and_one_on_new_motion_says_nothing() -> None:
+    model = small_arm()
+    again = evaluate(model, CONFIG, [repeated(1)], [repeated(2)])
+    assert again.repeated_share() == pytest.approx(1.0, abs=0.05)
+    assert only(again)
+    fresh = evaluate(
+        model, CONFIG, [list(measurements(model, 3.0, extra=1.0, seed=5))], [repeated(1)]
+    )
+    share = fresh.repeated_share()
+    assert share is not None and share < 0.05
+    assert not only(fresh)
