@@ -19,9 +19,9 @@ Find a periodic motion, a Fourier series in each joint, from which the robot's b
 be told apart well: the condition number of their regressor is minimised within the URDF's limits of
 position, velocity and effort. Each period starts and ends at rest (no velocity, no acceleration).
 Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
-first point leaves the arm time to reach it. Collisions, of the arm with itself or with anything
-else, are not checked: narrow the joints with --range, and try the motion in simulation or at low
-speed first."""
+first point leaves the arm time to reach it, and trial_bag, one period through the same positions at
+low speed. Collisions, of the arm with itself or with anything else, are not checked: narrow the
+joints with --range, see the motion in simulation, and try it slowly first."""
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -77,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         lead_in,
         write_csv,
         write_trajectory_bag,
+        write_trial_bag,
     )
     from semiparam_dynamics.identification.excitation_plot import plot_excitation
     from semiparam_dynamics.identification.excitation_table import excitation_table
@@ -109,14 +110,16 @@ def run(args: argparse.Namespace) -> int:
         excitation = optimize_excitation(model, effort_model, limits, config, progress)
     write_csv(excitation, export, out / "trajectory.csv")
     write_trajectory_bag(excitation, export, out / "trajectory_bag")
+    write_trial_bag(excitation, export, out / "trial_bag")
     plot_excitation(excitation, out / "trajectory.png")
     print(excitation_table(excitation))
     print(
         f"\n{export.repeat} periods of {config.period:g} s; in the bag they begin after"
         f" {lead_in(excitation):g} s, in which the arm goes to the start.\n"
-        "Collisions were not checked. Try the motion in simulation or at low speed first."
+        "Collisions were not checked: see the motion in simulation, then try trial_bag, which is"
+        f" {export.trial_slowdown:g} times slower."
     )
-    for name in ("trajectory.csv", "trajectory_bag", "trajectory.png"):
+    for name in ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag"):
         print(out / name)
     return 0
 

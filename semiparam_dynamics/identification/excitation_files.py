@@ -12,6 +12,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.identification.excitation import Excitation
+from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory, Motion
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
@@ -26,6 +27,9 @@ class ExportConfig:
     rate: float = parameter(100.0, "points written", unit="Hz", low=1.0, high=10000.0)
     repeat: int = parameter(
         3, "periods written, one after the other: repeated motion shows the noise", low=1, high=1000
+    )
+    trial_slowdown: float = parameter(
+        4.0, "how many times slower the bag for a first trial is", low=1.0, high=100.0
     )
     topic: str = parameter(
         "/joint_trajectory_controller/joint_trajectory", "the bag's JointTrajectory topic"
@@ -74,11 +78,24 @@ def write_trajectory_bag(excitation: Excitation, config: ExportConfig, path: Pat
     is there is replaced.
     """
     times = sample_times(excitation, config)
+    motion = excitation.trajectory(times)
+    _write_bag(path, excitation.joint_names, times + lead_in(excitation), motion, config)
+
+
+def write_trial_bag(excitation: Excitation, config: ExportConfig, path: Path) -> None:
+    """One period through the same positions, slower by `trial_slowdown`, the way there included.
+
+    For a first look at what the arm comes close to. Errors as in :func:`write_trajectory_bag`.
+    """
+    slow, original = config.trial_slowdown, excitation.trajectory
+    trajectory = FourierTrajectory(original.coefficients, slow * original.period)
+    times = np.linspace(0.0, trajectory.period, max(round(original.period * config.rate), 1) + 1)
+    start = slow * lead_in(excitation)
+    _write_bag(path, excitation.joint_names, times + start, trajectory(times), config)
+
+
+def _write_bag(
+    path: Path, names: tuple[str, ...], times: Array, motion: Motion, config: ExportConfig
+) -> None:
     with BagWriter(path, overwrite=True) as bag:
-        bag.joint_trajectory(
-            _START,
-            excitation.joint_names,
-            times + lead_in(excitation),
-            excitation.trajectory(times),
-            config.topic,
-        )
+        bag.joint_trajectory(_START, names, times, motion, config.topic)

@@ -36,7 +36,7 @@ def plot_excitation(excitation: Excitation, path: str | Path) -> None:
         for i, (left, right) in enumerate(panels):
             _draw(left, t, q[:, i], float(limits.lower[i]), float(limits.upper[i]))
             _draw(right, t, dq[:, i], -float(limits.velocity[i]), float(limits.velocity[i]))
-            left.set_ylabel(shorten(excitation.joint_names[i], 16))
+            left.set_ylabel(shorten(excitation.joint_names[i], 18), fontsize=8.0)
         panels[0, 0].set_title("Position (rad or m)")
         panels[0, 1].set_title("Velocity (rad/s or m/s)")
         for axes in panels[-1]:

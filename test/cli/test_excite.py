@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,22 +40,33 @@ def test_files_that_hold_the_same_motion(
     np.testing.assert_allclose(motion[:161], motion[160:], atol=1e-7)
     assert motion[:, 1].min() >= -0.5 + 0.125 - 0.01 and motion[:, 1].max() <= 0.75 - 0.125 + 0.01
 
-    with AnyReader(
-        [out / "trajectory_bag"], default_typestore=get_typestore(Stores.ROS2_JAZZY)
-    ) as reader:
-        ((connection, _, data),) = reader.messages()
-        message = reader.deserialize(data, connection.msgtype)
-    assert connection.topic == "/joint_trajectory_controller/joint_trajectory"
+    topic, message, times = trajectory_in(out / "trajectory_bag")
+    assert topic == "/joint_trajectory_controller/joint_trajectory"
     assert message.joint_names == ["lift", "slew"]
     assert message.header.stamp.sec == message.header.stamp.nanosec == 0
-    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
     lead = times[0]
-    np.testing.assert_allclose(np.array(times) - lead, t, atol=1e-8)
+    np.testing.assert_allclose(times - lead, t, atol=1e-8)
     points = [np.concatenate([p.positions, p.velocities, p.accelerations]) for p in message.points]
     np.testing.assert_allclose(points, motion, atol=1e-7)
     # A quintic from rest to rest takes 1.875 times what a steady speed would.
-    farthest = np.maximum(1.2 + np.abs(motion[0, 0]), 0.0) / 1.6
+    farthest = (1.2 + abs(motion[0, 0])) / 1.6
     assert lead >= 1.875 * farthest and lead == round(lead)
+
+    _, slow, slow_times = trajectory_in(out / "trial_bag")
+    np.testing.assert_allclose(slow_times, 4.0 * times[:161], atol=1e-8)
+    for k in (0, 50, 160):
+        np.testing.assert_allclose(slow.points[k].positions, motion[k, :2], atol=1e-8)
+        np.testing.assert_allclose(slow.points[k].velocities, motion[k, 2:4] / 4, atol=1e-8)
+        np.testing.assert_allclose(slow.points[k].accelerations, motion[k, 4:] / 16, atol=1e-8)
+
+
+def trajectory_in(bag: Path) -> tuple[str, Any, np.ndarray]:
+    """The topic, the only message of the bag, and its points' times."""
+    with AnyReader([bag], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
+        ((connection, _, data),) = reader.messages()
+        message = reader.deserialize(data, connection.msgtype)
+    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    return connection.topic, message, np.array(times)
 
 
 def test_a_sensor_s_wrench_and_the_node_s_yaml(tmp_path: Path) -> None:
