@@ -59,6 +59,10 @@ def data_files():
         (f"{share}/config", sorted(str(path) for path in Path("config").glob("*.yaml"))),
         (f"{share}/config/fastdds", sorted(str(p) for p in Path("config/fastdds").glob("*.xml"))),
         (f"{share}/config/robots", sorted(str(p) for p in Path("config/robots").glob("*.yaml"))),
+        *(
+            (f"{share}/config/{viewer}", sorted(str(p) for p in Path("config", viewer).iterdir()))
+            for viewer in ("plotjuggler", "foxglove")
+        ),
     ]
     # pip ignores setup.cfg's install_scripts and puts the executables in bin/ only. colcon doesn't
     # build a wheel, and these would overwrite its executables.

@@ -98,7 +98,8 @@ def test_wheel_has_every_module(wheel: zipfile.ZipFile) -> None:
 def test_wheel_has_what_ros_looks_up(wheel: zipfile.ZipFile) -> None:
     installed = {name.partition(".data/data/")[2] for name in wheel.namelist()}
     expected = {"share/ament_index/resource_index/packages/semiparam_dynamics"}
-    for pattern in ("package.xml", "launch/*.launch.py", "config/**/*.yaml"):
+    configurations = [f"config/**/*.{suffix}" for suffix in ("yaml", "xml", "json")]
+    for pattern in ("package.xml", "launch/*.launch.py", *configurations):
         files = list(ROOT.glob(pattern))
         assert files
         expected |= {

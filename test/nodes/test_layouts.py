@@ -1,0 +1,168 @@
+"""The layouts for PlotJuggler and Foxglove against what the node really publishes."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from geometry_msgs.msg import WrenchStamped
+
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.diagnostics import SessionReport
+from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics, effort_pages, wrench_pages
+from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.nodes.write_layouts import contents, main
+from semiparam_dynamics.parameters import replace
+
+NODE = "/inverse_dynamics"
+OUTPUTS = {f"{NODE}/{name}" for name in ("predicted", "rigid_body", "external")}
+
+
+def curves(xml: str) -> set[str]:
+    return {curve.attrib["name"] for curve in ElementTree.fromstring(xml).iter("curve")}
+
+
+def paths(text: str) -> set[str]:
+    panels = json.loads(text)["configById"].values()
+    return {path["value"] for panel in panels for path in panel.get("paths", ())}
+
+
+def panels_of(layout: Any) -> list[str]:
+    if isinstance(layout, str):
+        return [layout]
+    assert layout["direction"] in ("row", "column") and 0 < layout["splitPercentage"] < 100
+    return panels_of(layout["first"]) + panels_of(layout["second"])
+
+
+def test_the_files_in_config_are_what_is_written(repository: Path) -> None:
+    for name, text in contents(Topics(), UR_JOINTS).items():
+        assert (repository / "config" / name).read_text() == text, f"{name}: run write_layouts"
+
+
+def test_another_robot_s_names_and_topics(tmp_path: Path) -> None:
+    options = ["--joints", "a", "b", "--node", "/arm/learner", "--joint-states", "/arm/states"]
+    main([str(tmp_path), *options])
+    named = curves((tmp_path / "plotjuggler" / "effort.xml").read_text())
+    assert {"/arm/states/a/effort", "/arm/learner/predicted/b/effort"} <= named
+    assert "/diagnostics/learner/nmse semiparametric b" in named
+    assert "/arm/learner/external.effort[1]" in paths(
+        (tmp_path / "foxglove/effort.json").read_text()
+    )
+
+
+@pytest.mark.parametrize("target", ["effort", "wrench"])
+def test_plotjuggler_s_layouts_are_whole(target: str) -> None:
+    root = ElementTree.fromstring(contents(Topics(), UR_JOINTS)[f"plotjuggler/{target}.xml"])
+    assert root.tag == "root"
+    (window,) = root.findall("tabbed_widget")
+    assert window.attrib == {"name": "Main Window", "parent": "main_window"}
+    pages = effort_pages(Topics()) if target == "effort" else wrench_pages(Topics())
+    assert [tab.attrib["tab_name"] for tab in window.findall("Tab")] == [p.title for p in pages]
+    for splitter in root.iter("DockSplitter"):
+        sizes = [float(size) for size in splitter.attrib["sizes"].split(";")]
+        assert len(sizes) == int(splitter.attrib["count"]) == len(splitter.findall("DockArea"))
+        assert sum(sizes) == pytest.approx(1.0, abs=1e-4)
+    for plot in root.iter("plot"):
+        colors = [curve.attrib["color"] for curve in plot.findall("curve")]
+        assert colors and len(colors) == len(set(colors))
+    (chosen,) = (topic.attrib["value"] for topic in root.iter("selected_topics"))
+    topics = chosen.split(";")
+    assert set(topics) == OUTPUTS | {
+        "/diagnostics",
+        {"effort": "/joint_states"}.get(target, "/wrench"),
+    }
+    for curve in root.iter("curve"):
+        assert any(curve.attrib["name"].startswith(f"{topic}/") for topic in topics)
+
+
+@pytest.mark.parametrize("target", ["effort", "wrench"])
+def test_foxglove_s_layouts_are_whole(target: str) -> None:
+    layout = json.loads(contents(Topics(), UR_JOINTS)[f"foxglove/{target}.json"])
+    panels = layout["configById"]
+    (tabs,) = (panels[name]["tabs"] for name in panels_of(layout["layout"]))
+    shown = [name for tab in tabs for name in panels_of(tab["layout"])]
+    assert sorted([*shown, layout["layout"]]) == sorted(panels)
+    assert {name.partition("!")[0] for name in panels} == {"Plot", "Tab", "DiagnosticSummary"}
+    for name, panel in panels.items():
+        if name.startswith("Plot!"):
+            assert panel["xAxisVal"] == "timestamp" and panel["paths"]
+            for path in panel["paths"]:
+                assert path["timestampMethod"] in ("receiveTime", "headerStamp")
+
+
+def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, make_arm) -> None:
+    start("inverse_dynamics", urdf=urdf)
+    arm = make_arm(peer)
+    arm.connect()
+    kind = type(arm.message())
+    heard = {topic: peer.listen(kind, topic) for topic in (*OUTPUTS, "/joint_states")}
+    arm.move(60)
+    peer.until(lambda: all(len(one) > 40 for one in heard.values()), "40 messages of each topic")
+    peer.until(lambda: int(peer.figures().get("samples learned", 0)) > 40, "diagnostics")
+    name, keys = peer.status.name, set(peer.figures())
+    assert not peer.status.hardware_id
+
+    there = {
+        f"{topic}/{joint}/effort"
+        for topic, messages in heard.items()
+        for joint, _ in zip(messages[-1].name, messages[-1].effort, strict=True)
+    } | {f"/diagnostics/{name}/{key}" for key in keys}
+    files = contents(Topics(), ("shoulder", "elbow"))
+    assert curves(files["plotjuggler/effort.xml"]) <= there
+
+    for path in paths(files["foxglove/effort.json"]):
+        if path.startswith("/diagnostics"):
+            assert_told(path, name, keys)
+        else:
+            topic, index = re.fullmatch(r"(.+)\.effort\[(\d+)\]", path).groups()
+            message = heard[topic][-1]
+            assert isinstance(message.effort[int(index)], float)
+    labelled = json.loads(files["foxglove/effort.json"])["configById"]["Plot!external0"]["paths"]
+    assert [path["label"] for path in labelled] == list(heard[f"{NODE}/external"][-1].name)
+
+
+def test_wrenches_are_found_in_their_messages(urdf) -> None:
+    values = {"target": "wrench", "sensor_frame": "upper", "joints": ("elbow",)}
+    session = Session(str(urdf), replace(InverseDynamicsNodeConfig(), **values))
+    for k in range(5):
+        stamp, q = 10_000_000 * (k + 1), [0.1 * k, 0.2 * k]
+        joints = joint_state_message(stamp, ("shoulder", "elbow"), q, q, q)
+        list(session.wrench(wrench_message(stamp, "upper", [1.0] * 6)))
+        list(session.joint_state(joints))
+        session.backlog.do_all()
+    keys = set(SessionReport(session).values())
+    assert "learn p99 [us]" in keys
+    files = contents(Topics(), UR_JOINTS)
+    topics = OUTPUTS | {"/wrench"}
+    for name in curves(files["plotjuggler/wrench.xml"]):
+        if name.startswith("/diagnostics/inverse_dynamics/"):
+            assert name.removeprefix("/diagnostics/inverse_dynamics/") in keys
+        else:
+            (topic,) = (topic for topic in topics if name.startswith(f"{topic}/wrench/"))
+            assert isinstance(field(name.removeprefix(f"{topic}/").split("/")), float)
+    for path in paths(files["foxglove/wrench.json"]):
+        if path.startswith("/diagnostics"):
+            assert_told(path, "inverse_dynamics", keys)
+        else:
+            topic, _, rest = path.partition(".")
+            assert topic in topics and isinstance(field(rest.split(".")), float)
+
+
+def field(names: list[str]) -> object:
+    value: object = WrenchStamped()
+    for name in names:
+        value = getattr(value, name)
+    return value
+
+
+def assert_told(path: str, node: str, keys: set[str]) -> None:
+    """That a message path picks a key that the node's status has."""
+    parts = re.fullmatch(
+        r'/diagnostics\.status\[:\]\{name=="(.+?)"\}\.values\[:\]\{key=="(.+?)"\}\.value', path
+    )
+    assert parts is not None and parts[1] == node and parts[2] in keys, path
