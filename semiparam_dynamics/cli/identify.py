@@ -26,7 +26,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
     parser = subparsers.add_parser(
         "identify",
-        help="identify the robot's parameters on bags, physically consistent, into a URDF",
+        help="parameters a robot can have, from bags into a URDF",
         description=DESCRIPTION,
     )
     parser.add_argument("bags", metavar="BAG", nargs="+")

@@ -17,7 +17,7 @@ VERBS = {
     "evaluate": "how good the learner is on recorded bags",
     "objects": "teach the recognition node objects from pictures, live",
     "train": "train on bags in batch, for the node to start from",
-    "identify": "identify the robot's parameters on bags, physically consistent, into a URDF",
+    "identify": "parameters a robot can have, from bags into a URDF",
     "excite": "a motion that identifies a robot's parameters well",
     "convert": "turn an npz log into a rosbag2",
     "recognize": "table 7.1's protocol on a file of features",

@@ -7,9 +7,9 @@ rotor inertia of at least 0. What is minimised over them is
 
 with R the triangular factor of the regressor's base columns, in units in which each axis' output
 has a root mean square of 1, B the combination of `BaseParameters`, and D the divergence from the
-URDF's bodies. Data that a motion does not give are thus the URDF's. The problem is convex in pi, so
-that there is one minimum, whatever its coordinates; in those of `log_cholesky` relative to the URDF
-it is nonlinear least squares with bounds on the effects alone.
+URDF's bodies: what a motion does not show stays the URDF's. The problem is convex in pi, so that
+there is one minimum; `convex_newton` finds it. How sure the parameters are is told in log-Cholesky
+coordinates relative to the URDF, in which D is a sum of squares.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.scales import expected_scales
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.identification.axis_factors import AxisFactors
-from semiparam_dynamics.identification.divergence import divergence_jacobian, divergence_residuals
+from semiparam_dynamics.identification.convex_newton import ConvexProblem
+from semiparam_dynamics.identification.divergence import divergence_jacobian
 from semiparam_dynamics.identification.joint_friction import effect_bounds, effect_prior
 from semiparam_dynamics.identification.log_cholesky import (
     factor,
-    from_log_cholesky,
     inertial_parameters,
+    log_cholesky,
     log_cholesky_jacobian,
     pseudo_inertia,
     upper_cholesky,
@@ -83,24 +83,11 @@ def consistent(model: RobotModel, data: AxisFactors, weight: float = 1.0) -> Con
     if not weight > 0.0:
         raise ConfigurationError(f"the weight of the URDF must be above 0, not {weight}")
     problem = _Problem(model, data, weight)
-    found = least_squares(
-        problem.residuals,
-        problem.start,
-        problem.jacobian,
-        problem.bounds,
-        x_scale="jac",
-        xtol=1e-11,
-        ftol=1e-11,
-        gtol=1e-12,
-        max_nfev=500,
-    )
-    if not np.isfinite(found.cost):
-        raise LearningError("the consistent parameters could not be found: look at the data")
-    return problem.result(found.x)
+    return problem.result(problem.convex(weight).minimise(problem.prior))
 
 
 class _Problem:
-    """The residuals, and their derivative, of the coordinates: ten a body, then the effects."""
+    """What is minimised, and coordinates x of the parameters: ten a body, then the effects."""
 
     def __init__(self, model: RobotModel, data: AxisFactors, weight: float) -> None:
         self.model, self.root = model, np.sqrt(weight)
@@ -116,39 +103,39 @@ class _Problem:
         self.columns = self.R @ model.base.combination
         visible = np.linalg.norm(self.columns[:, self.inertial :], axis=0)
         self.ridge = np.maximum(visible / np.sqrt(data.n_samples), _LEAST_SCALE)
-        free = np.full(self.inertial, np.inf)
-        self.bounds = np.concatenate((-free, lower)), np.concatenate((free, upper))
-        # The solver starts strictly between the bounds: a hundredth of an axis' output away.
-        inside = np.where(np.isfinite(lower), 0.01, np.where(np.isfinite(upper), -0.01, 0.0))
-        self.start = np.concatenate((np.zeros(self.inertial), self.effects + inside / self.ridge))
+        self.lower, self.upper = lower, upper
         self.n_rows, self.rest = data.n_samples * model.n_axes, rest
 
-    def values(self, x: Array) -> Array:
-        """The parameters (n,) of coordinates (n,)."""
-        thetas = x[: self.inertial].reshape(-1, 10)
-        bodies = [C @ from_log_cholesky(t) for C, t in zip(self.frames, thetas, strict=True)]
-        return np.concatenate((*bodies, x[self.inertial :]))
+    def convex(self, weight: float) -> ConvexProblem:
+        return ConvexProblem(
+            self.columns,
+            self.U,
+            weight,
+            self.prior[: self.inertial].reshape(-1, 10),
+            self.effects,
+            self.ridge,
+            self.lower,
+            self.upper,
+        )
+
+    def coordinates(self, values: Array) -> Array:
+        """(n,) of the parameters (n,)."""
+        thetas = []
+        for U0, body in zip(self.factors, values[: self.inertial].reshape(-1, 10), strict=True):
+            M = np.linalg.solve(U0, upper_cholesky(pseudo_inertia(body)))
+            thetas.append(log_cholesky(inertial_parameters(M @ M.T)))
+        return np.concatenate((*thetas, values[self.inertial :]))
 
     def values_jacobian(self, x: Array) -> Array:
-        """(n, n) their derivative."""
+        """(n, n) the derivative of the parameters by the coordinates."""
         J = np.eye(len(x))
         for k, theta in enumerate(x[: self.inertial].reshape(-1, 10)):
             own = slice(10 * k, 10 * k + 10)
             J[own, own] = self.frames[k] @ log_cholesky_jacobian(theta)
         return J
 
-    def residuals(self, x: Array) -> Array:
-        thetas = x[: self.inertial].reshape(-1, 10)
-        prior = [divergence_residuals(theta) for theta in thetas]
-        prior.append(self.ridge * (x[self.inertial :] - self.effects))
-        fit = self.columns @ self.values(x) - self.U
-        return np.concatenate((fit, self.root * np.concatenate(prior)))
-
-    def jacobian(self, x: Array) -> Array:
-        fit = self.columns @ self.values_jacobian(x)
-        return np.vstack((fit, self.root * self.prior_jacobian(x)))
-
     def prior_jacobian(self, x: Array) -> Array:
+        """(n, n) the derivative of what is squared in the objective's second part."""
         J = np.zeros((len(x), len(x)))
         for k, theta in enumerate(x[: self.inertial].reshape(-1, 10)):
             own = slice(10 * k, 10 * k + 10)
@@ -157,15 +144,11 @@ class _Problem:
         J[effects, effects] = self.ridge
         return J
 
-    def result(self, x: Array) -> ConsistentParameters:
-        # The solver stays inside its bounds; what it presses against one stands on it.
-        lower, upper = self.bounds
-        at_bound = (np.minimum(x - lower, upper - x)[self.inertial :] * self.ridge) < 1e-6
-        x = x.copy()
-        x[self.inertial :][at_bound] = 0.0
-        values = self.values(x)
-        variance = _variances(self.jacobian(x), self.values_jacobian(x))
-        alone = _variances(self.root * self.prior_jacobian(x), self.values_jacobian(x))
+    def result(self, values: Array) -> ConsistentParameters:
+        x = self.coordinates(values)
+        derivative, prior = self.values_jacobian(x), self.root * self.prior_jacobian(x)
+        variance = _variances(np.vstack((self.columns @ derivative, prior)), derivative)
+        alone = _variances(prior, derivative)
         left = self.columns @ values - self.U
         noise = (left @ left + self.rest) / self.n_rows
         thetas = x[: self.inertial].reshape(-1, 10)

@@ -1,4 +1,4 @@
-"""Ten numbers to a body and back, their derivatives, and the divergence, against plain formulas."""
+"""Ten numbers to a body and back, and their derivatives, beside pinocchio's own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.identification.divergence import divergence_jacobian, divergence_residuals
 from semiparam_dynamics.identification.log_cholesky import (
-    factor,
     from_log_cholesky,
     inertial_parameters,
     log_cholesky,
     log_cholesky_jacobian,
     pseudo_inertia,
-    upper_cholesky,
 )
 
 
@@ -61,20 +58,3 @@ def test_what_is_no_body_is_refused() -> None:
     needle[9] = 0.21  # more than the other two together: the triangle inequality is broken
     with pytest.raises(RobotModelError, match="belong to no body"):
         log_cholesky(needle)
-
-
-def test_the_divergence_is_the_formula(theta: np.ndarray) -> None:
-    P0 = pseudo_inertia(from_log_cholesky(np.linspace(-0.5, 0.5, 10)))
-    U = upper_cholesky(P0) @ factor(theta)
-    ratio = np.linalg.solve(P0, U @ U.T)
-    expected = np.trace(ratio) - np.log(np.linalg.det(ratio)) - 4.0
-    assert np.sum(divergence_residuals(theta) ** 2) == pytest.approx(expected, rel=1e-8)
-
-
-def test_the_divergence_s_jacobian_against_finite_differences(theta: np.ndarray) -> None:
-    for x in (theta, 1e-4 * theta):
-        numeric = differences(divergence_residuals, x)
-        assert np.allclose(divergence_jacobian(x), numeric, rtol=1e-4, atol=1e-4)
-    at_rest = divergence_jacobian(np.zeros(10))
-    assert np.linalg.matrix_rank(at_rest) == 10
-    assert np.allclose(divergence_jacobian(np.full(10, 1e-7)), at_rest, atol=1e-5)

@@ -12,7 +12,7 @@ import pytest
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.identification.consistent import ConsistentParameters, consistent
-from semiparam_dynamics.identification.joint_friction import effect_prior, joint_dynamics
+from semiparam_dynamics.identification.joint_friction import joint_dynamics
 from semiparam_dynamics.identification.link_inertias import link_inertias
 from semiparam_dynamics.identification.urdf_export import export_urdf
 from semiparam_dynamics.identification.urdf_inertial import read_inertial
@@ -183,12 +183,3 @@ def test_what_is_refused() -> None:
     bad = ET.fromstring('<inertial><mass value="heavy"/></inertial>')
     with pytest.raises(RobotModelError, match="link 'arm' holds something that is no number"):
         read_inertial(bad, "arm")
-
-
-def test_the_urdf_s_friction_is_where_identification_starts() -> None:
-    text = export_urdf(URDF.read_text(), {}, {"lift": {"damping": 0.7, "friction": 2.0}})
-    model = RobotModel(text)
-    labels = model.full_labels[model.inertial_prior.size :]
-    prior = dict(zip(labels, effect_prior(model), strict=True))
-    assert prior["viscous lift"] == 0.7 and prior["coulomb lift"] == 2.0
-    assert sum(prior.values()) == 2.7
