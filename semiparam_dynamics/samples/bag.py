@@ -23,6 +23,7 @@ from semiparam_dynamics.samples.zstd import decompress_message
 JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
+OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,10 @@ class BagReader:
             return candidates[0]
         if candidates:
             several = ", ".join(sorted(candidates))
-            raise BagError(f"{self.path} has several topics of type {kind}, name one: {several}")
+            how = f" with {OPTIONS[kind]}" if kind in OPTIONS else ""
+            raise BagError(
+                f"{self.path} has several topics of type {kind}, name one{how}: {several}"
+            )
         raise BagError(f"{self.path} has no topic of type {kind}; it has: {self._listed()}")
 
     def robot_description(self) -> str | None:

@@ -1,0 +1,71 @@
+"""Several bags at once, against the same recordings handed over in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.measurement import Measurement
+
+from ..dynamics.arms import URDF, measurements, small_arm
+
+CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
+SEEDS = {"zulu": 0, "alpha": 1, "mike": 2}
+
+
+def motion(name: str) -> list[Measurement]:
+    return list(measurements(small_arm(), 3.0, extra=1.0, seed=SEEDS[name]))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bags")
+    for name in SEEDS:
+        write_measurements(path / name, small_arm().joint_names, motion(name), "effort")
+    return path
+
+
+@pytest.mark.parametrize("order", [("zulu", "alpha", "mike"), ("mike", "zulu", "alpha")])
+def test_bags_are_gone_through_in_the_order_they_are_named(folder: Path, order) -> None:
+    found = evaluate_bags(Bags([folder / name for name in order], urdf=URDF), CONFIG)
+    expected = evaluate(small_arm(), CONFIG, [motion(name) for name in order])
+    assert found.tested_on == order
+    assert found.samples == expected.samples
+    for protocol, scores in expected.scores().items():
+        for model in ("rigid_body", "semiparametric"):
+            np.testing.assert_array_equal(
+                found.scores()[protocol].rmse(model), scores.rmse(model), err_msg=protocol
+            )
+
+
+def test_the_order_counts(folder: Path) -> None:
+    first, second = (
+        evaluate_bags(Bags([folder / name for name in order], urdf=URDF), CONFIG)
+        for order in (("zulu", "alpha"), ("alpha", "zulu"))
+    )
+    assert np.all(
+        first.scores()["sequential"].rmse("semiparametric")
+        != second.scores()["sequential"].rmse("semiparametric")
+    )
+
+
+def test_what_could_not_be_read_of_one_bag_is_said_and_the_others_count(folder, tmp_path) -> None:
+    (file,) = (folder / "alpha").glob("*.mcap")
+    broken = tmp_path / "broken.mcap"
+    broken.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    bags = Bags([folder / "zulu", broken, folder / "mike"], urdf=URDF)
+    found = evaluate_bags(bags, CONFIG)
+    whole = len(motion("zulu")) + len(motion("mike"))
+    assert whole < found.samples < whole + len(motion("alpha"))
+    assert len(bags.warnings) == 1 and str(broken) in bags.warnings[0]
+    broken.write_bytes(b"")
+    with pytest.raises(BagError, match="can't be read"):
+        evaluate_bags(bags, CONFIG)
