@@ -11,7 +11,7 @@ is on 20 random motions, relative to their expected size.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from pathlib import Path
 
@@ -85,5 +85,8 @@ def measure(name: str, path: Path, coupled: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder that holds robots/")
+    data = parser.parse_args().data
     for arm, (file, couplings) in ARMS.items():
-        measure(arm, Path(sys.argv[1]) / "robots" / file, couplings)
+        measure(arm, data / "robots" / file, couplings)

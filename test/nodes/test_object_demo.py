@@ -54,7 +54,13 @@ def test_ctrl_c_ends_it_early_and_keeps_what_was_seen(ros_environment, source, t
     script = tmp_path / "script.txt"
     script.write_text("teach cup 5\nask 3\nteach mug 5\npause 20\n")
     options = ["--rate", "40", "--script", str(script), "--out", str(tmp_path / "out")]
-    process = subprocess.Popen([*COMMAND, str(source), *options], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, str(source), *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell's background job passes on that Ctrl-C is ignored; a terminal's doesn't.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stdout is not None
     try:
         for line in process.stdout:
