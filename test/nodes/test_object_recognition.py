@@ -244,7 +244,7 @@ def test_lifecycle(peer, start, stage, tmp_path):
     stage.connect()
     stage.until("label", "")  # who knows what is in view now
     assert stage.answer(stage.view("mug")) == "mug"
-    assert stage.figure("examples") == "3"
+    stage.until("examples", "3")
     assert transition(Transition.TRANSITION_DEACTIVATE)
     assert transition(Transition.TRANSITION_CLEANUP)
     assert not peer.call(Trigger, f"{NODE}/forget").success
