@@ -21,16 +21,12 @@ or .mcap files; split or compressed ones, and those that broke off as far as the
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli.options import add_config_options
-    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
 
     parser = subparsers.add_parser(
         "evaluate", help="how good the learner is on recorded bags", description=DESCRIPTION
     )
-    parser.add_argument("bags", metavar="BAG", nargs="+")
-    parser.add_argument(
-        "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
-    )
+    add_bags(parser)
     parser.add_argument(
         "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
     )
@@ -40,38 +36,23 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         default="",
         help="go on from a saved model, of the node or of `semiparam train`, with its --params",
     )
-    parser.add_argument("--target", choices=("effort", "wrench"), help="what is predicted")
-    parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
-    )
-    parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
-    parser.add_argument("--out", metavar="DIR", required=True, help="where the results go")
-    add_config_options(parser, InverseDynamicsConfig)
+    add_topics_and_output(parser, out="the results go")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
-    from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.cli.bag_options import learner_config, warn
     from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
     from semiparam_dynamics.evaluation.results import write_results
     from semiparam_dynamics.evaluation.summary import summary_table
-    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.parameters import parameters, replace
     from semiparam_dynamics.progress import ProgressBar
 
-    # The node's YAML serves as it is; what only the node needs is passed over.
-    names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]
-    own = set(names) - {entry.name for entry in parameters(InverseDynamicsConfig)}
-    config = config_from(args, InverseDynamicsConfig, "inverse_dynamics", ignore=own)
-    if args.target:
-        config = replace(config, target=args.target)
+    config = learner_config(args)
     bags = Bags(args.bags, args.train, args.urdf, args.joint_states, args.wrench)
     with ProgressBar("evaluating", sys.stderr) as progress:
         evaluation = evaluate_bags(bags, config, progress, start=args.model)
-    for warning in bags.warnings:
-        print(f"semiparam: warning: {warning}", file=sys.stderr)
+    warn(bags.warnings)
     write_results(evaluation, Path(args.out))
     print(summary_table(evaluation.results()))
     print(f"{Path(args.out) / 'report.html'}")

@@ -21,18 +21,14 @@ or .mcap files."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli.options import add_config_options
-    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
 
     parser = subparsers.add_parser(
         "identify",
         help="parameters a robot can have, from bags into a URDF",
         description=DESCRIPTION,
     )
-    parser.add_argument("bags", metavar="BAG", nargs="+")
-    parser.add_argument(
-        "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
-    )
+    add_bags(parser)
     parser.add_argument(
         "--test", metavar="BAG", nargs="+", default=[], help="bags that are only scored"
     )
@@ -51,41 +47,26 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="how much the URDF's inertias count; 1, the default, as much as one sample that is "
         "wrong by all that is measured",
     )
-    parser.add_argument("--target", choices=("effort", "wrench"), help="what is measured")
-    parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
-    )
-    parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
-    parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
-    add_config_options(parser, InverseDynamicsConfig)
+    add_topics_and_output(parser, target="what is measured")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Identify, write the files, and print the errors."""
-    from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.cli.bag_options import learner_config, warn
     from semiparam_dynamics.evaluation.bags import Bags
     from semiparam_dynamics.evaluation.identification import (
         identification_table,
         identify_on_bags,
         write_identification,
     )
-    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.parameters import parameters, replace
     from semiparam_dynamics.progress import ProgressBar
 
-    # The node's YAML serves as it is; what only the node needs is passed over.
-    names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]
-    own = set(names) - {entry.name for entry in parameters(InverseDynamicsConfig)}
-    config = config_from(args, InverseDynamicsConfig, "inverse_dynamics", ignore=own)
-    if args.target:
-        config = replace(config, target=args.target)
+    config = learner_config(args)
     bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
     with ProgressBar("reading", sys.stderr) as progress:
         identification = identify_on_bags(bags, config, args.weight, args.hold_out, progress)
-    for warning in bags.warnings:
-        print(f"semiparam: warning: {warning}", file=sys.stderr)
+    warn(bags.warnings)
     out = Path(args.out)
     write_identification(identification, out)
     print(identification_table(identification))

@@ -20,17 +20,13 @@ model when it starts. Bags: rosbag2 folders, bare .db3 or .mcap files."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli.options import add_config_options
-    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
     from semiparam_dynamics.dynamics.batch_learners import CENTERS, LEARNERS
 
     parser = subparsers.add_parser(
         "train", help="train on bags in batch, for the node to start from", description=DESCRIPTION
     )
-    parser.add_argument("bags", metavar="BAG", nargs="+")
-    parser.add_argument(
-        "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
-    )
+    add_bags(parser)
     parser.add_argument(
         "--learner",
         choices=tuple(LEARNERS),
@@ -43,41 +39,26 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         default="novelty",
         help="how centres are chosen: novelty adds them as the node would (default)",
     )
-    parser.add_argument("--target", choices=("effort", "wrench"), help="what is predicted")
-    parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
-    )
-    parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
-    parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
-    add_config_options(parser, InverseDynamicsConfig)
+    add_topics_and_output(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, write the model and its parameters, and print the training errors."""
-    from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.cli.bag_options import learner_config, warn
     from semiparam_dynamics.evaluation.bags import Bags
     from semiparam_dynamics.evaluation.training import (
         train_on_bags,
         training_table,
         write_training,
     )
-    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.parameters import parameters, replace
     from semiparam_dynamics.progress import ProgressBar
 
-    # The node's YAML serves as it is; what only the node needs is passed over.
-    names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]
-    own = set(names) - {entry.name for entry in parameters(InverseDynamicsConfig)}
-    config = config_from(args, InverseDynamicsConfig, "inverse_dynamics", ignore=own)
-    if args.target:
-        config = replace(config, target=args.target)
+    config = learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     with ProgressBar("reading", sys.stderr) as progress:
         training = train_on_bags(bags, config, args.learner, args.centers, progress)
-    for warning in bags.warnings:
-        print(f"semiparam: warning: {warning}", file=sys.stderr)
+    warn(bags.warnings)
     out = Path(args.out)
     write_training(training, out, args.urdf)
     print(training_table(training))

@@ -12,14 +12,13 @@ import rclpy
 from rclpy.executors import Executor
 from rclpy.signals import SignalHandlerOptions
 
-from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.demo_config import learner_config, simulator_config
 from semiparam_dynamics.nodes.live_table import LiveTable
 from semiparam_dynamics.nodes.monitor import Monitor
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
+from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network, write_params
 from semiparam_dynamics.nodes.recorder import Recorder
-from semiparam_dynamics.nodes.runtime import make_executor
 
 LEARNER, SIMULATOR = "inverse_dynamics", "arm_simulator"
 # The motions, and what is said when they begin.
@@ -47,8 +46,8 @@ def run_demo(
     logs.mkdir(exist_ok=True)
     for log in logs.glob("*.log"):
         log.unlink()
-    learner_yaml = _write(out, LEARNER, learner_config(residual, seed))
-    simulator_yaml = _write(out, SIMULATOR, simulator_config(rate, seed))
+    learner_yaml = write_params(out, LEARNER, learner_config(residual, seed))
+    simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
     # Not rclpy's own handlers: they would take the network down before the last messages.
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -59,7 +58,7 @@ def run_demo(
             NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
         ):
             monitor = Monitor(recorder, LEARNER, ERROR_WINDOW)
-            executor = make_executor()
+            executor = runtime.make_executor()
             executor.add_node(monitor)
             table = LiveTable(sys.stdout)
             for k, (motion, meaning) in enumerate(PHASES.items()):
@@ -70,7 +69,7 @@ def run_demo(
                     ended = _follow(executor, monitor, table, motion, until, (learner, arm))
                 if not ended:
                     break
-            _spin_for(executor, DRAIN)
+            runtime.spin_for(executor, DRAIN)
             monitor.destroy_node()
     finally:
         signal.signal(signal.SIGTERM, terminate)
@@ -112,18 +111,6 @@ def _follow(
             raise
         return False
     return True
-
-
-def _spin_for(executor: Executor, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        executor.spin_once(timeout_sec=left)
-
-
-def _write(folder: Path, node: str, config: object) -> Path:
-    path = folder / f"{node}.yaml"
-    path.write_text(dump_yaml(config, "/**"))
-    return path
 
 
 def _make_room(bag: Path) -> None:

@@ -13,13 +13,12 @@ import rclpy
 from rclpy.executors import Executor
 from rclpy.signals import SignalHandlerOptions
 
-from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig, ObjectStreamNodeConfig
 from semiparam_dynamics.nodes.object_monitor import ObjectMonitor
 from semiparam_dynamics.nodes.object_table import ObjectTable
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
-from semiparam_dynamics.nodes.runtime import make_executor
+from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network, write_params
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.tally import Tally
 
@@ -51,8 +50,8 @@ def run_objects(out: Path, config: ObjectStreamNodeConfig, *, features: bool) ->
     logs.mkdir(parents=True, exist_ok=True)
     for log in logs.glob("*.log"):
         log.unlink()
-    stream_yaml = _write(out, STREAM, replace(config, wait_for_subscribers=LISTENERS))
-    recognition_yaml = _write(out, RECOGNITION, recognition_config(features))
+    stream_yaml = write_params(out, STREAM, replace(config, wait_for_subscribers=LISTENERS))
+    recognition_yaml = write_params(out, RECOGNITION, recognition_config(features))
     print(f"starting the recognition and the pictures (ROS_DOMAIN_ID={domain}, logs in {logs})")
     # Not rclpy's own handlers: they would take the network down before the last messages.
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -65,10 +64,10 @@ def run_objects(out: Path, config: ObjectStreamNodeConfig, *, features: bool) ->
             NodeProcess(STREAM, {}, logs / f"{STREAM}.log", stream_yaml) as pictures,
         ):
             monitor = ObjectMonitor(RECOGNITION, table.row)
-            executor = make_executor()
+            executor = runtime.make_executor()
             executor.add_node(monitor)
             complete = _follow(executor, monitor, table, answers, pictures)
-            _spin_for(executor, DRAIN)
+            runtime.spin_for(executor, DRAIN)
             monitor.end()
             monitor.destroy_node()
     finally:
@@ -121,15 +120,3 @@ def _ended(stream: NodeProcess) -> bool:
     if code:
         stream.check()
     return True
-
-
-def _spin_for(executor: Executor, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        executor.spin_once(timeout_sec=left)
-
-
-def _write(folder: Path, node: str, config: object) -> Path:
-    path = folder / f"{node}.yaml"
-    path.write_text(dump_yaml(config, "/**"))
-    return path

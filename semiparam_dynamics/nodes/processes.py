@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
 
 PATIENCE = 5.0  # s that a node gets to end by itself
@@ -93,6 +94,13 @@ class NodeProcess:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def write_params(folder: Path, node: str, config: object) -> Path:
+    """Write a node's parameters to FOLDER/NODE.yaml; returns the file."""
+    path = folder / f"{node}.yaml"
+    path.write_text(dump_yaml(config, "/**"))
+    return path
 
 
 def use_own_network() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -34,6 +35,13 @@ def make_executor() -> Executor:
         return SingleThreadedExecutor()
     executor: Executor = EventsExecutor()
     return executor
+
+
+def spin_for(executor: Executor, seconds: float) -> None:
+    """Run callbacks for so long."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        executor.spin_once(timeout_sec=left)
 
 
 class Pause:
