@@ -20,7 +20,10 @@ def add_bags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_topics_and_output(
-    parser: argparse.ArgumentParser, target: str = "what is predicted", out: str = "the files go"
+    parser: argparse.ArgumentParser,
+    target: str = "what is predicted",
+    out: str = "the files go",
+    metavar: str = "DIR",
 ) -> None:
     """Add ``--target``, the topics, ``--out``, ``--params`` and ``--set``, which come last."""
     parser.add_argument("--target", choices=("effort", "wrench"), help=target)
@@ -28,7 +31,7 @@ def add_topics_and_output(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
     )
     parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
-    parser.add_argument("--out", metavar="DIR", required=True, help=f"where {out}")
+    parser.add_argument("--out", metavar=metavar, required=True, help=f"where {out}")
     add_config_options(parser, InverseDynamicsConfig)
 
 

@@ -16,6 +16,7 @@ VERBS = {
     "demo": "a simulated arm and its learner, live",
     "evaluate": "how good the learner is on recorded bags",
     "objects": "teach the recognition node objects from pictures, live",
+    "tune": "choose the learner's parameters on bags",
     "train": "train on bags in batch, for the node to start from",
     "identify": "parameters a robot can have, from bags into a URDF",
     "excite": "a motion that identifies a robot's parameters well",

@@ -24,6 +24,7 @@ from semiparam_dynamics.dynamics.batch_learners import (
     residual_of,
 )
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
+from semiparam_dynamics.dynamics.input_groups import RESIDUAL, input_widths
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, ResidualData
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
@@ -71,7 +72,10 @@ class TrainingData:
         """
         data = self.residual
         deviation = data.inputs.std(axis=0)
-        X = (data.inputs - data.inputs.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1.0)
+        kind, axes = self.config.residual, self.model.n_axes
+        widths = input_widths(getattr(self.config, kind), RESIDUAL[kind], self.model.n_joints, axes)
+        scale = np.where(deviation > 1e-9, deviation, 1.0) * widths
+        X = (data.inputs - data.inputs.mean(axis=0)) / scale
         return X, data.targets if self.config.residual == "nystrom" else data.left
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.fourier_residual import FourierResidual, RandomFourierConfig
+from semiparam_dynamics.dynamics.input_groups import ALONE, RESIDUAL, input_widths
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.nystrom_residual import NystromConfig, NystromResidual
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
@@ -86,12 +87,16 @@ class SemiparametricEstimator:
         nothing = np.zeros((axes, 0))
         if self.config.residual == "nystrom":
             per_joint, local = model.config.target == "effort", self.config.nystrom
-            self.residual = NystromResidual(2 * n + axes, scales.active, per_joint, local)
-            self.alone = NystromResidual(3 * n, nothing, False, local)
+            widths = input_widths(local, RESIDUAL["nystrom"], n, axes)
+            self.residual = NystromResidual(widths, scales.active, per_joint, local)
+            widths = input_widths(local, ALONE, n, axes)
+            self.alone = NystromResidual(widths, nothing, False, local)
         else:
             seed, fourier = self.config.seed, self.config.random_fourier
-            self.residual = FourierResidual(3 * n + axes, axes, fourier, seed)
-            self.alone = FourierResidual(3 * n, axes, fourier, seed + 1)
+            widths = input_widths(fourier, RESIDUAL["random_fourier"], n, axes)
+            self.residual = FourierResidual(widths, axes, fourier, seed)
+            widths = input_widths(fourier, ALONE, n, axes)
+            self.alone = FourierResidual(widths, axes, fourier, seed + 1)
         self._last_stamp: int | None = None
         self._mean_y = np.zeros(model.n_axes)
         self._errors = {

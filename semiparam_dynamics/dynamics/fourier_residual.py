@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.input_groups import width_parameter
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
 from semiparam_dynamics.dynamics.sample import Guess
@@ -31,6 +32,10 @@ class RandomFourierConfig:
         low=1e-3,
         high=1e3,
     )
+    position_width: float = width_parameter("positions")
+    velocity_width: float = width_parameter("velocities")
+    acceleration_width: float = width_parameter("accelerations")
+    rigid_body_width: float = width_parameter("the rigid body's predictions")
     penalty: float = parameter(1.0, "ridge on the weights", low=1e-9, high=1e9, live=True)
     window: float = parameter(
         10.0,
@@ -44,15 +49,17 @@ class RandomFourierConfig:
 class FourierResidual:
     """Ridge regression of the residual y - y^ on random Fourier features of a Gaussian kernel.
 
-    The target is the residual at the time of the sample, as in the thesis.
+    The target is the residual at the time of the sample, as in the thesis. `widths` (d,) are the
+    inputs' relative kernel widths.
     """
 
-    def __init__(self, n_inputs: int, n_axes: int, config: RandomFourierConfig, seed: int) -> None:
+    def __init__(self, widths: Array, n_axes: int, config: RandomFourierConfig, seed: int) -> None:
+        n_inputs = len(widths)
         width = config.length_scale * math.sqrt(n_inputs / 2)
         half = max(config.n_features // 2, 1)
         self.length_scale, self.seed = width, seed
         self._frequencies = draw_frequencies(half, n_inputs, width, seed)
-        self.standardizer = Standardizer(n_inputs, config.window)
+        self.standardizer = Standardizer(widths, config.window)
         self.core = RecursiveLeastSquares(2 * half, n_axes, config.penalty)
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.input_groups import width_parameter
 from semiparam_dynamics.dynamics.local_model import LocalModel, part
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
 from semiparam_dynamics.dynamics.sample import Guess
@@ -27,6 +28,9 @@ class NystromConfig:
         low=1e-3,
         high=1e3,
     )
+    position_width: float = width_parameter("positions")
+    velocity_width: float = width_parameter("velocities")
+    rigid_body_width: float = width_parameter("the rigid body's predictions")
     novelty: float = parameter(
         0.5,
         "a sample becomes a centre when more than this share of it is not explained by the others",
@@ -60,15 +64,16 @@ class NystromResidual:
 
     With `per_joint`, where the outputs are joint efforts, a second model for each joint, of
     [q_j, dq_j, its prediction], learns what the first one left, with the same exactness in pi.
-    With no `active` columns (n_axes, 0) it learns y itself from any inputs.
+    With no `active` columns (n_axes, 0) it learns y itself from any inputs. `widths` (d,) are the
+    inputs' relative kernel widths.
     """
 
     def __init__(
-        self, n_inputs: int, active: Array, per_joint: bool, config: NystromConfig
+        self, widths: Array, active: Array, per_joint: bool, config: NystromConfig
     ) -> None:
-        n_axes, d = len(active), n_inputs
+        n_axes, d = len(active), len(widths)
         self.n_updates = 0
-        self.standardizer = Standardizer(d, config.window)
+        self.standardizer = Standardizer(widths, config.window)
         self.shared = LocalModel(
             d,
             n_axes,

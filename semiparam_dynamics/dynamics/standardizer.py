@@ -11,10 +11,13 @@ class Standardizer:
     """Looks at the inputs of the first `window` seconds, then scales all later ones by them.
 
     Kernels of local features need inputs of one size; scales that went on moving would move the
-    features under what was learned on them.
+    features under what was learned on them. After that each is divided by its
+    width in `widths` (d,): one of width 2 counts half.
     """
 
-    def __init__(self, n_inputs: int, window: float) -> None:
+    def __init__(self, widths: Array, window: float) -> None:
+        n_inputs = len(widths)
+        self._widths = widths
         self._window = window
         self._seen = 0.0  # s, of continuous motion
         self._last = 0
@@ -51,7 +54,7 @@ class Standardizer:
     def _finish(self) -> None:
         std = np.sqrt(self._square / self._count)
         # An input that never moved tells nothing: a unit scale leaves it alone.
-        self._scale = 1.0 / np.where(std > 1e-9, std, 1.0)
+        self._scale = 1.0 / (np.where(std > 1e-9, std, 1.0) * self._widths)
         self.ready = True
 
     def transform(self, x: Array) -> Array:

@@ -1,0 +1,114 @@
+"""`semiparam tune BAG ... --urdf FILE --out tuned.yaml`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from semiparam_dynamics.progress import ProgressBar
+
+DESCRIPTION = """\
+Choose the learner's hyperparameters on recordings of the robot: the filter's cut-off, the ridges,
+the kernel's widths, the kind and the number of features. Whole recordings are held out in turn
+(the thirds of the only one), and regions of the positions, so that repeated motion flatters
+nothing; what does harm where the robot has not been is not chosen. Writes the YAML that the node
+loads, a page with the curves beside it, and a journal: interrupted (Ctrl-C), the same command goes
+on where it stopped. Keep a recording out of this, to judge the result by:
+semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
+
+    parser = subparsers.add_parser(
+        "tune", help="choose the learner's parameters on bags", description=DESCRIPTION
+    )
+    add_bags(parser)
+    parser.add_argument(
+        "--keep",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a parameter, or a group such as filter, that stays as it is (may be repeated); "
+        "residual: only the kind of features that is configured",
+    )
+    parser.add_argument(
+        "--criterion",
+        choices=("delayed", "frozen", "evidence"),
+        default="delayed",
+        help="what is made small among the harmless candidates: the error while learning goes on "
+        "(default), on motion never seen, or what has the largest marginal likelihood",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="processes (default: one a core)"
+    )
+    add_topics_and_output(
+        parser, target="what is measured", out="the node's YAML goes", metavar="FILE"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tune, write the files, and print what was found."""
+    from semiparam_dynamics.cli.bag_options import learner_config, warn
+    from semiparam_dynamics.errors import ConfigurationError
+    from semiparam_dynamics.evaluation.bags import Bags
+    from semiparam_dynamics.tuning.on_bags import processes, tune_on_bags, write_tuning
+    from semiparam_dynamics.tuning.summary import text
+
+    out = Path(args.out)
+    if out.suffix not in (".yaml", ".yml"):
+        raise ConfigurationError(f"--out {out}: name a YAML file, such as tuned.yaml")
+    if args.jobs < 0:
+        raise ConfigurationError(f"--jobs {args.jobs}: there can't be less than one process")
+    config = learner_config(args)
+    bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
+    bars = _Bars()
+    try:
+        with processes(args.jobs) as executor:
+            tuning = tune_on_bags(
+                bags,
+                config,
+                keep=args.keep,
+                criterion=args.criterion,
+                journal=out.with_suffix(".journal"),
+                executor=executor,
+                stage=bars,
+            )
+    except KeyboardInterrupt:
+        bars.close()
+        print("semiparam: interrupted; the same command goes on from here", file=sys.stderr)
+        raise
+    finally:
+        bars.close()
+    warn(bags.warnings)
+    write_tuning(tuning, out, args.urdf)
+    print(text(tuning))
+    print(f"{out}\n{out.with_suffix('.html')}")
+    return 0
+
+
+class _Bars:
+    """A progress bar for each stage, one after the other."""
+
+    def __init__(self) -> None:
+        self._bar: ProgressBar | None = None
+
+    def __call__(self, title: str) -> Callable[[float], None]:
+        from semiparam_dynamics.progress import ProgressBar
+
+        self.close()
+        self._bar = ProgressBar(f"{title:<28}", sys.stderr)
+        return self._bar
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None

@@ -1,0 +1,1 @@
+"""Choosing the learner's hyperparameters from recordings of the robot that it shall learn."""

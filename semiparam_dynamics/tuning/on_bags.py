@@ -1,0 +1,90 @@
+"""Tuning on bags, and the files that it leaves."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import dump_yaml
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
+from semiparam_dynamics.evaluation.results import NODE
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.tuning.journal import Journal
+from semiparam_dynamics.tuning.page import tuning_page
+from semiparam_dynamics.tuning.recordings import Recordings
+from semiparam_dynamics.tuning.tuner import Tuning, tune
+from semiparam_dynamics.tuning.work import Work
+
+Stage = Callable[[str], Callable[[float], None]]
+
+
+def tune_on_bags(
+    bags: Bags,
+    config: InverseDynamicsConfig,
+    *,
+    keep: Sequence[str] = (),
+    criterion: str = "delayed",
+    journal: Path | None = None,
+    executor: Executor | None = None,
+    stage: Stage = lambda title: lambda share: None,
+) -> Tuning:
+    """Tune on `bags.train`; the other arguments are those of `tune`.
+
+    journal : a file of what was worked out; gone on with if it is of the same bags and robot.
+    Raises BagError, RobotModelError or ConfigurationError with what is missing.
+    """
+    model, config = robot_of(bags, config)
+    dropped: Counter[str] = Counter()
+    measurements = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
+    names = [Path(path).name for path in bags.train]
+    recordings = Recordings(model, config, names, measurements)
+    identity = {"bags": recordings.fingerprint(), "urdf": model.urdf_sha256}
+    work = Work(Journal(journal, identity), executor)
+    with threadpool_limits(limits=1):
+        return tune(recordings, model.urdf_text, work, keep=keep, criterion=criterion, stage=stage)
+
+
+@contextmanager
+def processes(jobs: int) -> Iterator[Executor | None]:
+    """An executor of `jobs` processes; None where one is enough. 0: as many as cores."""
+    jobs = jobs or len(os.sched_getaffinity(0))
+    if jobs == 1:
+        yield None
+        return
+    executor = ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread
+    )
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _one_thread() -> None:
+    """In a process of its own, products are not spread further."""
+    threadpool_limits(limits=1)
+
+
+def write_tuning(tuning: Tuning, path: Path, urdf: str | Path = "") -> None:
+    """Write the node's YAML to `path`, and the page of curves beside it.
+
+    Raises StorageError where that fails.
+    """
+    config = InverseDynamicsNodeConfig(
+        urdf=str(Path(urdf).expanduser().absolute()) if urdf else "", learner=tuning.config
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dump_yaml(config, NODE), encoding="utf-8")
+        path.with_suffix(".html").write_text(tuning_page(tuning), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror}") from error

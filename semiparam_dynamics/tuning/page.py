@@ -1,0 +1,191 @@
+"""The curves of a tuning as a self-contained page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.evaluation.appearance import LOOKS
+from semiparam_dynamics.evaluation.page import (
+    bullets,
+    cell,
+    escape,
+    grid,
+    head,
+    note,
+    page,
+    section,
+    table,
+)
+from semiparam_dynamics.evaluation.svg import draw
+from semiparam_dynamics.tuning.candidates import AXIS_LIMIT, Outcome
+from semiparam_dynamics.tuning.summary import ROWS, findings, headline, shown
+from semiparam_dynamics.tuning.tuner import Curve, Step, Tuning
+
+DELAYED = LOOKS["semiparametric"].color
+FROZEN = LOOKS["rigid_body"].color
+HARMFUL = LOOKS["nonparametric"].color
+EVIDENCE = "#8250df"
+WIDTH, HEIGHT = 330.0, 230.0  # points
+HIGHEST = 1.6  # times the rigid body: what is worse is drawn there
+
+
+def tuning_page(tuning: Tuning) -> str:
+    """The page: the result, what changed, every stage's curves, and how it was judged."""
+    sections = [
+        f'<h1>Tuning</h1>\n<p class="headline">{escape(headline(tuning))}</p>\n'
+        f'<div class="warnings">{bullets(findings(tuning))}</div>',
+        section("changes", "What was changed", _changes(tuning)),
+        section("result", "Before and after", note(RESULT_NOTE), _result(tuning)),
+        _rigid_body(tuning),
+        *(_step(k, step) for k, step in enumerate(tuning.steps)),
+        section("how", "How it was judged", bullets(HOW)),
+    ]
+    return page("Tuning", [s for s in sections if s])
+
+
+RESULT_NOTE = (
+    "The learner itself, sample by sample, on each held-out motion: normalised mean squared error, "
+    "mean over the axes, times that of the rigid body alone under the same protocol. Both columns "
+    "with the filter that was chosen."
+)
+CURVE_NOTE = (
+    "Normalised mean squared error of the identified rigid body on held-out motion, for each "
+    "value. Cut-offs are compared on the same signals."
+)
+STEP_NOTE = (
+    "Each point is the best of the candidates with that value. Delayed: while learning goes on. "
+    "Frozen: mean of the held-out motions, not learned. Where it has not been: the worst held-out "
+    "region or motion. Evidence: the log marginal likelihood a sample, by which nothing is chosen "
+    "unless asked for; filtered signals err alike from sample to sample, and it then prefers "
+    "too small a ridge."
+)
+HOW = (
+    "Whole recordings were held out in turn, or each third of the only one; never samples between "
+    "those that were learned.",
+    "Regions were held out as well: the third of the positions at either end of each of the "
+    "positions' main directions. What the residual says there shows whether its kernel is too "
+    "wide.",
+    "A candidate that makes the rigid body's error larger, on the mean of any such fold or by more "
+    f"than {AXIS_LIMIT - 1.0:.0%} on any axis, is not chosen, however good it is elsewhere.",
+    "Candidates were screened with the rigid body's parameters of the end of each fold; the "
+    "configuration before and the choice were then run through the learner itself.",
+)
+
+
+def _rigid_body(tuning: Tuning) -> str:
+    if not tuning.curves:
+        return ""
+    panels = grid(map(_curve, tuning.curves))
+    return section("rigid-body", "The rigid body's own", note(CURVE_NOTE), panels)
+
+
+def _changes(tuning: Tuning) -> str:
+    rows = [
+        [cell(name, style="unit"), cell(shown(old)), cell(shown(new), style="best")]
+        for name, (old, new) in tuning.changes.items()
+    ]
+    if not rows:
+        return note("Nothing: the configuration stays as it is.")
+    return table([head("Parameter", style="unit"), head("Before"), head("Tuned")], rows)
+
+
+def _result(tuning: Tuning) -> str:
+    names = ("configured", "tuned")
+    rows = []
+    for title, value in ROWS:
+        pair = [value(tuning.confirmed[name]) for name in names]
+        best = int(np.argmin(np.round(pair, 3))) if round(pair[0], 3) != round(pair[1], 3) else -1
+        cells = [cell(f"{v:.3f}", style="best" if i == best else "") for i, v in enumerate(pair)]
+        rows.append([cell(title, style="unit"), *cells])
+    for split in tuning.splits:
+        scores = [s for n in names for s in tuning.confirmed[n].scores if s.fold == split.name]
+        rows.append(
+            [
+                cell(split.name, f"held out, {split.held_out.seconds:.0f} s", style="unit"),
+                *(cell(f"{s.ratio:.3f}", f"frozen {s.worst_mean:.3f}") for s in scores),
+            ]
+        )
+    return table([head("Times the rigid body", style="unit"), head("Before"), head("Tuned")], rows)
+
+
+def _curve(curve: Curve) -> str:
+    values, errors = (np.array(v) for v in zip(*sorted(curve.errors.items()), strict=True))
+
+    def plot(axes: Axes) -> None:
+        axes.semilogx(values, errors, color=FROZEN, marker="o", markersize=4)
+        axes.axvline(curve.chosen, color=DELAYED, linewidth=1.2, linestyle=(0, (4, 2)))
+        axes.set_ylim(0.0, 1.1 * float(np.nanmax(errors)))
+        axes.set_title(curve.name)
+        axes.set_ylabel("nmse, held out")
+        _ticks(axes, values, values.tolist())
+
+    return draw(f"curve-{curve.name}", f"Held-out error over {curve.name}", plot, WIDTH, HEIGHT)
+
+
+def _step(number: int, step: Step) -> str:
+    names = [
+        name for name in step.chosen.settings if len({o.settings[name] for o in step.outcomes}) > 1
+    ]
+    panels = [_panel(number, step, name) for name in names]
+    settings = ", ".join(f"{name} = {shown(step.chosen.settings[name])}" for name in names)
+    o = step.chosen
+    words = (
+        f"Taken: {settings}. Delayed {o.delayed:.3f}, frozen {o.frozen:.3f}, where it has not been "
+        f"{o.worst_mean:.3f} (worst axis {o.worst_axis:.3f}); {len(step.outcomes)} candidates, "
+        f"{sum(outcome.harm == 0.0 for outcome in step.outcomes)} of them harmless."
+    )
+    key = _key() if number == 0 else ""
+    title = step.title[0].upper() + step.title[1:]
+    explained = note(STEP_NOTE) if number == 0 else ""
+    return section(f"step-{number}", title, explained, note(words), key, grid(panels))
+
+
+def _key() -> str:
+    marks = (("Delayed", DELAYED), ("Frozen", FROZEN), ("Where it has not been", HARMFUL))
+    items = "".join(
+        f'<li><svg viewBox="0 0 35 12" aria-hidden="true"><line x1="0" y1="6" x2="35" y2="6" '
+        f'stroke="{color}" stroke-width="2"/></svg>{escape(name)}</li>'
+        for name, color in (*marks, ("Evidence (right scale)", EVIDENCE))
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _panel(number: int, step: Step, name: str) -> str:
+    values = sorted({o.settings[name] for o in step.outcomes})
+    best = [_best(step, name, value) for value in values]
+
+    def plot(axes: Axes) -> None:
+        x = np.array([max(v, 0.5 * min(u for u in values if u > 0.0)) for v in values])
+        for color, of in (
+            (DELAYED, [o.delayed for o in best]),
+            (FROZEN, [o.frozen for o in best]),
+            (HARMFUL, [o.worst_mean for o in best]),
+        ):
+            axes.semilogx(x, np.minimum(of, HIGHEST), color=color, marker="o", markersize=3.5)
+        chosen = x[values.index(step.chosen.settings[name])]
+        axes.axvline(chosen, color=DELAYED, linewidth=1.2, linestyle=(0, (4, 2)))
+        axes.axhline(1.0, color="#8c959f", linewidth=0.9)
+        axes.set_title(name)
+        axes.set_ylabel("times the rigid body")
+        other = axes.twinx()
+        other.plot(x, [o.evidence for o in best], color=EVIDENCE, linewidth=1.0, linestyle=":")
+        other.grid(False)
+        other.tick_params(labelsize=8)
+        _ticks(axes, x, values)
+
+    return draw(f"step-{number}-{name}", f"Errors over {name}", plot, WIDTH, HEIGHT)
+
+
+def _best(step: Step, name: str, value: float) -> Outcome:
+    """Of the candidates with this value the chosen settings' neighbour: the best harmless one."""
+    own = [o for o in step.outcomes if o.settings[name] == value]
+    return min(own, key=lambda o: (round(o.harm, 3), o.delayed))
+
+
+def _ticks(axes: Axes, x: Array, labels: Sequence[float]) -> None:
+    axes.set_xticks(x, [f"{v:g}" for v in labels], fontsize=8)
+    axes.minorticks_off()

@@ -1,0 +1,86 @@
+"""The two choices that the rigid body makes alone: the filter's cut-off, and its own ridge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig
+from semiparam_dynamics.tuning.batch_identification import identified
+from semiparam_dynamics.tuning.motion import Arm, Motion
+from semiparam_dynamics.tuning.recordings import Recordings
+from semiparam_dynamics.tuning.splits import Split, motion_splits
+
+CUTOFFS = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 80.0)  # Hz
+PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+MARGIN = 0.02  # a value is left for another one only if that is better by this share
+FILTERED_SECONDS = 60.0  # of each recording, to choose the cut-off by
+
+
+def cutoffs_for(recordings: Recordings) -> list[float]:
+    """The cut-offs worth a try at this rate, and the configured one."""
+    own = recordings.config.filter.cutoff
+    if own <= 0.0:  # the filter is off
+        return [own]
+    return sorted({own, *(c for c in CUTOFFS if c <= recordings.rate / 5.0)})
+
+
+def cutoff_errors(
+    recordings: Recordings,
+    cutoffs: Sequence[float],
+    progress: Callable[[float], None] = lambda share: None,
+) -> dict[float, float]:
+    """For each cut-off, the nmse of the parameters identified with it, on held-out motion.
+
+    All are judged on the same signals, filtered as configured: errors of signals that are
+    filtered more would look smaller whatever the parameters are worth.
+    """
+    own = recordings.config.filter.cutoff
+    parameters: dict[float, list[Array]] = {}
+    held_out: list[Split] = []
+    for k, cutoff in enumerate(cutoffs):
+        motions = recordings.motions(cutoff, FILTERED_SECONDS)
+        splits = motion_splits(motions, recordings.names)
+        rigid_body = recordings.config.estimator.rigid_body
+        parameters[cutoff] = [
+            identified(recordings.arm, s.train, rigid_body, [rigid_body.penalty])[0] for s in splits
+        ]
+        if cutoff == own:
+            held_out = splits
+        progress((k + 1) / len(cutoffs))
+    errors = {}
+    for cutoff, found in parameters.items():
+        pairs = zip(held_out, found, strict=True)
+        errors[cutoff] = float(np.mean([nmse(recordings.arm, s.held_out, pi) for s, pi in pairs]))
+    return errors
+
+
+def penalty_errors(
+    arm: Arm, splits: Sequence[Split], config: RigidBodyConfig, penalties: Sequence[float]
+) -> dict[float, float]:
+    """For each ridge on the rigid body, its nmse, frozen, over what the splits hold out."""
+    errors = np.array(
+        [
+            [nmse(arm, s.held_out, pi) for pi in identified(arm, s.train, config, penalties)]
+            for s in splits
+        ]
+    )
+    return dict(zip(penalties, errors.mean(axis=0).tolist(), strict=True))
+
+
+def nmse(arm: Arm, motion: Motion, parameters: Array) -> float:
+    """Mean over the axes of the mean squared error over the variance."""
+    error = motion.y - arm.rigid_body(motion.entries, parameters)
+    variance = motion.y.var(axis=0)
+    return float(np.mean(np.mean(error**2, axis=0) / np.where(variance > 0.0, variance, np.inf)))
+
+
+def keep_or_change(errors: dict[float, float], own: float) -> float:
+    """`own` unless another value is better by MARGIN; then the nearest that is nearly the best."""
+    best = min(errors.values())
+    if errors[own] <= (1.0 + MARGIN) * best:
+        return own
+    good = [value for value, error in errors.items() if error <= (1.0 + MARGIN) * best]
+    return min(good, key=lambda value: abs(np.log(value / own)))

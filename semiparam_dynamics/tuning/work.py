@@ -1,0 +1,99 @@
+"""Candidates spread over processes, what was worked out before taken from the journal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.tuning.candidates import FoldScore
+from semiparam_dynamics.tuning.journal import Journal, key_of
+
+Progress = Callable[[float], None]
+
+
+class Work:
+    """Runs functions of plain arrays, here or by an executor, and remembers their results.
+
+    Any executor of `concurrent.futures` will do, and what looks like one. Interrupted work leaves
+    in the journal what was done.
+    """
+
+    def __init__(self, journal: Journal, executor: Executor | None = None) -> None:
+        self.journal = journal
+        self._executor = executor
+        self.computed = 0
+
+    def __call__(
+        self,
+        function: Callable[..., Any],
+        tasks: Sequence[tuple[tuple[Any, ...], tuple[Any, ...]]],
+        pack: Callable[[Any], Any],
+        unpack: Callable[[Any], Any],
+        progress: Progress = lambda share: None,
+    ) -> list[Any]:
+        """The function's results for tasks, each its arguments and what names them.
+
+        `pack` and `unpack` turn a result into what JSON can hold, and back.
+        """
+        keys = [key_of(function.__name__, *names) for _, names in tasks]
+        results = [self.journal.get(key) for key in keys]
+        waiting = [i for i, packed in enumerate(results) if packed is None]
+        done = len(tasks) - len(waiting)
+
+        def keep(i: int, value: Any) -> None:
+            nonlocal done
+            results[i] = pack(value)
+            self.journal.put(keys[i], results[i])
+            self.computed += 1
+            done += 1
+            progress(done / len(tasks))
+
+        if self._executor is None:
+            for i in waiting:
+                keep(i, function(*tasks[i][0]))
+        else:
+            futures: dict[Future[Any], int] = {
+                self._executor.submit(function, *tasks[i][0]): i for i in waiting
+            }
+            try:
+                for future in as_completed(futures):
+                    keep(futures[future], future.result())
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                raise
+        return [unpack(packed) for packed in results]
+
+
+def pack_score(score: FoldScore) -> dict[str, Any]:
+    """A score as JSON can hold it."""
+    return {
+        name: [float(v) for v in value]
+        if isinstance(value, np.ndarray)
+        else None
+        if isinstance(value, float) and math.isnan(value)
+        else value
+        for name, value in asdict(score).items()
+    }
+
+
+def unpack_score(packed: dict[str, Any]) -> FoldScore:
+    """The score again."""
+    arrays = {n: np.array(v, dtype=float) for n, v in packed.items() if isinstance(v, list)}
+    evidence = math.nan if packed["evidence"] is None else float(packed["evidence"])
+    return FoldScore(**{**packed, **arrays, "evidence": evidence})
+
+
+def pack_scores(scores: dict[tuple[float, int], FoldScore]) -> list[Any]:
+    """Scores by penalty and size as JSON can hold them."""
+    return [[penalty, size, pack_score(s)] for (penalty, size), s in scores.items()]
+
+
+def unpack_scores(packed: list[Any]) -> dict[tuple[float, int], FoldScore]:
+    """The scores again."""
+    return {(float(p), int(size)): unpack_score(s) for p, size, s in packed}

@@ -1,0 +1,36 @@
+"""Recordings of the small arm for the tests of tuning."""
+
+from __future__ import annotations
+
+import functools
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.tuning.motion import Arm, Motion
+from semiparam_dynamics.tuning.recordings import Recordings
+
+from ..dynamics.arms import measurements, small_arm
+
+CONFIG = replace(
+    InverseDynamicsConfig(),
+    **{"nystrom.window": 2.0, "random_fourier.window": 2.0, "filter.cutoff": 8.0},
+)
+
+
+def recordings(
+    n: int = 2, seconds: float = 14.0, config: InverseDynamicsConfig = CONFIG
+) -> Recordings:
+    """`n` recordings of another motion each, 50 Hz, with an effect that no rigid body has."""
+    model = small_arm(target="effort")
+    streams = [
+        list(measurements(model, seconds, 50.0, seed=k, extra=2.0, start=(k + 1) * 10**11))
+        for k in range(n)
+    ]
+    return Recordings(model, config, [f"motion_{k + 1}" for k in range(n)], streams)
+
+
+@functools.cache
+def motions(n: int = 2, seconds: float = 14.0) -> tuple[Arm, list[Motion]]:
+    """The arm and its motions, filtered."""
+    found = recordings(n, seconds)
+    return found.arm, found.motions(8.0)

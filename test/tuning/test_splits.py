@@ -1,0 +1,64 @@
+"""What is held out: whole motions in time, and regions in space."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.tuning.motion import join
+from semiparam_dynamics.tuning.splits import REGION_SHARE, motion_splits, region_splits
+
+from .recorded import motions
+
+
+def test_each_recording_is_held_out_once_and_learned_by_none_meanwhile() -> None:
+    _, recorded = motions(3)
+    splits = motion_splits(recorded, ["a", "b", "c"])
+    assert [s.name for s in splits] == ["a", "b", "c"]
+    for split, motion in zip(splits, recorded, strict=True):
+        assert np.array_equal(split.held_out.stamps, motion.stamps)
+        assert not np.isin(split.held_out.stamps, split.train.stamps).any()
+        assert len(split.train) + len(split.held_out) == sum(map(len, recorded))
+
+
+def test_more_than_five_recordings_are_held_out_in_five_groups() -> None:
+    _, recorded = motions(1)
+    splits = motion_splits([recorded[0]] * 7, list("abcdefg"))
+    assert [s.name for s in splits] == ["a f", "b g", "c", "d", "e"]
+
+
+def test_a_single_recording_is_held_out_in_thirds_that_follow_each_other() -> None:
+    _, recorded = motions(1, 20.0)
+    splits = motion_splits(recorded, ["only"])
+    assert [s.name for s in splits] == ["part 1 of 3", "part 2 of 3", "part 3 of 3"]
+    for split in splits:
+        assert split.held_out.seconds == pytest.approx(recorded[0].seconds / 3, abs=0.1)
+    held = np.concatenate([s.held_out.stamps for s in splits])
+    assert np.array_equal(held, recorded[0].stamps)
+
+
+def test_a_recording_too_short_to_hold_out_is_refused() -> None:
+    _, recorded = motions(1)
+    with pytest.raises(BagError, match="needs 18 s"):
+        motion_splits([recorded[0].take(slice(0, 400))], ["short"])
+
+
+def test_regions_are_the_ends_of_the_positions_and_nothing_of_them_is_learned() -> None:
+    _, recorded = motions(2)
+    whole = join(recorded)
+    regions = region_splits(whole)
+    assert 4 <= len(regions) <= 6 and all(r.kind == "region" for r in regions)
+    for region in regions:
+        assert len(region.held_out) == pytest.approx(REGION_SHARE * len(whole), abs=2)
+        assert len(region.train) + len(region.held_out) == len(whole)
+        # A hyperplane parts them: some direction has all of one on one side.
+        means = region.held_out.q.mean(axis=0) - region.train.q.mean(axis=0)
+        assert np.linalg.norm(means / whole.q.std(axis=0)) > 0.8
+
+
+def test_joints_that_stand_still_make_no_direction() -> None:
+    _, recorded = motions(1)
+    still = recorded[0].take(slice(None))
+    still.q[:, 1:] = 0.3
+    assert len(region_splits(still)) == 2

@@ -1,0 +1,99 @@
+"""Tuning as a whole, on a small arm with an effect that its rigid body does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import replace, to_flat
+from semiparam_dynamics.tuning.journal import Journal
+from semiparam_dynamics.tuning.tuner import Tuning, tune
+from semiparam_dynamics.tuning.work import Work
+
+from ..dynamics.arms import URDF
+from .recorded import CONFIG, recordings
+
+QUICK = ["residual", "nystrom.novelty", "nystrom.max_centers", "nystrom.joint_max_centers"]
+QUICK += ["nystrom.position_width", "nystrom.velocity_width", "nystrom.rigid_body_width"]
+TOO_WIDE = replace(CONFIG, **{"nystrom.length_scale": 0.05, "nystrom.penalty": 100.0})
+
+
+def tuned(
+    journal: Path | None,
+    config: InverseDynamicsConfig = TOO_WIDE,
+    keep: list[str] = QUICK,
+    stage: Callable[[str], Callable[[float], None]] = lambda title: lambda share: None,
+) -> Tuning:
+    found = recordings(2, 12.0, config)
+    identity = {"bags": found.fingerprint()}
+    return tune(found, URDF, Work(Journal(journal, identity)), keep=keep, stage=stage)
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tuning") / "tuned.journal"
+
+
+@pytest.fixture(scope="module")
+def result(journal: Path) -> Tuning:
+    return tuned(journal)
+
+
+def test_a_poor_configuration_is_bettered_and_the_learner_itself_confirms_it(
+    result: Tuning,
+) -> None:
+    before, after = result.confirmed["configured"], result.confirmed["tuned"]
+    assert after.delayed < 0.8 * before.delayed
+    assert after.delayed < 0.7 and after.frozen < 1.0
+    assert result.screened["tuned"].harm == 0.0
+    assert result.changes["nystrom.length_scale"][1] > 0.05  # type: ignore[operator]
+    assert not set(QUICK) & set(result.changes)
+    assert all(name.split(".")[0] in ("filter", "rigid_body", "nystrom") for name in result.changes)
+
+
+def test_screening_says_nearly_what_the_learner_says(result: Tuning) -> None:
+    for name in ("configured", "tuned"):
+        screened, confirmed = result.screened[name], result.confirmed[name]
+        assert screened.delayed == pytest.approx(confirmed.delayed, rel=0.15, abs=0.03)
+        assert screened.frozen == pytest.approx(confirmed.frozen, rel=0.15, abs=0.03)
+
+
+def test_from_its_journal_it_gives_the_same_without_computing(
+    result: Tuning, journal: Path
+) -> None:
+    again = tuned(journal)
+    assert again.computed == 0 < result.computed
+    assert to_flat(again.config) == to_flat(result.config)
+    assert again.confirmed["tuned"].delayed == result.confirmed["tuned"].delayed
+
+
+def test_interrupted_it_goes_on_and_ends_the_same(result: Tuning, tmp_path: Path) -> None:
+    class InterruptedHereError(Exception):
+        pass
+
+    def stage(title: str) -> Callable[[float], None]:
+        def progress(share: float) -> None:
+            if title == "each joint's own level" and share > 0.3:
+                raise InterruptedHereError
+
+        return progress
+
+    path = tmp_path / "tuned.journal"
+    with pytest.raises(InterruptedHereError):
+        tuned(path, stage=stage)
+    again = tuned(path)
+    assert 0 < again.computed < result.computed
+    assert to_flat(again.config) == to_flat(result.config)
+
+
+def test_what_is_kept_stays_and_unknown_names_are_refused() -> None:
+    everything = ["filter", "rigid_body", "nystrom", "residual"]
+    same = tuned(None, keep=everything)
+    assert not same.changes and not same.curves
+    assert same.confirmed["tuned"].delayed == same.confirmed["configured"].delayed
+    with pytest.raises(ConfigurationError, match=r"--keep nystrom\.width"):
+        tuned(None, keep=["nystrom.width"])
