@@ -17,6 +17,9 @@ from semiparam_dynamics.learning.compiled import (
     solve_transposed,
     solve_upper,
 )
+from semiparam_dynamics.learning.directional import retained
+
+LEAST_WEIGHT = 1e-4  # rows that would add less information add none
 
 
 class RecursiveLeastSquares:
@@ -27,6 +30,10 @@ class RecursiveLeastSquares:
     a prediction is one triangular solve, and its leverage comes with it. `penalty` is the plain
     ridge: it is added once, at the start, and is not multiplied by the number of rows.
     Features may be added while learning goes on, up to `capacity`, and the ridge may be changed.
+
+    What was learned can fade, in three ways: :meth:`forget` all of it at one rate, or what newer
+    rows replace, a block of them at a time (:meth:`forget_replaced`) or row by row
+    (:meth:`update_replacing`). With `forgetting` below 1 every update begins with `forget` of it.
     """
 
     def __init__(
@@ -47,6 +54,8 @@ class RecursiveLeastSquares:
         self.U: Array = np.zeros((capacity, n_outputs))
         np.fill_diagonal(self.R, math.sqrt(penalty))
         self._scale: Array = np.ones(capacity)
+        self._prior: Array = np.zeros((capacity, n_outputs))
+        self._ridge: Array = np.full(capacity, penalty)  # in R'R now, in units of scale_j^2
         self.leverage = 0.0
         self._refreshed = 0
         self._row = np.zeros(capacity)
@@ -57,6 +66,7 @@ class RecursiveLeastSquares:
     def set_prior(self, weights: Array, scale: Array) -> None:
         """Start from `weights` (D, T), held by the ridge penalty * scale_j^2 on feature j."""
         self._scale[:] = scale
+        self._prior[:] = weights
         np.fill_diagonal(self.R, math.sqrt(self.penalty) * scale)
         self.U[:] = np.diagonal(self.R)[:, None] * weights
 
@@ -66,24 +76,26 @@ class RecursiveLeastSquares:
         The difference is put in, or taken out, as rows that agree with the present weights W:
         R'R becomes R'R + (new - old) diag(scale)^2, and U = R W keeps W. So what is learned later
         gives the ridge solution with the new penalty, its difference to the old one pulling to W
-        instead of to where learning started. O(D^3), once. With forgetting the old ridge fades by
-        itself and is put back as the new one: nothing else need be done.
+        instead of to where learning started. O(D^3), once. With `forgetting` the old ridge fades
+        by itself and is put back as the new one: nothing else need be done.
 
         Raises what :meth:`check_penalty` does; the state is then what it was.
         """
         self.check_penalty(penalty)
         n, before = self.n_features, self.penalty
         if self.forgetting == 1.0 and penalty != before and n:
-            change = (penalty - before) * self._scale[:n] ** 2
+            change = (penalty - self._ridge[:n]) * self._scale[:n] ** 2
             W, R = self.weights(), self.R[:n, :n]
-            if penalty > before:
+            if np.min(change) >= 0.0:
                 added = np.diag(np.sqrt(change))
                 new = np.asarray(np.linalg.qr(np.concatenate((R, added)), mode="r"))
             else:
                 new = np.asarray(np.linalg.cholesky(R.T @ R + np.diag(change))).T
             R[:] = np.triu(new * np.where(np.diag(new) < 0.0, -1.0, 1.0)[:, None])
             self.U[:n] = R @ W
+            self._ridge[:n] = penalty
         self.penalty = penalty
+        self._ridge[n:] = penalty
         unused = np.arange(n, len(self.R))
         self.R[unused, unused] = math.sqrt(penalty) * self._scale[unused]
 
@@ -139,7 +151,7 @@ class RecursiveLeastSquares:
         """Learn that the feature row (D,) gave the outputs `target` (T,)."""
         n = self.n_features
         if self.forgetting < 1.0:
-            self._forget(n)
+            self.forget(self.forgetting)
         self._row[:n] = row[:n]
         self._target[:] = target
         rotate_row(self.R, self.U, self._row, self._target, n)
@@ -165,17 +177,73 @@ class RecursiveLeastSquares:
         variances: Array = np.sum(inverse**2, axis=1)
         return variances
 
-    def _forget(self, n: int) -> None:
-        root = math.sqrt(self.forgetting)
+    def forget(self, factor: float) -> None:
+        """Let everything learned count `factor` in (0, 1] of what it did (exponential forgetting).
+
+        The ridge towards the prior fades with it and is put back a feature at a time, each at
+        least once while the rest fades to 1/e, so that on average it is the penalty. So where
+        nothing is learned any more, the weights go back to the prior.
+        """
+        n = self.n_features
+        if factor >= 1.0 or not n:
+            return
+        root = math.sqrt(factor)
         self.R[:n, :n] *= root
         self.U[:n] *= root
-        # The ridge fades with the data; one row e_j a step, j cycling, puts it back.
+        self._ridge[:n] *= factor
+        at_a_time = max(1, math.ceil(-n * math.log(factor)))
+        decay = -math.log(factor) * n / at_a_time  # of a feature's ridge until its next turn
+        level = self.penalty * decay / -math.expm1(-decay)
+        for _ in range(at_a_time):
+            self._restore_ridge(self._refreshed % n, level, n)
+            self._refreshed += 1
+
+    def _restore_ridge(self, j: int, level: float, n: int) -> None:
+        missing = level - self._ridge[j]
+        if missing <= 0.0:
+            return
+        self._ridge[j] = level
         self._row[:n] = 0.0
-        j = self._refreshed % n
-        self._row[j] = math.sqrt((1.0 - self.forgetting) * self.penalty * n)
-        self._target[:] = 0.0
+        self._row[j] = math.sqrt(missing) * self._scale[j]
+        self._target[:] = self._row[j] * self._prior[j]
         rotate_row(self.R, self.U, self._row, self._target, n)
-        self._refreshed += 1
+
+    def forget_replaced(self, before: Array, share: float) -> None:
+        """Forget what the rows learned since R was `before` (D, D) replace.
+
+        share : what exponential forgetting would take away, 1 - exp(-time / memory), at most 1/4.
+        No weight changes, and the ridge stays as it is: see :func:`directional.retained`. Where
+        rounding leaves no such answer nothing is forgotten.
+        """
+        n = self.n_features
+        R, ridge = self.R[:n, :n], self._ridge[:n] * self._scale[:n] ** 2
+        try:
+            C = retained(R, before, ridge, share)
+        except np.linalg.LinAlgError:
+            return
+        R[:] = np.triu(C @ R)
+        self.U[:n] = C @ self.U[:n]
+
+    def update_replacing(self, row: Array, target: Array, share: float) -> None:
+        """:meth:`update`, but what is known gives way to a row that tells little new.
+
+        share : in [0, 1), time between rows / memory. Information z'z is added c times,
+            c = (s - share) / (s + share) or 0, with s the leverage of z; the weights learn the row
+            in full. That is restricted exponential forgetting (Kulhavy 1987; see `directional`)
+            that takes away at most what comes in: where s > share more is learned than forgotten,
+            and from there on the weights follow at this rate. R'R never shrinks, so that nothing
+            is lost that is not overwritten; and no row's leverage is pressed below share.
+        """
+        n = self.n_features
+        error = target - self.predict(row)
+        weight = (self.leverage - share) / max(self.leverage + share, np.finfo(float).tiny)
+        if weight < LEAST_WEIGHT:
+            self.U[:n] += np.outer(self._solved[:n], error)  # c = 0: R stays, W moves
+            return
+        root = math.sqrt(weight)
+        self._row[:n] = root * row[:n]
+        self._target[:] = root * (target - error) + error / root
+        rotate_row(self.R, self.U, self._row, self._target, n)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -185,6 +253,7 @@ class RecursiveLeastSquares:
             "U": self.U[:n].copy(),
             "refreshed": np.array(self._refreshed),
             "penalty": np.array(self.penalty),
+            "ridge": self._ridge[:n].copy(),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -196,5 +265,7 @@ class RecursiveLeastSquares:
         np.fill_diagonal(self.R, math.sqrt(self.penalty) * self._scale)
         self.R[:n, :n] = state["R"]
         self.U[:n] = state["U"]
+        self._ridge[:] = self.penalty
+        self._ridge[:n] = state.get("ridge", self.penalty)
         self.n_features = n
         self._refreshed = int(state["refreshed"])
