@@ -41,8 +41,8 @@ class Falkon(RegularisationPath, KernelRegressor):
     to the paper, in which the centres are the preconditioner's only sample of the data.
 
     Time O(n M t + M^3) for M centres and t iterations. Memory: kernel blocks, or all of K_nM if
-    it fits, within `memory_limit`; beside them matrices (M, M) of float64, three of which are
-    alive at once while they are factored, and two during the iterations.
+    it fits, within `memory_limit`; beside them two matrices (M, M) of float64, and a third while
+    the preconditioner is made of `preconditioner_rows` or of centres that some were left out of.
 
     Parameters
     ----------
