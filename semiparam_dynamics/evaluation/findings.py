@@ -16,6 +16,7 @@ LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word
 WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
 SHORT = 30.0  # s of motion
+CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 
 WHEN = {
     "delayed": "On half-second blocks not learned yet (delayed)",
@@ -187,6 +188,13 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
     if estimator.residual.n_features == 0:
         yield "The residual model never began to learn: the motion was shorter than its window."
     nmse, rmse = run.scores.nmse("urdf"), run.scores.rmse("urdf")
+    contrary = [f"{model.axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
+    if contrary:
+        yield (
+            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
+            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, and "
+            "the sensor's frame if it is one. Learning hides such a mistake."
+        )
     constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]
     if constant:
         yield f"The measurement of {listing(constant)} never varied: there is no nmse of it."
