@@ -17,7 +17,7 @@ from semiparam_dynamics.learning.compiled import (
     solve_transposed,
     solve_upper,
 )
-from semiparam_dynamics.learning.directional import retained
+from semiparam_dynamics.learning.directional import DirectionalForgetting
 
 LEAST_WEIGHT = 1e-4  # rows that would add less information add none
 
@@ -31,8 +31,8 @@ class RecursiveLeastSquares:
     ridge: it is added once, at the start, and is not multiplied by the number of rows.
     Features may be added while learning goes on, up to `capacity`, and the ridge may be changed.
 
-    What was learned can fade, in three ways: :meth:`forget` all of it at one rate, or what newer
-    rows replace, a block of them at a time (:meth:`forget_replaced`) or row by row
+    What was learned can fade, in three ways: all of it at one rate (:meth:`forget`), what newer
+    rows show again (:meth:`forget_shown`, now and then), or what a row replaces
     (:meth:`update_replacing`). With `forgetting` below 1 every update begins with `forget` of it.
     """
 
@@ -208,20 +208,20 @@ class RecursiveLeastSquares:
         self._target[:] = self._row[j] * self._prior[j]
         rotate_row(self.R, self.U, self._row, self._target, n)
 
-    def forget_replaced(self, before: Array, share: float) -> None:
-        """Forget what the rows learned since R was `before` (D, D) replace.
+    def forget_shown(self, directions: DirectionalForgetting, share: float) -> None:
+        """Forget only what the rows of late show again; their `directions` go on from here.
 
         share : what exponential forgetting would take away, 1 - exp(-time / memory), at most 1/4.
-        No weight changes, and the ridge stays as it is: see :func:`directional.retained`. Where
-        rounding leaves no such answer nothing is forgotten.
+        No weight changes, and the ridge stays as it is. Where rounding leaves no answer nothing is
+        forgotten. O(D^3), so not for each row.
         """
         n = self.n_features
         R, ridge = self.R[:n, :n], self._ridge[:n] * self._scale[:n] ** 2
         try:
-            C = retained(R, before, ridge, share)
+            C = directions.retained(R, ridge, share)
         except np.linalg.LinAlgError:
             return
-        R[:] = np.triu(C @ R)
+        R[:] = C @ R
         self.U[:n] = C @ self.U[:n]
 
     def update_replacing(self, row: Array, target: Array, share: float) -> None:
