@@ -102,6 +102,8 @@ class LocalModel:
         """Go on from a :meth:`state`."""
         self.features.restore(part(state, "features."))
         self.core.restore(part(state, "core."))
+        if self.features.n_centers != self.core.n_features:
+            raise ValueError("a local model has another number of centres than of weights")
 
 
 def part(state: dict[str, Array], prefix: str) -> dict[str, Array]:

@@ -55,9 +55,9 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
                 return False
         return True
 
-    def close(self) -> None:
-        """At the end of the process, when no transition can be made any more."""
-        self._attempt("finalized", self.tear_down)
+    def close(self) -> bool:
+        """At the end of the process, when no transition can be made any more; False on failure."""
+        return self._attempt("finalized", self.tear_down) is None
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
         return self._attempt("inactive", self.set_up) or super().on_configure(state)

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import rclpy
@@ -112,19 +113,21 @@ class LearningNode(Protocol):
     def start(self) -> bool:
         """Bring it up; False if that failed."""
 
-    def close(self) -> None:
-        """End it."""
+    def close(self) -> bool:
+        """End it; False if that failed."""
 
 
 def spin_learner(node: LearningNode, executor: Executor) -> int:
     """Bring the node up, run it until shutdown and end it; returns the exit code."""
+    closed = False
     try:
-        if not node.start():
-            return int(rclpy.ok())  # interrupted is not failed
-        spin(executor, lambda: node.session.backlog if node.session else None)
-        return 0
+        started = node.start() or not rclpy.ok()  # interrupted is not failed
+        if started:
+            with suppress(ExternalShutdownException):
+                spin(executor, lambda: node.session.backlog if node.session else None)
     finally:
-        node.close()
+        closed = node.close()
+    return int(not (started and closed))
 
 
 def run(
