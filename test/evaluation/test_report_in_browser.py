@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +103,11 @@ def test_nothing_is_missing_cut_or_too_wide(browser: Browser, page: Path, width:
         "s.querySelector('h1, h2').innerText])"
     )
     assert dict(headings) == HEADINGS
+
+
+def test_the_guide_explains_the_same_sections_in_order(repository: Path) -> None:
+    text = (repository / "docs" / "report.md").read_text(encoding="utf-8")
+    assert re.findall("^## (.*)$", text, re.MULTILINE)[1:] == list(HEADINGS.values())[1:]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
