@@ -44,7 +44,11 @@ def find(evaluation: Evaluation) -> Findings:
         subject=_subject(evaluation),
         headline=verdicts[0] if verdicts else "Nothing could be scored.",
         verdicts=verdicts[1:],
-        warnings=[*_model_warnings(evaluation, judged), *_data_warnings(evaluation)],
+        warnings=[
+            *_contradictions(evaluation),  # first: where there is one, the rest means little
+            *_model_warnings(evaluation, judged),
+            *_data_warnings(evaluation),
+        ],
     )
 
 
@@ -96,6 +100,17 @@ def _verdict(protocol: str, scores: RunningScores) -> str:
     if semi > WORSE * rigid:
         words += ": it is worse than the rigid body alone"
     return f"{words} (nmse {number(semi)} against {number(rigid)})."
+
+
+def _contradictions(evaluation: Evaluation) -> Iterator[str]:
+    axes, nmse = evaluation.model.axes, evaluation.runs["sequential"].scores.nmse("urdf")
+    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
+    if contrary:
+        yield (
+            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
+            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, and "
+            "the sensor's frame if it is one. Learning hides such a mistake."
+        )
 
 
 def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> Iterator[str]:
@@ -188,13 +203,6 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
     if estimator.residual.n_features == 0:
         yield "The residual model never began to learn: the motion was shorter than its window."
     nmse, rmse = run.scores.nmse("urdf"), run.scores.rmse("urdf")
-    contrary = [f"{model.axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
-    if contrary:
-        yield (
-            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
-            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, and "
-            "the sensor's frame if it is one. Learning hides such a mistake."
-        )
     constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]
     if constant:
         yield f"The measurement of {listing(constant)} never varied: there is no nmse of it."
