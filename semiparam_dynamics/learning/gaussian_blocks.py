@@ -28,14 +28,18 @@ class GaussianBlocks:
     C : centres (m, d), float32 or float64.
     widths : sigma, one for each input, (d,).
 
+    Attributes
+    ----------
+    origin, scale : (d,), what is subtracted from inputs, and what they are then multiplied by.
+
     Raises LearningError when inputs divided by the widths have squares that overflow.
     """
 
     def __init__(self, C: Array, widths: Array) -> None:
         m = len(C)
         self.dtype = C.dtype
-        self._scale = (1.0 / widths).astype(C.dtype)
-        self._origin = C.mean(axis=0) if m else np.zeros(C.shape[1], C.dtype)
+        self.scale = (1.0 / widths).astype(C.dtype)
+        self.origin = C.mean(axis=0) if m else np.zeros(C.shape[1], C.dtype)
         centers = self._with_norms(C)
         centers[:, -2:] = centers[:, [-1, -2]]
         # Tiles of equal width, a multiple of the vectors', whose last columns may be empty.
@@ -104,7 +108,7 @@ class GaussianBlocks:
     def _with_norms(self, X: Array) -> Array:
         """[x, -|x|^2 / 2, 1] of each row, moved and scaled."""
         result = np.empty((len(X), X.shape[1] + 2), self.dtype)
-        np.multiply(X - self._origin, self._scale, out=result[:, :-2])
+        np.multiply(X - self.origin, self.scale, out=result[:, :-2])
         norms = result[:, -2]
         np.einsum("ij,ij->i", result[:, :-2], result[:, :-2], out=norms)
         if not np.isfinite(norms).all():

@@ -47,7 +47,7 @@ class Gaussian(Kernel):
     def __init__(self, length_scale: Any = 1.0) -> None:
         self.length_scale = length_scale
 
-    def bind(self, C: Array) -> Bound:
+    def bind(self, C: Array) -> GaussianBlocks:
         """See :class:`Kernel`; the function has products too, see :class:`GaussianBlocks`."""
         return GaussianBlocks(C, _widths(self.length_scale, C.shape[1]))
 
