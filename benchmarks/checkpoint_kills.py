@@ -36,6 +36,7 @@ from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 URDF = Path(__file__).resolve().parent.parent / "test" / "data" / "small_arm.urdf"
 SETTINGS = {"comparison": False, "nystrom.max_centers": 40, "nystrom.joint_max_centers": 10}
 FULL_EVERY = 4  # lives
+DELAY = 0.005  # s at most, so that the kill falls anywhere in a sample and in a write
 SMALL = 64 << 20  # bytes: a file system that may be filled
 FIELDS = ("ready", "learned", "saved", "begun", "noticed", "failed")
 
@@ -157,7 +158,7 @@ def one_life(
     args: argparse.Namespace,
 ) -> Life:
     board = Board()
-    delay = rng.uniform(0.0, args.seconds)
+    length, delay = rng.integers(0, args.samples), rng.uniform(0.0, DELAY)
     room = int(rng.uniform(0.0, 1.2) * (path.stat().st_size if path.exists() else 10_000))
     filler = path.with_name("filler")
     filled = full and fill(filler, room)
@@ -168,8 +169,11 @@ def one_life(
             live(Learner(model), path, args.interval, limit, board)
         finally:
             os._exit(1)
-    while board.ready < 0 and not os.waitpid(process, os.WNOHANG)[0]:
-        time.sleep(0.001)
+    # In samples: on a busy machine a life is as long as on a quiet one.
+    while board.ready < 0 or board.learned - board.ready < length:
+        if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            break
+        time.sleep(0.0005)
     time.sleep(delay)
     os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
@@ -224,7 +228,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--interval", type=int, default=20, help="samples between two saves")
-    parser.add_argument("--seconds", type=float, default=0.25, help="a life's length at most")
+    parser.add_argument("--samples", type=int, default=200, help="a life's length at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", help="where the files go: a small tmpfs, to fill it up")
     parser.add_argument("--out", help="JSON file with each life's figures")

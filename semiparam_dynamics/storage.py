@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from semiparam_dynamics.sealed_archive import MALFORMED, read_archive, seal_hold
 
 FORMAT_VERSION = 2
 HEADER = "header"
+LOCK_WAIT = 20.0  # s for which another process' save is waited for
 SHOWN = 120  # characters of a value that a sentence quotes
 State = dict[str, npt.NDArray[Any]]
 
@@ -154,11 +156,22 @@ def _is_whole(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[int]:
-    """The folder's descriptor, while no other process saves into it."""
+    """The folder's descriptor, while no other process saves into it. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    end = time.monotonic() + LOCK_WAIT
     try:
-        with contextlib.suppress(OSError):  # some network file systems lock no folders
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > end:
+                    reason = f"another process has been saving into {folder} for {LOCK_WAIT:g} s"
+                    raise OSError(error.errno, reason) from None
+                time.sleep(0.01)
+                continue
+            except OSError:
+                pass  # some network file systems lock no folders
+            break
         yield handle
     finally:
         os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -180,3 +181,18 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make) -> None:
     make(tmp_path / "model.npz")
     with pytest.raises(DamagedModelError, match="is not a file"):
         load_state(tmp_path / "model.npz", IDENTITY)
+
+
+def test_two_processes_do_not_write_into_one_folder_at_once(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = saved.read_bytes()
+    monkeypatch.setattr(storage, "LOCK_WAIT", 0.05)
+    other = os.open(saved.parent, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(StorageError, match="another process has been saving into"):
+        save_state(saved, IDENTITY, {"x": np.ones(1)})
+    assert saved.read_bytes() == before
+    os.close(other)
+    save_state(saved, IDENTITY, {"x": np.ones(1)})
+    assert saved.read_bytes() != before

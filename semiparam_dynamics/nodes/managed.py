@@ -100,4 +100,6 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         """A status of this node."""
         pairs = [KeyValue(key="state", value=self.state)]
         pairs += [KeyValue(key=key, value=value) for key, value in values.items()]
-        return DiagnosticStatus(level=level, name=self.get_name(), message=summary, values=pairs)
+        # With its namespace: nodes of one name must be told apart.
+        name = self.get_fully_qualified_name().removeprefix("/")
+        return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)

@@ -20,6 +20,9 @@ from semiparam_dynamics.nodes.backlog import Backlog
 
 N = TypeVar("N", bound=Node)
 IDLE_WAIT = 0.1  # s: a bound on how long a signal can go unseen
+# That may be before a pause's mark and are no messages: a service that awaits something is asked
+# again and again by EventsExecutor, each time at the end of the queue.
+CALLBACKS = 4
 
 
 def make_executor() -> Executor:
@@ -59,7 +62,7 @@ class Pause:
         self._marked = self._came_up = False
 
     def now(self, backlog: Backlog[Any]) -> bool:
-        """Run at most one callback; True if there was no message to run."""
+        """Run at most one message's callback; True if there was no message to run."""
         before = backlog.interruptions
         if not self._in_order:
             # The first call may only finish the round of the last one, without looking again.
@@ -71,7 +74,10 @@ class Pause:
         if fresh:
             self._marked, self._came_up = True, False
             self._executor.create_task(self._mark)
-        self._executor.spin_once(timeout_sec=0)
+        for _ in range(CALLBACKS):
+            self._executor.spin_once(timeout_sec=0)
+            if not self._marked or backlog.interruptions != before:
+                break
         # A mark from before the last message says nothing of messages that came after it.
         return fresh and self._came_up and backlog.interruptions == before
 
