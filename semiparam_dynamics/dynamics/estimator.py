@@ -112,6 +112,12 @@ class SemiparametricEstimator:
         self.check(config)
         for core, penalty in self._penalties(config):
             core.set_penalty(penalty)
+        self.rigid_body.remember(config.rigid_body)
+        for model in (self.residual, self.alone):
+            if isinstance(model, NystromResidual):
+                model.remember(config.nystrom)
+            else:
+                model.remember(config.random_fourier)
         for error in self._errors.values():
             error.horizon = config.error_horizon
         self.config = config
@@ -195,7 +201,7 @@ class SemiparametricEstimator:
     def update_rigid_body(self, sample: Sample, prediction: Prediction) -> None:
         """The first half of :meth:`update`."""
         if sample.y is not None:
-            self.rigid_body.update(sample.regressor, sample.y)
+            self.rigid_body.update(sample.regressor, sample.y, sample.stamp)
 
     def update_nonparametric(self, sample: Sample, prediction: Prediction) -> None:
         """The second half of :meth:`update`: both nonparametric models, and the spreads."""
