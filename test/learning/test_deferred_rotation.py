@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -210,3 +211,20 @@ def test_rows_of_a_block_begin_apart_in_a_page(itemsize: int) -> None:
         apart = np.abs(starts[:, None] - starts)[np.triu_indices(8, 1)]
         assert np.minimum(apart, 4096 - apart).min() >= 128
     assert aligned_zeros(3, 5).ctypes.data % 64 == 0
+
+
+def test_a_step_allocates_its_answer_only() -> None:
+    n, outputs = 600, 3
+    Z, Y = rows(20, n, outputs)
+    factor = empty(n, outputs)
+    for trace in (False, True):
+        if trace:
+            tracemalloc.start()
+        for z, y in zip(Z, Y, strict=True):
+            factor.ask(z, n)
+            factor.learn(z, y, n)
+    try:
+        now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert now < 1000 and peak < 2000  # bytes: a vector of features has 4800
