@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -106,6 +107,20 @@ def npy(array: np.ndarray, **kwargs: bool) -> bytes:
 def header(**changes: object) -> bytes:
     content = {"format": 2, "identity": IDENTITY} | changes
     return npy(np.frombuffer(json.dumps(content).encode(), dtype=np.uint8))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=SAME_FOLDER)
+@given(data=st.data())
+def test_changed_and_sealed_again_it_is_refused_or_read(
+    data: st.DataObject, whole: bytes, tmp_path: Path
+) -> None:
+    body = bytearray(whole[:-SEAL_LENGTH])
+    for place in data.draw(st.lists(st.integers(0, len(body) - 1), min_size=1, max_size=8)):
+        body[place] = data.draw(st.integers(0, 255))
+    seal = SEAL + hashlib.sha256(body).hexdigest().encode()
+    (tmp_path / "x.npz").write_bytes(bytes(body) + seal)
+    with contextlib.suppress(StorageError):  # and nothing else
+        load_state(tmp_path / "x.npz", IDENTITY)
 
 
 class Trap:
