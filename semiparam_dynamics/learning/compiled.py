@@ -31,7 +31,8 @@ else:
     # nogil: a node may learn in one thread while another one serves messages.
     # "reassoc" lets the dot products vectorise; NaN and infinity keep their meaning.
     compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-    compiled_as_written = numba.njit(cache=True, nogil=True)
+    # x / 0 is infinity here: a check that raises would keep loops from vector instructions.
+    compiled_as_written = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @compiled

@@ -2,9 +2,10 @@
 
 With v = R^-T z and q_i = 1 + v_0^2 + ... + v_i^2, the i-th Givens rotation of the row z into R has
 c_i^2 = q_(i-1) / q_i, and what is left of the row before it is (z - sum_(k<i) v_k R_k) /
-sqrt(q_(i-1)). So all rotations are known once v is, and v is known from the prediction (the
-relations are those of Gill, Golub, Murray and Saunders 1974, method C1 and following, written for
-R). While row i of R is in registers, it is rotated and serves the next prediction's solve at once.
+sqrt(q_(i-1)). So all rotations are known once v is, and v is known from the prediction: the
+recurrences of Gill, Golub, Murray and Saunders 1974 (Methods for modifying matrix factorizations,
+rank-one changes of a Cholesky factor), written for R and a row. While row i of R is in registers,
+it is rotated and serves the next prediction's solve at once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from semiparam_dynamics.learning.compiled import compiled, compiled_as_written
 from semiparam_dynamics.learning.vector_block import (
     ANSWER,
     ASKED,
-    GROWTH,
     KEEP,
     LEARNED,
     RESIDUAL,
@@ -87,14 +87,14 @@ def ask(
     return squared_norm(solved, n)
 
 
-@compiled
+@compiled_as_written
 def learn(work: Array, side: Array, target: Array, n: int, scale: float) -> float:
     """Leave the rotation of `scale` times the row asked last to do; its target (T,) is `target`.
 
     Returns 1 + leverage.
     """
     end = -(-n // ROWS) * ROWS
-    solved, keep, take, growth = work[SOLVED], work[KEEP], work[TAKE], work[GROWTH]
+    solved, keep, take = work[SOLVED], work[KEEP], work[TAKE]
     residual, asked = work[RESIDUAL], work[ASKED]
     q = 1.0
     for i in range(n):
@@ -108,11 +108,9 @@ def learn(work: Array, side: Array, target: Array, n: int, scale: float) -> floa
         cosine = np.sqrt(take[i] / after)  # exactly one where the row has nothing
         take[i] = solved[i] / (after * cosine)
         keep[i] = cosine
-        growth[i] = 1.0 / cosine
     for i in range(n, end):
         take[i] = 0.0
         keep[i] = 1.0
-        growth[i] = 1.0
     for i in range(end):
         residual[i] = scale * asked[i]
     side[LEARNED, : target.size] = target
@@ -156,11 +154,9 @@ def fade(work: Array, side: Array, root: float, n: int, pending: bool) -> None:
     for i in range(n):
         if not pending:
             work[KEEP, i] = 1.0
-            work[GROWTH, i] = 1.0
             work[TAKE, i] = 0.0
             work[SOLVED, i] = 0.0
         work[KEEP, i] *= root
-        work[GROWTH, i] *= root
         work[TAKE, i] *= root
     if not pending:
         side[LEARNED] = 0.0

@@ -18,7 +18,7 @@ from semiparam_dynamics.learning.compiled_step import (
     leverage_rows,
     settle,
 )
-from semiparam_dynamics.learning.vector_block import ANSWER, GROWTH, KEEP, ROWS, SOLVED
+from semiparam_dynamics.learning.vector_block import ANSWER, KEEP, ROWS, SOLVED
 
 # One more row changes R by 1/(2 rows), relatively; here that is eight times float32's precision.
 # From ten times as many on its growth would be rounded away, but not that of U, kept in float64.
@@ -48,7 +48,7 @@ class DeferredRotation:
         rows, columns = (-(-n // ROWS) * ROWS for n in (capacity, n_outputs))
         self._R = aligned_zeros(rows, row_length(rows, np.dtype(dtype).itemsize), dtype)
         self._U = aligned_zeros(rows, columns)
-        self._work = aligned_zeros(7, rows)
+        self._work = aligned_zeros(6, rows)
         self._side = aligned_zeros(2, columns)
         # Rows beyond the capacity fill the last block; with a one on the diagonal they do nothing.
         np.fill_diagonal(self._R, 1.0)
@@ -58,7 +58,7 @@ class DeferredRotation:
         """Forget what was asked and what is still to do, for an R and U from elsewhere."""
         self._pending, self._asked = 0, False  # pending: the features of the row still to enter
         self._work[:] = 0.0
-        self._work[[KEEP, GROWTH]] = 1.0
+        self._work[KEEP] = 1.0
 
     @property
     def R(self) -> Any:

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 ROWS = 8  # of a block, and numbers in a vector
 # The rows of the working memory, one number for each feature (see `block_pass`).
-RESIDUAL, KEEP, TAKE, GROWTH, REST, SOLVED, ASKED = range(7)
+RESIDUAL, KEEP, TAKE, REST, SOLVED, ASKED = range(6)
 LEARNED, ANSWER = range(2)  # and of the outputs' working memory, one number for each output
 
 _DOUBLE, _INT, _INDEX = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
@@ -91,7 +91,7 @@ def block_pass(rotate: bool, solve: bool) -> Any:
 
     R : (>=end, >=end), upper triangular with zeros below, float64 or float32.
     U : (>=end, T'), T' a multiple of 8. end: a multiple of 8.
-    work : (7, >=end), side : (2, T'), float64: the rows named above.
+    work : (6, >=end), side : (2, T'), float64: the rows named above.
     rotate : the learned row's rotation is done: row r of [R U] becomes
         KEEP_r row + TAKE_r [RESIDUAL LEARNED], and SOLVED_r times the old row is taken from
         [RESIDUAL LEARNED]. Here SOLVED is the learned row's.
@@ -120,11 +120,9 @@ def block_pass(rotate: bool, solve: bool) -> Any:
             keep, take, down, entries = [], [], [], []
             block = [v.load(R(row, first)) for row in rows]
             zeros = ir.Constant(_VECTOR, [0.0] * ROWS)
-            ones = [_mask([j == k for j in range(ROWS)]) for k in range(ROWS)]
             if rotate:
                 residual, solved = v.load(memory(RESIDUAL)), v.load(memory(SOLVED))
                 a, b = v.load(memory(KEEP)), v.load(memory(TAKE))
-                growth = v.load(memory(GROWTH))
                 for k in range(ROWS):
                     keep.append(v.all_lanes(a, k))
                     take.append(v.all_lanes(b, k))
@@ -132,11 +130,10 @@ def block_pass(rotate: bool, solve: bool) -> Any:
                     right = _mask([j >= k for j in range(ROWS)])
                     added = v.times(take[k], builder.select(right, residual, zeros))
                     residual = v.minus(residual, down[k], block[k])
-                    grown = v.times(block[k], growth)  # the diagonal: positive by construction
                     block[k] = v.plus(added, keep[k], block[k])
-                    block[k] = builder.select(ones[k], grown, block[k])
                     block[k] = v.store(block[k], R(rows[k], first))
             if solve:
+                ones = [_mask([j == k for j in range(ROWS)]) for k in range(ROWS)]
                 diagonal = ir.Constant(_VECTOR, [1.0] * ROWS)
                 for k in range(ROWS):
                     diagonal = builder.select(ones[k], block[k], diagonal)

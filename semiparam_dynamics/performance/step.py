@@ -86,7 +86,7 @@ class _Loop:
         self.R = aligned_zeros(size, row_length(size, np.dtype(dtype).itemsize), dtype)
         np.fill_diagonal(self.R, 1.0)
         self.U = aligned_zeros(size, width)
-        self.work, self.side = aligned_zeros(7, size), aligned_zeros(2, width)
+        self.work, self.side = aligned_zeros(6, size), aligned_zeros(2, width)
         self.begun = False
 
     def run(self, rows: Array, targets: Array, count: int) -> None:
