@@ -53,8 +53,10 @@ class FalkonTimes:
 
     @property
     def ratio(self) -> float:
-        """The fit's time over that of its multiplications, were the kernel evaluated each time."""
-        return self.seconds / self.gemm.fit(self.iterations)
+        """The fastest fit's time over the least of its multiplications, were the kernel evaluated
+        in each iteration.
+        """
+        return min(self.fits) / self.gemm.fit(self.iterations)
 
 
 def estimator(centers: int, penalty: float, iterations: int, limit: int | None) -> Falkon:
