@@ -56,8 +56,8 @@ class NystromConfig:
     )
     memory: float = parameter(
         0.0,
-        "after how much motion near a place what was learned there is replaced; places that the "
-        "motion does not come to are kept; 0: never",
+        "after how much time near a place, of which a pass takes a fraction of a second, what was "
+        "learned there is replaced; places that the motion does not come to are kept; 0: never",
         unit="s",
         low=0.0,
         high=1e7,
