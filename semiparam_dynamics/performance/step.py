@@ -138,6 +138,7 @@ def _medians(functions: list[Callable[[int], None]], seconds: float) -> list[flo
     end = time.perf_counter() + seconds
     while len(times[0]) < ROUNDS or time.perf_counter() < end:
         for function, count, found in zip(functions, counts, times, strict=True):
+            function(1)  # so that its own numbers are in the caches, not those of the one before
             start = time.perf_counter()
             function(count)
             found.append((time.perf_counter() - start) / count)
