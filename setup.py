@@ -39,6 +39,7 @@ EXTRAS = {
     ],
     "distributed": ["dask[distributed]>=2024.1"],
     "test": [
+        "array-api-strict>=2",
         "pytest>=7",
         "hypothesis>=6",
         "idyntree>=12",

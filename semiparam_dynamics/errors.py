@@ -25,6 +25,10 @@ class StorageError(SemiparamError):
     """A saved model can't be written, is damaged, or belongs to another robot or configuration."""
 
 
+class DamagedModelError(StorageError):
+    """A saved model is missing, can't be read or is damaged: the one before it may serve."""
+
+
 class MissingExtraError(SemiparamError, ImportError):
     """An optional dependency is needed for what was asked; the message names the extra."""
 

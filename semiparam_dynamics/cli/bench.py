@@ -30,6 +30,7 @@ MODELS = {"rigid_body": "P", "nonparametric": "NP", "semiparametric": "SP"}
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
+    from semiparam_dynamics.cli import bench_falkon, bench_step
     from semiparam_dynamics.cli.options import add_config_options
     from semiparam_dynamics.config import InverseDynamicsConfig
 
@@ -52,6 +53,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_config_options(parser, InverseDynamicsConfig)
     parser.set_defaults(run=run)
+    bench_step.add_parser(names)
+    bench_falkon.add_parser(names)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -95,7 +95,7 @@ def training_data(
         if sample.y is None:
             continue
         before.append(identifier.predict(sample.regressor))
-        identifier.update(sample.regressor, sample.y)
+        identifier.update(sample.regressor, sample.y, sample.stamp)
         columns.append(sample.regressor[axis, column])
         nothing = sample.regressor[:0]  # the regressors themselves need not be kept
         kept.append(Sample(sample.stamp, sample.q, sample.dq, sample.ddq, nothing, sample.y))

@@ -14,14 +14,14 @@ from semiparam_dynamics.dynamics.input_groups import ALONE, RESIDUAL, input_widt
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.nystrom_residual import NystromConfig, NystromResidual
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.robot import RobotConfig, RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.dynamics.spread import RunningSquare, blend
 from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
-from semiparam_dynamics.storage import load_state, save_state
+from semiparam_dynamics.storage import check_finite, load_state, save_state
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class EstimatorConfig:
 
 # What may be changed at any time; a saved model is loaded whatever these were.
 LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig) if entry.live)
+# What a saved model's parameters are that its version did not have yet.
+DEFAULTS = to_flat(EstimatorConfig()) | {
+    f"robot.{name}": value for name, value in to_flat(RobotConfig()).items()
+}
 
 
 class SemiparametricEstimator:
@@ -113,6 +117,12 @@ class SemiparametricEstimator:
         self.check(config)
         for core, penalty in self._penalties(config):
             core.set_penalty(penalty)
+        self.rigid_body.remember(config.rigid_body)
+        for model in (self.residual, self.alone):
+            if isinstance(model, NystromResidual):
+                model.remember(config.nystrom)
+            else:
+                model.remember(config.random_fourier)
         for error in self._errors.values():
             error.horizon = config.error_horizon
         self.config = config
@@ -196,7 +206,7 @@ class SemiparametricEstimator:
     def update_rigid_body(self, sample: Sample, prediction: Prediction) -> None:
         """The first half of :meth:`update`."""
         if sample.y is not None:
-            self.rigid_body.update(sample.regressor, sample.y)
+            self.rigid_body.update(sample.regressor, sample.y, sample.stamp)
 
     def update_nonparametric(self, sample: Sample, prediction: Prediction) -> None:
         """The second half of :meth:`update`: both nonparametric models, and the spreads."""
@@ -260,7 +270,7 @@ class SemiparametricEstimator:
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to one file, whole or not at all. Raises StorageError."""
-        save_state(path, self._identity(), self.state())
+        save_state(path, self.identity(), self.state())
 
     def load(self, path: str | Path) -> None:
         """Go on from a file of :meth:`save`, with this estimator's live parameters.
@@ -269,14 +279,18 @@ class SemiparametricEstimator:
         configuration; the estimator is then what it was.
         """
         before = self.state()
-        self.restore(load_state(path, self._identity(), ignore=LIVE))
+        state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
         try:
+            check_finite(state)
+            self.restore(state)
             self.configure(self.config)
-        except ConfigurationError as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             self.restore(before)
-            raise StorageError(f"{path} can't be gone on from: {error}") from None
+            what = error if isinstance(error, ConfigurationError) else repr(error)
+            raise StorageError(f"{path} can't be gone on from: {what}") from None
 
-    def _identity(self) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
+        """What a saved model must agree in to be loaded here."""
         robot = {f"robot.{name}": value for name, value in to_flat(self.model.config).items()}
         return {
             "urdf_sha256": self.model.urdf_sha256,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.forgetting import ForgettingClock
 from semiparam_dynamics.dynamics.input_groups import width_parameter
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
@@ -44,14 +45,26 @@ class RandomFourierConfig:
         low=0.0,
         high=3600.0,
     )
+    memory: float = parameter(
+        0.0,
+        "for about how long what was learned counts; what was learned before fades everywhere, "
+        "down to the ridge; 0: for ever",
+        unit="s",
+        low=0.0,
+        high=1e7,
+        live=True,
+    )
 
 
 class FourierResidual:
     """Ridge regression of the residual y - y^ on random Fourier features of a Gaussian kernel.
 
-    The target is the residual at the time of the sample, as in the thesis. `widths` (d,) are the
-    inputs' relative kernel widths.
+    The target is the residual at the time of the sample, as in the thesis. With a memory it counts
+    exp(-age / memory), everywhere: these features are nowhere small, so that no place has its own.
+    `widths` (d,) are the inputs' relative kernel widths.
     """
+
+    STEP = 0.001  # of the memory, in which it passes
 
     def __init__(self, widths: Array, n_axes: int, config: RandomFourierConfig, seed: int) -> None:
         n_inputs = len(widths)
@@ -60,6 +73,7 @@ class FourierResidual:
         self.length_scale, self.seed = width, seed
         self._frequencies = draw_frequencies(half, n_inputs, width, seed)
         self.standardizer = Standardizer(widths, config.window)
+        self._clock = ForgettingClock(config.memory, self.STEP)
         self.core = RecursiveLeastSquares(2 * half, n_axes, config.penalty)
 
     @property
@@ -70,6 +84,10 @@ class FourierResidual:
     def penalties(self, config: RandomFourierConfig) -> list[tuple[RecursiveLeastSquares, float]]:
         """The recursions of this model, with the ridge that `config` wants for each."""
         return [(self.core, config.penalty)]
+
+    def remember(self, config: RandomFourierConfig) -> None:
+        """Take the memory from `config`; what was learned stays as it is."""
+        self._clock.memory = config.memory
 
     def predict(self, x: Array, parameters: Array) -> Guess:
         """The residual at x; `parameters` are not needed, the targets were stored as they were."""
@@ -87,8 +105,10 @@ class FourierResidual:
         """Learn one sample: the target is y minus the rigid body's prediction of it."""
         if guess.inputs is None:
             self.standardizer.observe(stamp, x)
-        else:
-            self.core.update(guess.features[0], y - rigid_body)
+            return
+        if (share := self._clock.share(stamp)) > 0.0:
+            self.core.forget(1.0 - share)
+        self.core.update(guess.features[0], y - rigid_body)
 
     def start(self, data: ResidualData, fit: Fit) -> BatchErrors:
         """Go on from a model that `fit` trains in batch on `data`.
@@ -112,6 +132,7 @@ class FourierResidual:
         """The arrays that :meth:`restore` needs."""
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
         state |= {f"core.{name}": value for name, value in self.core.state().items()}
+        state |= {f"clock.{name}": value for name, value in self._clock.state().items()}
         return state | {"frequencies": self._frequencies.copy()}
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -119,3 +140,4 @@ class FourierResidual:
         self.standardizer.restore(part(state, "standardizer."))
         self.core.restore(part(state, "core."))
         self._frequencies = state["frequencies"].copy()
+        self._clock.restore(part(state, "clock."))

@@ -62,14 +62,20 @@ class LocalModel:
         variance = 1.0 - self.features.explained + self.core.penalty * self.core.leverage
         return outputs, min(max(1.0 - variance, 0.0), 1.0), phi
 
-    def update(self, x: Array, phi: Array, targets: Array) -> None:
-        """Learn targets at x (d,); `phi` may be from before the centres last grew."""
+    def update(self, x: Array, phi: Array, targets: Array, share: float = 0.0) -> None:
+        """Learn targets at x (d,); `phi` may be from before the centres last grew.
+
+        share : of what is known at x that gives way to this sample: see `update_replacing`.
+        """
         if len(phi) != self.features.n_centers:
             phi = self.features.transform(x)
         if self.features.grow(x, phi):
             self.core.add_feature()
             phi = self.features.transform(x)
-        self.core.update(phi, targets)
+        if share > 0.0:
+            self.core.update_replacing(phi, targets, share)
+        else:
+            self.core.update(phi, targets)
 
     def start(self, model: Any, X: Array) -> tuple[Array, Array]:
         """Go on from a kernel model trained in batch on inputs X (n, d).
@@ -102,6 +108,8 @@ class LocalModel:
         """Go on from a :meth:`state`."""
         self.features.restore(part(state, "features."))
         self.core.restore(part(state, "core."))
+        if self.features.n_centers != self.core.n_features:
+            raise ValueError("a local model has another number of centres than of weights")
 
 
 def part(state: dict[str, Array], prefix: str) -> dict[str, Array]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.forgetting import ForgettingClock
 from semiparam_dynamics.dynamics.input_groups import width_parameter
 from semiparam_dynamics.dynamics.local_model import LocalModel, part
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
@@ -57,6 +58,15 @@ class NystromConfig:
     joint_penalty: float = parameter(
         25.0, "ridge on the second residual's weights", low=1e-9, high=1e9, live=True
     )
+    memory: float = parameter(
+        0.0,
+        "after how much time near a place, of which a pass takes a fraction of a second, what was "
+        "learned there is replaced; places that the motion does not come to are kept; 0: never",
+        unit="s",
+        low=0.0,
+        high=1e7,
+        live=True,
+    )
 
 
 class NystromResidual:
@@ -66,6 +76,10 @@ class NystromResidual:
     [q_j, dq_j, its prediction], learns what the first one left, with the same exactness in pi.
     With no `active` columns (n_axes, 0) it learns y itself from any inputs. `widths` (d,) are the
     inputs' relative kernel widths.
+
+    With a memory, a sample takes the place of what is known where it is, and only there: features
+    that are small at x keep their weights. Fading everything at one rate instead would let the
+    residual go to zero wherever the robot has not been for a while.
     """
 
     def __init__(
@@ -74,6 +88,7 @@ class NystromResidual:
         n_axes, d = len(active), len(widths)
         self.n_updates = 0
         self.standardizer = Standardizer(widths, config.window)
+        self._clock = ForgettingClock(config.memory, 0.0)
         self.shared = LocalModel(
             d,
             n_axes,
@@ -108,6 +123,10 @@ class NystromResidual:
         joints = [(model.core, config.joint_penalty) for model in self.joints]
         return [(self.shared.core, config.penalty), *joints]
 
+    def remember(self, config: NystromConfig) -> None:
+        """Take the memory from `config`; what was learned stays as it is."""
+        self._clock.memory = config.memory
+
     def predict(self, x: Array, parameters: Array) -> Guess:
         """The residual that today's rigid-body `parameters` leave at x."""
         if not self.standardizer.ready:
@@ -129,7 +148,7 @@ class NystromResidual:
         if guess.inputs is None:
             self.standardizer.observe(stamp, x)
             return
-        targets = self.shared.targets(y, regressor)
+        targets, share = self.shared.targets(y, regressor), self._clock.share(stamp)
         if self.joints:
             known = guess.outputs
             if guess.version != self.n_updates or known is None:
@@ -139,10 +158,10 @@ class NystromResidual:
             unknown_columns = np.zeros_like(regressor)
             unknown_columns[self.shared.axis, self.shared.column] = left[len(y) :]
         self.n_updates += 1
-        self.shared.update(guess.inputs, guess.features[0], targets)
+        self.shared.update(guess.inputs, guess.features[0], targets, share)
         for j, model in enumerate(self.joints):
             own = model.targets(unknown_y[j : j + 1], unknown_columns[j : j + 1])
-            model.update(guess.inputs[self._own[j]], guess.features[1 + j], own)
+            model.update(guess.inputs[self._own[j]], guess.features[1 + j], own, share)
 
     def start(self, data: ResidualData, fit: Fit) -> BatchErrors:
         """Go on from models that `fit` trains in batch on `data`.
@@ -172,10 +191,11 @@ class NystromResidual:
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
         for i, model in enumerate((self.shared, *self.joints)):
             state |= {f"model{i}.{name}": value for name, value in model.state().items()}
-        return state
+        return state | {f"clock.{name}": value for name, value in self._clock.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a :meth:`state`."""
         self.standardizer.restore(part(state, "standardizer."))
         for i, model in enumerate((self.shared, *self.joints)):
             model.restore(part(state, f"model{i}."))
+        self._clock.restore(part(state, "clock."))

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.forgetting import ForgettingClock
+from semiparam_dynamics.dynamics.local_model import part
+from semiparam_dynamics.learning.directional import DirectionalForgetting
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import parameter
 
@@ -28,6 +31,22 @@ class RigidBodyConfig:
         "where identification starts and what the ridge pulls to: zero, or the URDF's parameters",
         choices=("zero", "urdf"),
     )
+    memory: float = parameter(
+        0.0,
+        "for about how long what was learned counts, so that a load or warming up is followed; "
+        "0: for ever",
+        unit="s",
+        low=0.0,
+        high=1e7,
+        live=True,
+    )
+    forgetting: str = parameter(
+        "directional",
+        "what a memory forgets: only what newer motion shows again (directional), or everything "
+        "at one rate, so that a robot at rest comes back to the prior (exponential)",
+        choices=("directional", "exponential"),
+        live=True,
+    )
 
 
 class RigidBodyIdentifier:
@@ -36,9 +55,14 @@ class RigidBodyIdentifier:
     Rows are divided by their output's scale and the ridge acts on scaled columns, so that
     newtons and newton metres, kilograms and friction coefficients weigh alike. A scale is the
     running root mean square of the output, begun with the one that the URDF expects.
+
+    With a memory, a sample's rows together count exp(-age / memory) where forgetting is
+    exponential. Where it is directional, that holds for what the motion goes on showing, and what
+    it does not show is kept; a twentieth of the memory passes at a time.
     """
 
     SCALE_SAMPLES = 100.0  # weight of the expected scale, in samples
+    STEPS = {"directional": 0.05, "exponential": 0.001}  # in which memory passes
 
     def __init__(
         self, output_scale: Array, column_scale: Array, prior: Array, config: RigidBodyConfig
@@ -51,7 +75,22 @@ class RigidBodyIdentifier:
         self._square = self.SCALE_SAMPLES * output_scale**2
         self._count = self.SCALE_SAMPLES
         self._error_square = 0.0
-        self._rows = 0
+        self._rows = 0.0
+        self.forgetting = config.forgetting
+        self._clock = ForgettingClock(config.memory, self.STEPS[config.forgetting])
+        self._directions = DirectionalForgetting(self.core.R)
+        self._penalty_before = config.penalty  # that the directions know of
+
+    def remember(self, config: RigidBodyConfig) -> None:
+        """Take the memory from `config`; what was learned stays as it is."""
+        anew = config.forgetting != self.forgetting or self._clock.memory == 0.0
+        self.forgetting = config.forgetting
+        self._clock.memory, self._clock.step = config.memory, self.STEPS[config.forgetting]
+        if anew:
+            self._directions = DirectionalForgetting(self.core.R)
+        elif self._penalty_before != self.core.penalty:
+            self._directions.rebase(self.core.R)
+        self._penalty_before = self.core.penalty
 
     def penalties(self, config: RigidBodyConfig) -> list[tuple[RecursiveLeastSquares, float]]:
         """The recursions of this model, with the ridge that `config` wants for each."""
@@ -67,8 +106,11 @@ class RigidBodyIdentifier:
         scale = np.sqrt(self._square / self._count)
         return self.core.leverages(regressor / scale[:, None])
 
-    def update(self, regressor: Array, y: Array) -> None:
-        """Learn from Phi (n_axes, n_parameters) and y (n_axes,)."""
+    def update(self, regressor: Array, y: Array, stamp: int = 0) -> None:
+        """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory."""
+        share = self._clock.share(stamp)
+        if share > 0.0:
+            self._forget(share)
         self._square += y**2
         self._count += 1.0
         weight = np.sqrt(self._count / self._square)
@@ -79,9 +121,18 @@ class RigidBodyIdentifier:
         self.core.update_rows(rows, (y * weight)[:, None])
         self.parameters = self.core.weights()[:, 0]
 
+    def _forget(self, share: float) -> None:
+        """Before a sample is learned, so that it counts in full."""
+        if self.forgetting == "directional":
+            self.core.forget_shown(self._directions, share)
+        else:
+            self.core.forget(1.0 - share)
+        self._error_square *= 1.0 - share
+        self._rows *= 1.0 - share
+
     def standard_deviations(self) -> Array:
         """Of each parameter, (n_parameters,), in the parameter's own unit."""
-        noise = self._error_square / max(self._rows, 1)
+        noise = self._error_square / max(self._rows, 1.0)
         return np.sqrt(noise * self.core.covariance_diagonal())
 
     def excitation_rank(self) -> int:
@@ -94,16 +145,21 @@ class RigidBodyIdentifier:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        return {
-            **{f"core.{name}": value for name, value in self.core.state().items()},
-            "square": self._square.copy(),
-            "sums": np.array([self._count, self._error_square, self._rows], dtype=float),
-        }
+        state = {f"core.{name}": value for name, value in self.core.state().items()}
+        state |= {f"clock.{name}": value for name, value in self._clock.state().items()}
+        if self._clock.memory > 0.0 and self.forgetting == "directional":
+            state |= {f"directions.{n}": v for n, v in self._directions.state().items()}
+        sums = np.array([self._count, self._error_square, self._rows])
+        return state | {"square": self._square.copy(), "sums": sums}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a :meth:`state`."""
         self.core.restore({n.removeprefix("core."): v for n, v in state.items() if "core." in n})
         self._square = state["square"].copy()
-        self._count, self._error_square = state["sums"][:2].tolist()
-        self._rows = int(state["sums"][2])
+        self._count, self._error_square, self._rows = state["sums"].tolist()
+        self._directions = DirectionalForgetting(self.core.R)
+        self._penalty_before = self.core.penalty
+        if directions := part(state, "directions."):
+            self._directions.restore(directions)
+        self._clock.restore(part(state, "clock."))
         self.parameters = self.core.weights()[:, 0]

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.urdf_tree import parse_urdf, read_urdf
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.errors import BagError, RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
@@ -51,6 +51,9 @@ def evaluate_bags(
     train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
     dropped.clear()  # the results speak of the test bags
     test = [measurements_of(path, bags, model, config, dropped) for path in bags.test]
+    if all(m.y is None for recording in test for m in recording):
+        why = ", ".join(f"{count} times {reason}" for reason, count in dropped.items())
+        raise BagError(f"no joint state comes with a measured {config.robot.target}: {why}")
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         evaluation = evaluate(model, config, test, train, progress, start=start)
     evaluation.skipped.update(dropped)

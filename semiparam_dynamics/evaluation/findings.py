@@ -16,6 +16,7 @@ LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word
 WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
 SHORT = 30.0  # s of motion
+CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 
 WHEN = {
     "delayed": "On half-second blocks not learned yet (delayed)",
@@ -43,7 +44,11 @@ def find(evaluation: Evaluation) -> Findings:
         subject=_subject(evaluation),
         headline=verdicts[0] if verdicts else "Nothing could be scored.",
         verdicts=verdicts[1:],
-        warnings=[*_model_warnings(evaluation, judged), *_data_warnings(evaluation)],
+        warnings=[
+            *_contradictions(evaluation),  # first: where there is one, the rest means little
+            *_model_warnings(evaluation, judged),
+            *_data_warnings(evaluation),
+        ],
     )
 
 
@@ -95,6 +100,17 @@ def _verdict(protocol: str, scores: RunningScores) -> str:
     if semi > WORSE * rigid:
         words += ": it is worse than the rigid body alone"
     return f"{words} (nmse {number(semi)} against {number(rigid)})."
+
+
+def _contradictions(evaluation: Evaluation) -> Iterator[str]:
+    axes, nmse = evaluation.model.axes, evaluation.runs["sequential"].scores.nmse("urdf")
+    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
+    if contrary:
+        yield (
+            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
+            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, and "
+            "the sensor's frame if it is one. Learning hides such a mistake."
+        )
 
 
 def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> Iterator[str]:

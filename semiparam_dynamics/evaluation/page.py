@@ -38,7 +38,8 @@ thead th { color: var(--faint); font-weight: 600; vertical-align: bottom; }
 tr > :first-child { text-align: left; position: sticky; left: 0; background: #fff; }
 td small, th small { display: block; color: var(--faint); font-weight: 400; }
 td.best { font-weight: 700; }
-td.words, th.words { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+td.words, th.words { text-align: left; white-space: normal; overflow-wrap: break-word; }
+td.words:last-child { min-width: 14rem; }
 td.unit, th.unit { text-align: left; }
 tbody th { white-space: normal; min-width: 7.5rem; }
 table.parameters td:first-child { white-space: normal; min-width: 11rem; max-width: 24rem; }

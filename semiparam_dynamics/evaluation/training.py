@@ -92,6 +92,7 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
         urdf=str(Path(urdf).expanduser().absolute()) if urdf else "",
         model_file=str((directory / "model.npz").expanduser().absolute()),
         autoload=True,
+        autosave=False,  # what was trained stays as it is
         learner=training.config,
     )
     try:

@@ -10,6 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.device_products import DeviceKernelRows
+from semiparam_dynamics.learning.device_rows import DeviceRows
+from semiparam_dynamics.learning.devices import Device, device_of
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
@@ -33,10 +36,28 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     coef_: Array
 
     def predict(self, X: Any) -> Array:
-        """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time."""
+        """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
+
+        Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own.
+        """
         check_is_fitted(self)
+        there = device_of(X)
+        if there is not None:
+            X = validate_data(self, X, dtype=there.float_dtypes(), reset=False)
+            there_too: Array = self._predict_there(X, there)
+            return there_too
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return kernel_sum(X, as_kernel(self.kernel), self.centers_, self.coef_, self.memory_limit)
+
+    def _predict_there(self, X: Any, there: Device) -> Any:
+        """f(x) of inputs on a device, as an array of that device, in the centres' precision."""
+        X = there.array(X, self.centers_.dtype)
+        rows = DeviceRows(X, np.zeros(X.shape[0]), None, there)
+        kernel = as_kernel(self.kernel)
+        data = DeviceKernelRows(rows, kernel, self.centers_, self.memory_limit, keep=False)
+        columns = self.coef_.reshape(len(self.coef_), -1)
+        result = there.xp.concat(list(data.multiply_there(columns)))
+        return result[:, 0] if self.coef_.ndim == 1 else result
 
     def _keep(self, rows: Rows, centers: Array, coefficients: Array) -> None:
         """Store centres (m, d) and coefficients (m, T) as fitted attributes."""

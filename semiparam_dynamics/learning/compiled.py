@@ -1,8 +1,8 @@
 """The compiled inner loops: plain arrays in, plain arrays changed in place, no allocation.
 
-Everything that runs once per sample and grows with the number of features is here. All arrays
-are C-ordered float64; `n` says how many leading rows and columns are in use, so that a learner
-whose features grow needs no reallocation.
+What runs once per sample and grows with the number of features is here and, for the recursions,
+in :mod:`compiled_step`. All arrays are C-ordered float64; `n` says how many leading rows and
+columns are in use, so that a learner whose features grow needs no reallocation.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ if TYPE_CHECKING:
         """The function, compiled by numba when it is first called."""
         return function
 
+    def compiled_as_written(function: F) -> F:
+        """The function, compiled with every operation rounded as it stands there."""
+        return function
+
 else:
     import numba
 
     # nogil: a node may learn in one thread while another one serves messages.
     # "reassoc" lets the dot products vectorise; NaN and infinity keep their meaning.
     compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+    # x / 0 is infinity here: a check that raises would keep loops from vector instructions.
+    compiled_as_written = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @compiled
@@ -111,24 +117,6 @@ def solve_back(R: Array, v: Array, n: int) -> None:
 
 
 @compiled
-def rotate_rows(R: Array, U: Array, Z: Array, Y: Array, n: int) -> None:
-    """:func:`rotate_row` for each row of Z (k, >=n) and Y (k, T)."""
-    for k in range(len(Z)):
-        rotate_row(R, U, Z[k], Y[k], n)
-
-
-@compiled
-def leverage_rows(R: Array, Z: Array, v: Array, out: Array, n: int) -> None:
-    """out_k = |R^-T z_k|^2 for each row of Z (k, >=n); `v` (>=n,) is working memory."""
-    for k in range(len(Z)):
-        solve_transposed(R, Z[k], v, n)
-        total = 0.0
-        for i in range(n):
-            total += v[i] * v[i]
-        out[k] = total
-
-
-@compiled
 def solve_upper(R: Array, B: Array, n: int) -> None:
     """B <- R^-1 B in place; B: (>=n, T)."""
     for i in range(n - 1, -1, -1):
@@ -140,17 +128,6 @@ def solve_upper(R: Array, B: Array, n: int) -> None:
                 bi[t] -= rij * bj[t]
         for t in range(bi.size):
             bi[t] /= R[i, i]
-
-
-@compiled
-def project(U: Array, v: Array, y: Array, n: int) -> None:
-    """y = v^T U over the first n rows."""
-    y[:] = 0.0
-    for i in range(n):
-        vi = v[i]
-        row = U[i]
-        for t in range(y.size):
-            y[t] += vi * row[t]
 
 
 @compiled

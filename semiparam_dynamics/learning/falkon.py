@@ -16,11 +16,13 @@ from semiparam_dynamics.learning.base import KernelRegressor
 from semiparam_dynamics.learning.centers import choose_centers, uniform
 from semiparam_dynamics.learning.checks import positive_count, positive_penalty
 from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.device_products import kernel_rows
+from semiparam_dynamics.learning.device_rows import DeviceRows, device_training_rows
+from semiparam_dynamics.learning.devices import device_of
 from semiparam_dynamics.learning.falkon_system import FalkonSystem
 from semiparam_dynamics.learning.iterations import Callback, IterationLog, mean_squared_error
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.paths import Path, RegularisationPath
-from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows, training_rows
 
 FAR = 0.1  # a relative residual that says that the estimate is not yet the objective's minimiser
@@ -41,8 +43,13 @@ class Falkon(RegularisationPath, KernelRegressor):
     to the paper, in which the centres are the preconditioner's only sample of the data.
 
     Time O(n M t + M^3) for M centres and t iterations. Memory: kernel blocks, or all of K_nM if
-    it fits, within `memory_limit`; beside them matrices (M, M) of float64, three of which are
-    alive at once while they are factored, and two during the iterations.
+    it fits, within `memory_limit`; beside them two matrices (M, M) of float64, and a third while
+    the preconditioner is made of `preconditioner_rows` or of centres that some were left out of.
+
+    PyTorch's and CuPy's arrays are computed with where they are, on a GPU for instance, if
+    scikit-learn's `array_api_dispatch` is on: kernel blocks and their products there, within
+    `memory_limit` there (by default 1 GB), the (M, M) matrices in NumPy. The fitted attributes are
+    NumPy's; predictions come as the inputs do.
 
     Parameters
     ----------
@@ -114,7 +121,11 @@ class Falkon(RegularisationPath, KernelRegressor):
         """
         penalty = positive_penalty(self.penalty)
         max_iter = positive_count(self.max_iter, "max_iter")
-        rows = training_rows(self, X, y, sample_weight)
+        there = device_of(X)
+        if there is None:
+            rows = training_rows(self, X, y, sample_weight)
+        else:
+            rows = device_training_rows(self, X, y, sample_weight, there)
         held_out = None if validation_data is None else self._held_out(rows, *validation_data)
         system = self._system(rows, held_out is not None)
         preconditioner = system.preconditioner(penalty)
@@ -188,20 +199,25 @@ class Falkon(RegularisationPath, KernelRegressor):
     def _predictor(self, system: FalkonSystem, held_out: tuple[Array, Array]) -> Predictor:
         """Coefficients -> predictions on held-out inputs, whose kernel is kept if it fits."""
         limit = None if self.memory_limit is None else max(self.memory_limit // 4, 1)
-        rows = Rows.from_arrays(*held_out, dtype=system.data.rows.dtype)
-        data = KernelRows(rows, as_kernel(self.kernel), system.data.centers, limit)
+        rows = system.data.rows.like(*held_out)
+        data = kernel_rows(rows, as_kernel(self.kernel), system.data.centers, limit)
         return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
 
     def _held_out(self, rows: Rows, X: Any, y: Any) -> tuple[Array, Array]:
+        if isinstance(rows, DeviceRows):
+            y = rows.there.numpy(y)
         Y = check_array(y, dtype=rows.dtype, ensure_2d=False, input_name="y").reshape(len(y), -1)
         X = self._inputs(X, rows)
-        if len(X) != len(Y) or Y.shape[1] != rows.n_outputs:
+        if X.shape[0] != len(Y) or Y.shape[1] != rows.n_outputs:
             raise LearningError(
-                f"The validation data's X and y have {len(X)} and {len(Y)} rows, and y has "
+                f"The validation data's X and y have {X.shape[0]} and {len(Y)} rows, and y has "
                 f"{Y.shape[1]} outputs; {rows.n_outputs} are learnt."
             )
         return X, Y
 
     def _inputs(self, X: Any, rows: Rows) -> Array:
-        result: Array = validate_data(self, X, dtype=rows.dtype, reset=False)
+        dtype: Any = rows.dtype
+        if isinstance(rows, DeviceRows):
+            dtype = getattr(rows.there.xp, rows.dtype.name)
+        result: Array = validate_data(self, X, dtype=dtype, reset=False)
         return result

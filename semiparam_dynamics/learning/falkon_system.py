@@ -8,9 +8,9 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers
 from semiparam_dynamics.learning.conjugate_gradient import Follow, Solution, conjugate_gradient
+from semiparam_dynamics.learning.device_products import kernel_rows
 from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.preconditioner import Preconditioner, mean_products
-from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
 
 PATIENCE = 50  # iterations without a smaller residual: rounding lets no more be gained
@@ -40,7 +40,7 @@ class FalkonSystem:
         self.basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
         # A kernel that is zero on all centres keeps none: the first stands for the zero function.
         used = self.basis.kept if self.basis.n_features else np.zeros(1, dtype=np.intp)
-        self.data = KernelRows(rows, kernel, self.basis.centers[used], memory_limit)
+        self.data = kernel_rows(rows, kernel, self.basis.centers[used], memory_limit)
         self.importance = _importance(rows, centers)
         self._moments = None
         if sample is not None and self.basis.n_features:

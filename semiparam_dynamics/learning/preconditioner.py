@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dlauum, dpotrf
 
 from semiparam_dynamics.arrays import Array
@@ -87,7 +87,11 @@ def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
     """U^-1 B, or U'^-1 B, of a column-wise upper triangular U (q, q)."""
     if not B.size:
         return B
-    result: Array = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
+    result: Array
+    if B.shape[1] == 1:  # the solver of matrices would copy U
+        result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
+    else:
+        result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
     return result
 
 

@@ -12,12 +12,14 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compiled_products import add_normal
+from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import Bound, Kernel
 from semiparam_dynamics.learning.memory import memory_budget, rows_within
 from semiparam_dynamics.learning.parallel import map_in_order, n_threads
 from semiparam_dynamics.learning.rows import Block, Rows
 
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
+TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
 COMPILED_COLUMNS = {4: 8, 8: 3}
@@ -26,6 +28,8 @@ Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block
 
 class KernelRows:
     """K(rows, centres) as a linear map.
+
+    A Gaussian kernel that isn't kept is never stored at all: see :class:`GaussianBlocks`.
 
     Parameters
     ----------
@@ -47,15 +51,17 @@ class KernelRows:
         self.centers = np.ascontiguousarray(centers, dtype=rows.dtype)
         self._bound = kernel.bind(self.centers)
         budget = memory_budget(memory_limit)
-        row_bytes = max(len(centers), 1) * rows.dtype.itemsize
+        m = max(len(centers), 1)
+        row_bytes = m * rows.dtype.itemsize
         # Of one row in each thread: some kernels take four arrays of their values' size on the
         # way, in float64, and three of the inputs'.
-        working = 8 * (4 * max(len(centers), 1) + 3 * rows.n_features) * n_threads()
+        working = 8 * (4 * m + 3 * rows.n_features) * n_threads()
         kept = rows.n_samples * row_bytes
         self.fits = keep and kept + min(64, rows.n_samples) * working <= budget
         left = budget - kept if self.fits else budget
         share = rows_within(left, working, "A block of the kernel matrix")
-        self.block_rows = min(share, max(64, CACHE_BYTES // row_bytes))
+        size = TASK_ENTRIES // m if self._fused(rows.n_outputs) else CACHE_BYTES // row_bytes
+        self.block_rows = min(share, max(64, size))
         self._kept: list[Evaluated] | None = None
 
     def blocks(self, function: Callable[[Array, Block], Array]) -> Iterator[Array]:
@@ -65,28 +71,58 @@ class KernelRows:
     def multiply(self, B: Array) -> Iterator[Array]:
         """K B for B (m, T), a block of rows (k, T) at a time."""
         B = np.ascontiguousarray(B, dtype=float)
-        dtype = self.rows.dtype
-        yield from self.blocks(lambda K, block: (_wide(K) @ B).astype(dtype, copy=False))
+        dtype, fused = self.rows.dtype, self._fused(B.shape[1])
+        if fused is not None:
+            each = self._each(lambda block: fused.multiply(block.X, B))
+        else:
+            each = self.blocks(lambda K, block: _wide(K) @ B)
+        yield from (part.astype(dtype, copy=False) for part in each)
 
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        B = np.asarray(B, dtype=float)
-        return self._sum(lambda K, block: _normal(K, B, None, block.weights), B.shape[1])
-
-    def targets(self) -> Array:
-        """K' W Y, (m, T) in float64."""
-        return self._sum(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
+        return self._normal(B, with_outputs=False)
 
     def gradient(self, B: Array) -> Array:
         """K' W (K B - Y) for B (m, T), in float64."""
-        B = np.asarray(B, dtype=float)
-        return self._sum(lambda K, block: _normal(K, B, block.Y, block.weights))
+        return self._normal(B, with_outputs=True)
 
-    def _sum(
-        self, function: Callable[[Array, Block], Array], n_columns: int | None = None
-    ) -> Array:
-        total = np.zeros((len(self.centers), n_columns or self.rows.n_outputs))
-        for part in self.blocks(function):
+    def targets(self) -> Array:
+        """K' W Y, (m, T) in float64."""
+        T = self.rows.n_outputs
+        fused = self._fused(T)
+        if fused is not None:
+            each = self._each(lambda b: fused.transposed(b.X, _weighted(b.Y, b.weights)))
+            return self._sum(each, T)
+        each = self.blocks(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
+        return self._sum(each, T)
+
+    def _normal(self, B: Array, with_outputs: bool) -> Array:
+        B = np.asarray(B, dtype=float)
+        fused = self._fused(B.shape[1])
+
+        def outputs(block: Block) -> Array | None:
+            return block.Y if with_outputs else None
+
+        if fused is not None:
+            each = self._each(lambda b: fused.normal(b.X, B, outputs(b), b.weights))
+        else:
+            each = self.blocks(lambda K, b: _normal(K, B, outputs(b), b.weights))
+        return self._sum(each, B.shape[1])
+
+    def _fused(self, n_columns: int = 1) -> GaussianBlocks | None:
+        """What multiplies by K without storing it, where that takes less time."""
+        few = n_columns <= COMPILED_COLUMNS[self.rows.dtype.itemsize]
+        if few and not self.fits and isinstance(self._bound, GaussianBlocks):
+            return self._bound
+        return None
+
+    def _each(self, function: Callable[[Block], Array]) -> Iterator[Array]:
+        """function(block) for each block of rows, in order, computed by several threads."""
+        yield from map_in_order(function, self.rows.blocks(self.block_rows))
+
+    def _sum(self, parts: Iterator[Array], n_columns: int) -> Array:
+        total = np.zeros((len(self.centers), n_columns))
+        for part in parts:
             total += part
         return total
 
@@ -104,7 +140,14 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
     size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
 
     def fill(i: int) -> None:
-        out[i : i + size] = bound(X[i : i + size])
+        if (
+            isinstance(bound, GaussianBlocks)
+            and bound.dtype == out.dtype
+            and out.flags.c_contiguous
+        ):
+            bound.into(X[i : i + size], out[i : i + size])
+        else:
+            out[i : i + size] = bound(X[i : i + size])
 
     for _ in map_in_order(fill, range(0, len(X), size)):
         pass

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.checks import positive_penalty
-from semiparam_dynamics.learning.compiled import (
-    leverage_rows,
-    project,
-    rotate_row,
-    rotate_rows,
-    solve_transposed,
-    solve_upper,
-)
+from semiparam_dynamics.learning.compiled import solve_back, solve_upper
+from semiparam_dynamics.learning.deferred_rotation import DeferredRotation
+from semiparam_dynamics.learning.directional import DirectionalForgetting
+
+LEAST_WEIGHT = 1e-4  # rows that would add less information add none
 
 
 class RecursiveLeastSquares:
@@ -24,9 +22,15 @@ class RecursiveLeastSquares:
 
     The state after k rows (z, y) is the upper-triangular R (D, D) with R'R = penalty I + sum z'z
     and U = R^-T B (D, T) with B = sum z'y. A row is rotated into [R U] by D Givens rotations;
-    a prediction is one triangular solve, and its leverage comes with it. `penalty` is the plain
-    ridge: it is added once, at the start, and is not multiplied by the number of rows.
+    a prediction is one triangular solve, and its leverage comes with it. The rotation waits for
+    the next prediction and is done in the same pass over R; see :class:`DeferredRotation`, also
+    for `dtype`, in which R is stored. `penalty` is the plain ridge: it is added once, at the
+    start, and is not multiplied by the number of rows.
     Features may be added while learning goes on, up to `capacity`, and the ridge may be changed.
+
+    What was learned can fade, in three ways: all of it at one rate (:meth:`forget`), what newer
+    rows show again (:meth:`forget_shown`, now and then), or what a row replaces
+    (:meth:`update_replacing`). With `forgetting` below 1 every update begins with `forget` of it.
     """
 
     def __init__(
@@ -37,26 +41,36 @@ class RecursiveLeastSquares:
         *,
         capacity: int | None = None,
         forgetting: float = 1.0,
+        dtype: npt.DTypeLike = np.float64,
     ) -> None:
         capacity = max(n_features, capacity or 0, 1)
         self.penalty = penalty
         self.forgetting = forgetting
         self.n_features = n_features
         self.n_outputs = n_outputs
-        self.R: Array = np.zeros((capacity, capacity))
-        self.U: Array = np.zeros((capacity, n_outputs))
+        self._factor = DeferredRotation(capacity, n_outputs, dtype)
         np.fill_diagonal(self.R, math.sqrt(penalty))
         self._scale: Array = np.ones(capacity)
+        self._prior: Array = np.zeros((capacity, n_outputs))
+        self._ridge: Array = np.full(capacity, penalty)  # in R'R now, in units of scale_j^2
         self.leverage = 0.0
         self._refreshed = 0
-        self._row = np.zeros(capacity)
-        self._solved = np.zeros(capacity)
-        self._target = np.zeros(n_outputs)
-        self._output = np.zeros(n_outputs)
+
+    @property
+    def R(self) -> Array:
+        """The factor of the information, (capacity, capacity); the first D features are in use."""
+        R: Array = self._factor.R
+        return R
+
+    @property
+    def U(self) -> Array:
+        """R^-T B, (capacity, T)."""
+        return self._factor.U
 
     def set_prior(self, weights: Array, scale: Array) -> None:
         """Start from `weights` (D, T), held by the ridge penalty * scale_j^2 on feature j."""
         self._scale[:] = scale
+        self._prior[:] = weights
         np.fill_diagonal(self.R, math.sqrt(self.penalty) * scale)
         self.U[:] = np.diagonal(self.R)[:, None] * weights
 
@@ -66,24 +80,26 @@ class RecursiveLeastSquares:
         The difference is put in, or taken out, as rows that agree with the present weights W:
         R'R becomes R'R + (new - old) diag(scale)^2, and U = R W keeps W. So what is learned later
         gives the ridge solution with the new penalty, its difference to the old one pulling to W
-        instead of to where learning started. O(D^3), once. With forgetting the old ridge fades by
-        itself and is put back as the new one: nothing else need be done.
+        instead of to where learning started. O(D^3), once. With `forgetting` the old ridge fades
+        by itself and is put back as the new one: nothing else need be done.
 
         Raises what :meth:`check_penalty` does; the state is then what it was.
         """
         self.check_penalty(penalty)
         n, before = self.n_features, self.penalty
         if self.forgetting == 1.0 and penalty != before and n:
-            change = (penalty - before) * self._scale[:n] ** 2
+            change = (penalty - self._ridge[:n]) * self._scale[:n] ** 2
             W, R = self.weights(), self.R[:n, :n]
-            if penalty > before:
+            if np.min(change) >= 0.0:
                 added = np.diag(np.sqrt(change))
                 new = np.asarray(np.linalg.qr(np.concatenate((R, added)), mode="r"))
             else:
                 new = np.asarray(np.linalg.cholesky(R.T @ R + np.diag(change))).T
             R[:] = np.triu(new * np.where(np.diag(new) < 0.0, -1.0, 1.0)[:, None])
             self.U[:n] = R @ W
+            self._ridge[:n] = penalty
         self.penalty = penalty
+        self._ridge[n:] = penalty
         unused = np.arange(n, len(self.R))
         self.R[unused, unused] = math.sqrt(penalty) * self._scale[unused]
 
@@ -99,7 +115,7 @@ class RecursiveLeastSquares:
         n = self.n_features
         rows = self.R[:n, :n] / self._scale[:n]
         largest = float(np.max(np.sum(rows**2, axis=0), initial=0.0))
-        least = 100.0 * n * float(np.finfo(float).eps) * largest
+        least = 100.0 * n * float(np.finfo(self.R.dtype).eps) * largest
         if penalty < least:
             raise LearningError(
                 f"the penalty can't be lowered from {self.penalty:g} to {penalty:g} any more: "
@@ -108,17 +124,12 @@ class RecursiveLeastSquares:
 
     def predict(self, row: Array) -> Array:
         """Outputs (T,) for a feature row (D,); `leverage` is then z (R'R)^-1 z'."""
-        n = self.n_features
-        solve_transposed(self.R, row, self._solved, n)
-        project(self.U, self._solved, self._output, n)
-        self.leverage = float(self._solved[:n] @ self._solved[:n])
-        return self._output.copy()
+        output, self.leverage = self._factor.ask(row, self.n_features)
+        return output
 
     def leverages(self, rows: Array) -> Array:
         """z (R'R)^-1 z' of each feature row, (k,) for (k, D)."""
-        result = np.empty(len(rows))
-        leverage_rows(self.R, rows, self._solved, result, self.n_features)
-        return result
+        return self._factor.leverages(rows, self.n_features)
 
     def update_rows(self, rows: Array, targets: Array) -> Array:
         """Learn that the feature rows (k, D) gave the outputs `targets` (k, T).
@@ -128,64 +139,120 @@ class RecursiveLeastSquares:
         """
         left = targets.copy()
         if self.forgetting < 1.0:
-            for k, (row, target) in enumerate(zip(rows, targets, strict=True)):
-                self.update(row, target)
-                left[k] = self._target
+            for k in range(len(rows)):
+                self.forget(self.forgetting)
+                self._factor.learn_rows(rows[k : k + 1], left[k : k + 1], self.n_features)
         else:
-            rotate_rows(self.R, self.U, rows.copy(), left, self.n_features)
+            self._factor.learn_rows(rows, left, self.n_features)
         return left
 
     def update(self, row: Array, target: Array) -> None:
         """Learn that the feature row (D,) gave the outputs `target` (T,)."""
-        n = self.n_features
         if self.forgetting < 1.0:
-            self._forget(n)
-        self._row[:n] = row[:n]
-        self._target[:] = target
-        rotate_row(self.R, self.U, self._row, self._target, n)
+            self.forget(self.forgetting)
+        self._factor.learn(row, target, self.n_features)
 
     def add_feature(self) -> None:
         """Make room for one more feature, whose weights start at zero."""
-        if self.n_features == len(self.R):
+        if self.n_features == self._factor.capacity:
             raise IndexError("the capacity for features is used up")
         self.n_features += 1
 
     def weights(self) -> Array:
         """W = R^-1 U, (D, T): only to look at; no prediction needs it."""
         n = self.n_features
-        W = self.U[:n].copy()
-        solve_upper(self.R, W, n)
+        W = np.array(self.U[:n])
+        R, _ = self._factor.storage
+        if self.n_outputs == 1:
+            solve_back(R, W.reshape(n), n)
+        else:
+            solve_upper(R, W, n)
         return W
 
     def covariance_diagonal(self) -> Array:
         """The diagonal of (R'R)^-1, (D,): parameter variances in units of the noise's."""
         n = self.n_features
         inverse = np.eye(n)
-        solve_upper(self.R, inverse, n)
+        solve_upper(self._factor.storage[0], inverse, n)
         variances: Array = np.sum(inverse**2, axis=1)
         return variances
 
-    def _forget(self, n: int) -> None:
-        root = math.sqrt(self.forgetting)
-        self.R[:n, :n] *= root
-        self.U[:n] *= root
-        # The ridge fades with the data; one row e_j a step, j cycling, puts it back.
-        self._row[:n] = 0.0
-        j = self._refreshed % n
-        self._row[j] = math.sqrt((1.0 - self.forgetting) * self.penalty * n)
-        self._target[:] = 0.0
-        rotate_row(self.R, self.U, self._row, self._target, n)
-        self._refreshed += 1
+    def forget(self, factor: float) -> None:
+        """Let everything learned count `factor` in (0, 1] of what it did (exponential forgetting).
+
+        The ridge towards the prior fades with it and is put back a feature at a time, each at
+        least once while the rest fades to 1/e, so that on average it is the penalty. So where
+        nothing is learned any more, the weights go back to the prior.
+        """
+        n = self.n_features
+        if factor >= 1.0 or not n:
+            return
+        self._factor.fade(math.sqrt(factor), n)
+        self._ridge[:n] *= factor
+        at_a_time = max(1, math.ceil(-n * math.log(factor)))
+        decay = -math.log(factor) * n / at_a_time  # of a feature's ridge until its next turn
+        level = self.penalty * decay / -math.expm1(-decay)
+        for _ in range(at_a_time):
+            self._restore_ridge(self._refreshed % n, level, n)
+            self._refreshed += 1
+
+    def _restore_ridge(self, j: int, level: float, n: int) -> None:
+        missing = level - self._ridge[j]
+        if missing <= 0.0:
+            return
+        self._ridge[j] = level
+        row = np.zeros(n)
+        row[j] = math.sqrt(missing) * self._scale[j]
+        self._factor.learn(row, row[j] * self._prior[j], n)
+
+    def forget_shown(self, directions: DirectionalForgetting, share: float) -> None:
+        """Forget only what the rows of late show again; their `directions` go on from here.
+
+        share : what exponential forgetting would take away, 1 - exp(-time / memory), at most 1/4.
+        No weight changes, and the ridge stays as it is. Where rounding leaves no answer nothing is
+        forgotten. O(D^3), so not for each row.
+        """
+        n = self.n_features
+        R, ridge = self.R[:n, :n], self._ridge[:n] * self._scale[:n] ** 2
+        try:
+            C = directions.retained(R, ridge, share)
+        except np.linalg.LinAlgError:
+            return
+        R[:] = C @ R
+        self.U[:n] = C @ self.U[:n]
+
+    def update_replacing(self, row: Array, target: Array, share: float) -> None:
+        """:meth:`update`, but what is known gives way to a row that tells little new.
+
+        share : in [0, 1), time between rows / memory. Information z'z is added c times,
+            c = (s - share) / (s + share) or 0, with s the leverage of z; the weights learn the row
+            in full. That is restricted exponential forgetting (Kulhavy 1987; see `directional`)
+            that takes away at most what comes in: where s > share more is learned than forgotten,
+            and from there on the weights follow at this rate. R'R never shrinks, so that nothing
+            is lost that is not overwritten; and no row's leverage is pressed below share.
+        """
+        n = self.n_features
+        error = target - self.predict(row)
+        weight = (self.leverage - share) / max(self.leverage + share, np.finfo(float).tiny)
+        if weight < LEAST_WEIGHT:
+            self.U[:n] += np.outer(self._factor.solved(n), error)  # c = 0: R stays, W moves
+            return
+        root = math.sqrt(weight)
+        self._factor.learn(row, root * (target - error) + error / root, n, root)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         n = self.n_features
-        return {
+        state = {
             "R": self.R[:n, :n].copy(),
             "U": self.U[:n].copy(),
             "refreshed": np.array(self._refreshed),
             "penalty": np.array(self.penalty),
+            "ridge": self._ridge[:n].copy(),
         }
+        if self.R.dtype != np.float64:
+            state["rows"] = np.array(self._factor.n_rows)
+        return state
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a :meth:`state`, with its penalty if it names one."""
@@ -193,8 +260,12 @@ class RecursiveLeastSquares:
         self.penalty = float(state.get("penalty", self.penalty))
         self.R[:] = 0.0
         self.U[:] = 0.0
+        self._factor.reset()
+        self._factor.n_rows = float(state.get("rows", 0.0))
         np.fill_diagonal(self.R, math.sqrt(self.penalty) * self._scale)
         self.R[:n, :n] = state["R"]
         self.U[:n] = state["U"]
+        self._ridge[:] = self.penalty
+        self._ridge[:n] = state.get("ridge", self.penalty)
         self.n_features = n
         self._refreshed = int(state["refreshed"])

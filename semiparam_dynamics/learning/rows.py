@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.devices import device_of
 
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
@@ -30,7 +31,7 @@ class Block:
 
     def __getitem__(self, rows: slice) -> Block:
         weights = None if self.weights is None else self.weights[rows]
-        return Block(self.X[rows], self.Y[rows], weights)
+        return Block(self.X[rows, ...], self.Y[rows, ...], weights)
 
 
 class Rows:
@@ -121,6 +122,10 @@ class Rows:
 
         return cls(chunks, dtype)
 
+    def like(self, X: Any, y: Any) -> Rows:
+        """Other rows at the same place and in the same precision."""
+        return Rows.from_arrays(X, y, dtype=self.dtype)
+
     def blocks(self, size: int) -> Iterator[Block]:
         """The rows in order, at most `size` at a time."""
         for block in self._read():
@@ -189,6 +194,9 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     if isinstance(X, np.memmap) and y is not None:
         estimator.n_features_in_ = X.shape[1]
         return Rows.from_arrays(X, y, sample_weight)
+    there = device_of(X)
+    if there is not None:  # for estimators that compute in NumPy only
+        X, y = there.numpy(X), there.numpy(y)
     X, y = validate_data(
         estimator, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32]
     )

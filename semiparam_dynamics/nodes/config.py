@@ -21,9 +21,26 @@ class InverseDynamicsNodeConfig:
     urdf: str = parameter(
         "", "file of the robot's URDF; empty: it comes on the topic robot_description"
     )
-    model_file: str = parameter("", "file that ~/save writes and ~/load reads")
-    autoload: bool = parameter(False, "load model_file, if there is one, when configured")
-    autosave: bool = parameter(False, "save to model_file when deactivated and at the end")
+    model_file: str = parameter(
+        "",
+        "file that what was learned is saved to and loaded from; the one before is kept beside it; "
+        "empty: nothing is saved",
+    )
+    autoload: bool = parameter(
+        True, "when configured go on from the newest whole model_file, if there is one"
+    )
+    autosave: bool = parameter(
+        True, "save to model_file every save_interval, when deactivated and at the end"
+    )
+    save_interval: float = parameter(
+        60.0,
+        "at most so much learning is lost by a kill or a power cut; 0: saved only when deactivated "
+        "and at the end",
+        unit="s",
+        low=0.0,
+        high=1e6,
+        live=True,
+    )
     learning_queue: int = parameter(
         100,
         "samples that may wait to be learned while predictions go first",
@@ -122,13 +139,26 @@ class ObjectRecognitionNodeConfig:
         True, "scale each vector of the topic features to length 1, which the penalties are for"
     )
     model_file: str = parameter(
-        "", "file that ~/save writes and ~/load reads; empty: nothing is saved"
+        "",
+        "file that what was taught is saved to and loaded from; the one before is kept beside it; "
+        "empty: nothing is saved",
     )
-    autoload: bool = parameter(True, "load model_file, if there is one, when configured")
+    autoload: bool = parameter(
+        True, "when configured go on from the newest whole model_file, if there is one"
+    )
     autosave: bool = parameter(
         True,
-        "save to model_file whenever the teaching of an object has ended, when deactivated and at "
-        "the end",
+        "save to model_file whenever the teaching of an object has ended, every save_interval, "
+        "when deactivated and at the end",
+    )
+    save_interval: float = parameter(
+        60.0,
+        "at most so much of a long teaching is lost by a kill or a power cut; 0: not saved before "
+        "its end",
+        unit="s",
+        low=0.0,
+        high=1e6,
+        live=True,
     )
     recognition: RecognitionConfig = group(RecognitionConfig, inline=True)
     backbone: BackboneConfig = group(BackboneConfig)

@@ -30,6 +30,8 @@ class SessionReport:
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
         since.pop("learning switched off", None)
+        if session.autosave.problem:
+            return WARN, session.autosave.problem
         if problems := list(silent):
             return WARN, "; ".join(problems)
         if since and since.total() > max(1, new // 100):
@@ -59,6 +61,7 @@ class SessionReport:
             "samples waiting": str(len(session.backlog)),
             "predicted before the last was learned": str(session.deferred),
             "learning": str(session.learning).lower(),
+            **session.autosave.values(),
         }
         for reason, count in sorted(session.dropped().items()):
             values[f"dropped: {reason}"] = str(count)

@@ -47,7 +47,7 @@ class InverseDynamicsNode(ManagedNode):
         self._report: SessionReport | None = None
         self._inputs: list[WatchedTopic] = []
         self._description: WatchedTopic | None = None
-        ModelServices(self, self._required_session, self._model_file)
+        self._model_services = ModelServices(self, self._required_session, self._model_file)
         if not self._urdf:
             self._description = WatchedTopic(
                 self, "robot_description", String, self._described, LATCHED
@@ -62,10 +62,8 @@ class InverseDynamicsNode(ManagedNode):
         if not self._urdf:
             return
         session = Session(self._urdf, self._config)
-        if self._config.autoload and os.path.exists(self._model_file):
-            session.load(self._model_file)
-            learned = session.learner.estimator.n_learned
-            self.get_logger().info(f"goes on from {self._model_file}: {learned} samples learned")
+        if self._config.autoload:
+            self._model_services.go_on(session)
         self.session = session
         self._outputs = Outputs(self, session.model)
         self._report = SessionReport(session)
@@ -85,19 +83,24 @@ class InverseDynamicsNode(ManagedNode):
             self._listen("wrench", WrenchStamped, session.wrench, publish)
 
     def pause(self) -> None:
-        """Unsubscribe; what was learned stays."""
-        for topic in self._inputs:
-            topic.destroy()
-        self._inputs.clear()
-        if self.session is not None and self._config.autosave and self._model_file:
-            self.session.save(self._model_file)
+        """Unsubscribe and save; what was learned stays."""
+        self._unsubscribe()
+        if self.session is not None:
+            self._model_services.keep(self.session)
 
     def tear_down(self) -> None:
-        """Give up the session and what it learned."""
-        self.pause()
+        """Give up the session. Raises StorageError where that would lose what it learned."""
+        self._unsubscribe()
+        if self.session is not None:
+            self.session.finish()
         if self._outputs is not None:
             self._outputs.destroy()
         self.session = self._outputs = self._report = None
+
+    def _unsubscribe(self) -> None:
+        for topic in self._inputs:
+            topic.destroy()
+        self._inputs.clear()
 
     def _listen(
         self,
@@ -146,10 +149,11 @@ class InverseDynamicsNode(ManagedNode):
         if self.session is None or self._report is None or self._outputs is None:
             level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
             return self.status(level, self._waiting(), {})
+        self.session.autosave.step()  # what was learned before a silence
         self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
         level, summary = self._report.summary(silent)
-        if self.state != "active":
+        if self.state != "active" and not self.session.autosave.problem:
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         return self.status(level, summary, self._report.values())
 

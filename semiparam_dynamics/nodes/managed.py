@@ -55,9 +55,9 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
                 return False
         return True
 
-    def close(self) -> None:
-        """At the end of the process, when no transition can be made any more."""
-        self._attempt("finalized", self.tear_down)
+    def close(self) -> bool:
+        """At the end of the process, when no transition can be made any more; False on failure."""
+        return self._attempt("finalized", self.tear_down) is None
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
         return self._attempt("inactive", self.set_up) or super().on_configure(state)
@@ -100,4 +100,6 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         """A status of this node."""
         pairs = [KeyValue(key="state", value=self.state)]
         pairs += [KeyValue(key=key, value=value) for key, value in values.items()]
-        return DiagnosticStatus(level=level, name=self.get_name(), message=summary, values=pairs)
+        # With its namespace: nodes of one name must be told apart.
+        name = self.get_fully_qualified_name().removeprefix("/")
+        return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)

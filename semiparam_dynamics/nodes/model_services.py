@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from rclpy.node import Node
+from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
+from semiparam_dynamics.checkpoints import any_saved
 from semiparam_dynamics.errors import SemiparamError, StorageError
+from semiparam_dynamics.nodes.autosave import Autosave
 
 
 class LearningSession(Protocol):
     """What a node does with what it learns."""
 
     learning: bool
+    autosave: Autosave
 
-    def save(self, path: Path) -> None:
-        """Save what was learned. Raises StorageError."""
+    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
+        """Begin to save what was learned; see `Autosave.begin`."""
 
     def load(self, path: Path) -> None:
-        """Go on from a file. Raises StorageError; what was learned is then what it was."""
+        """Go on from a file, or from the one before it where it is damaged.
+
+        Raises StorageError; what was learned is then what it was.
+        """
+
+    def finish(self) -> None:
+        """Save what isn't saved yet, if that is to happen by itself. Raises StorageError."""
 
     def reset(self) -> None:
         """Forget everything learned."""
@@ -41,26 +52,62 @@ class ModelServices:
     """
 
     def __init__(self, node: Node, session: Callable[[], LearningSession], model_file: str) -> None:
+        self._node = node
         self._session = session
         self._model_file = model_file
-        for name, act in (("save", self._save), ("load", self._load), ("reset", self._reset)):
+        for name, act in (("load", self._load), ("reset", self._reset)):
             node.create_service(Trigger, f"~/{name}", answering(act))
+        node.create_service(Trigger, "~/save", self._save)
         node.create_service(SetBool, "~/learn", self._learn)
+
+    def go_on(self, session: LearningSession) -> None:
+        """Have a new session go on from the saved model, if there is one. Raises StorageError."""
+        if not self._model_file or not any_saved(self._file()):
+            return
+        session.load(self._file())
+        if session.autosave.problem:
+            self._node.get_logger().error(session.autosave.problem)
+        self._node.get_logger().info(
+            f"goes on from {session.autosave.loaded}: {session.learned()} learned"
+        )
+
+    def keep(self, session: LearningSession) -> None:
+        """Save what isn't saved yet; where that fails it is told, and nothing is lost yet."""
+        try:
+            session.finish()
+        except StorageError as error:
+            self._node.get_logger().error(str(error))
 
     def _file(self) -> Path:
         if not self._model_file:
             raise StorageError("the parameter 'model_file' names no file to save to and load from")
         return Path(self._model_file).expanduser().absolute()
 
-    def _save(self) -> str:
-        session, path = self._session(), self._file()
-        session.save(path)
-        return f"saved the model of {session.learned()} to {path}"
+    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Answers when the file is there; messages are answered meanwhile."""
+        written = Future(executor=self._node.executor)
+
+        def tell(problem: str) -> None:
+            # In the thread that wrote. At the end of the process nobody waits any more.
+            with suppress(Exception):
+                self._node.executor.create_task(lambda: written.set_result(problem))
+
+        try:
+            session, path = self._session(), self._file()
+            session.begin_save(path, tell)
+            learned = session.learned()
+            problem = await written
+            response.success = not problem
+            response.message = problem or f"saved the model of {learned} to {path}"
+        except SemiparamError as error:
+            response.message = str(error)
+        return response
 
     def _load(self) -> str:
         session, path = self._session(), self._file()
         session.load(path)
-        return f"loaded {path}, the model of {session.learned()}"
+        loaded = f"loaded {session.autosave.loaded}, the model of {session.learned()}"
+        return f"{loaded}; {problem}" if (problem := session.autosave.problem) else loaded
 
     def _reset(self) -> str:
         self._session().reset()

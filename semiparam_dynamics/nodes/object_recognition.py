@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -50,7 +49,7 @@ class ObjectRecognitionNode(ManagedNode):
         self._outputs: RecognitionOutputs | None = None
         self._report: RecognitionReport | None = None
         self._topics: list[WatchedTopic] = []
-        ModelServices(self, self._required_session, self._model_file)
+        self._model_services = ModelServices(self, self._required_session, self._model_file)
         self.create_service(Trigger, "~/forget", answering(self._forget))
 
     def start(self) -> bool:
@@ -62,9 +61,8 @@ class ObjectRecognitionNode(ManagedNode):
         outputs = RecognitionOutputs(self)
         try:
             session = RecognitionSession(self._config, outputs.publish)
-            if self._config.autoload and os.path.exists(self._model_file):
-                session.load(Path(self._model_file))
-                self.get_logger().info(f"goes on from {self._model_file}: {session.learned()}")
+            if self._config.autoload:
+                self._model_services.go_on(session)
         except BaseException:
             outputs.destroy()
             raise
@@ -82,18 +80,23 @@ class ObjectRecognitionNode(ManagedNode):
 
     def pause(self) -> None:
         """Unsubscribe, and end the teaching; what was learned stays."""
-        for topic in self._topics:
-            topic.destroy()
-        self._topics.clear()
+        self._unsubscribe()
         if self.session is not None:
-            self.session.finish()
+            self._model_services.keep(self.session)
 
     def tear_down(self) -> None:
-        """Give up the session and what it learned."""
-        self.pause()
+        """Give up the session. Raises StorageError where that would lose what it learned."""
+        self._unsubscribe()
+        if self.session is not None:
+            self.session.finish()
         if self._outputs is not None:
             self._outputs.destroy()
         self.session = self._outputs = self._report = None
+
+    def _unsubscribe(self) -> None:
+        for topic in self._topics:
+            topic.destroy()
+        self._topics.clear()
 
     def _listen(self, topic: str, kind: type, take: Callable[[Any], None], qos: QoSProfile) -> None:
         self._topics.append(WatchedTopic(self, topic, kind, take, qos))
@@ -121,10 +124,10 @@ class ObjectRecognitionNode(ManagedNode):
         """The session's figures and what is wrong, if anything."""
         if self.session is None or self._report is None:
             return super().report()
-        self.session.backlog.stir()  # for a save that had to wait for the one before
+        self.session.autosave.step()  # one that is due, or had to wait for the one before
         frames = [problem for topic in self._topics[:1] if (problem := topic.problem())]
         level, summary = self._report.summary(frames)
-        if self.state != "active":
+        if self.state != "active" and not self.session.autosave.problem:
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         return self.status(level, summary, self._report.values())
 

@@ -28,6 +28,7 @@ class NodeProcess:
     parameters: its parameters by name; values as on the command line.
     log: file that its output goes to.
     params_file: YAML file of further parameters.
+    namespace: of the node and its topics.
     """
 
     def __init__(
@@ -36,12 +37,15 @@ class NodeProcess:
         parameters: Mapping[str, object],
         log: Path,
         params_file: Path | None = None,
+        namespace: str = "",
     ) -> None:
         self.name = name
         self._log = log
         arguments = ["--ros-args"]
         if params_file is not None:
             arguments += ["--params-file", str(params_file)]
+        if namespace:
+            arguments += ["-r", f"__ns:=/{namespace}"]
         for key, value in parameters.items():
             arguments += ["-p", f"{key}:={value}"]
         with log.open("ab") as output:
@@ -72,6 +76,10 @@ class NodeProcess:
     def wait(self, timeout: float) -> int:
         """Wait until it ends by itself; returns its exit code. Raises subprocess.TimeoutExpired."""
         return self._process.wait(timeout)
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
 
     def stop(self) -> int:
         """Interrupt it, as Ctrl-C does, and wait; returns its exit code."""

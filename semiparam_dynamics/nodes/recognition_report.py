@@ -55,8 +55,8 @@ class RecognitionReport:
             "learning": str(session.learning).lower(),
             "objects": str(len(recognizer.labels)),
             "examples": str(recognizer.n_examples),
-            "changes not saved": str(session.autosave.unsaved),
             "last edit": session.last_edit,
+            **session.autosave.values(),
         }
         if (last := session.last) is not None:
             values["last recognised"] = last.label

@@ -64,6 +64,7 @@ class RecognitionSession:
         self.autosave = Autosave(
             path if config.autosave else None,
             lambda: (self.recognizer.identity(), self.recognizer.state()),
+            config.save_interval,
         )
         self.backlog: Backlog[Frame] = Backlog(
             self._answer, WAITING, patience=PATIENCE, spare=self._spare
@@ -96,6 +97,7 @@ class RecognitionSession:
         self._config = config
         self.recognizer.configure(config.recognition)
         self.teacher.limits = config.recognition.limits
+        self.autosave.interval = config.save_interval
         self.backlog.stir()
 
     def frame(self, message: Any) -> None:
@@ -135,12 +137,18 @@ class RecognitionSession:
         self.backlog.do_all()
         self.autosave.save(path)
 
+    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
+        """The same in a thread; see `Autosave.begin`."""
+        self.backlog.do_all()
+        self.autosave.begin(path, done)
+
     def load(self, path: Path) -> None:
-        """Go on from a file. Raises StorageError; what was taught is then what it was."""
-        self.autosave.wait()
-        self.recognizer.load(path)
+        """Go on from a file, or from the one before it where it is damaged.
+
+        Raises StorageError; what was taught is then what it was.
+        """
+        self.autosave.load(path, self.recognizer.load)
         self.backlog.clear()
-        self.autosave.agree()
 
     def finish(self) -> None:
         """End the teaching and save what isn't saved yet, if that is to happen by itself.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import rclpy
@@ -19,6 +21,9 @@ from semiparam_dynamics.nodes.backlog import Backlog
 
 N = TypeVar("N", bound=Node)
 IDLE_WAIT = 0.1  # s: a bound on how long a signal can go unseen
+# That may be before a pause's mark and are no messages: a service that awaits something is asked
+# again and again by EventsExecutor, each time at the end of the queue.
+CALLBACKS = 4
 
 
 def make_executor() -> Executor:
@@ -58,7 +63,7 @@ class Pause:
         self._marked = self._came_up = False
 
     def now(self, backlog: Backlog[Any]) -> bool:
-        """Run at most one callback; True if there was no message to run."""
+        """Run at most one message's callback; True if there was no message to run."""
         before = backlog.interruptions
         if not self._in_order:
             # The first call may only finish the round of the last one, without looking again.
@@ -70,7 +75,10 @@ class Pause:
         if fresh:
             self._marked, self._came_up = True, False
             self._executor.create_task(self._mark)
-        self._executor.spin_once(timeout_sec=0)
+        for _ in range(CALLBACKS):
+            self._executor.spin_once(timeout_sec=0)
+            if not self._marked or backlog.interruptions != before:
+                break
         # A mark from before the last message says nothing of messages that came after it.
         return fresh and self._came_up and backlog.interruptions == before
 
@@ -112,19 +120,21 @@ class LearningNode(Protocol):
     def start(self) -> bool:
         """Bring it up; False if that failed."""
 
-    def close(self) -> None:
-        """End it."""
+    def close(self) -> bool:
+        """End it; False if that failed."""
 
 
 def spin_learner(node: LearningNode, executor: Executor) -> int:
     """Bring the node up, run it until shutdown and end it; returns the exit code."""
+    closed = False
     try:
-        if not node.start():
-            return int(rclpy.ok())  # interrupted is not failed
-        spin(executor, lambda: node.session.backlog if node.session else None)
-        return 0
+        started = node.start() or not rclpy.ok()  # interrupted is not failed
+        if started:
+            with suppress(ExternalShutdownException):
+                spin(executor, lambda: node.session.backlog if node.session else None)
     finally:
-        node.close()
+        closed = node.close()
+    return int(not (started and closed))
 
 
 def run(
@@ -165,4 +175,7 @@ def run(
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+        # The interpreter looks through all that is loaded once more before it ends, which takes
+        # longer (0.6 s) than all of the above (5 ms): a supervisor may not wait.
+        gc.freeze()
     return 0

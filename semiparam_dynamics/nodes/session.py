@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.nodes.backlog import Backlog
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.samples.measurement import Measurement
@@ -34,13 +35,21 @@ class Session:
         self.model = RobotModel(urdf, config.learner.robot)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
         warm_up(self.model, config)
+        path = Path(config.model_file).expanduser().absolute() if config.model_file else None
+        self.autosave = Autosave(
+            path if config.autosave else None, self._snapshot, config.save_interval
+        )
         self.backlog: Backlog[Step] = Backlog(self._learn, config.learning_queue)
         self.learning = True
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything learned, and count anew."""
+        """Forget everything learned, and count anew.
+
+        The file stays as it is until something is saved.
+        """
         self.learner.reset()
+        self.autosave.agree()
         self.stream = MeasurementStream(
             self.model.joint_names, self.model.config.target, self._config.learner.samples
         )
@@ -57,6 +66,7 @@ class Session:
         """
         self.learner.configure(config.learner)
         self.backlog.capacity = config.learning_queue
+        self.autosave.interval = config.save_interval
         self._config = config
 
     def check(self, config: InverseDynamicsNodeConfig) -> None:
@@ -108,16 +118,38 @@ class Session:
         start = time.perf_counter()
         self.learner.learn(step)
         self.learn_us.append((time.perf_counter() - start) * 1e6)
+        self.autosave.changed()
+        self.autosave.step()
 
     def save(self, path: str | Path) -> None:
         """Save what was learned, with what still waits. Raises StorageError."""
         self.backlog.do_all()
-        self.learner.save(path)
+        self.autosave.save(Path(path))
+
+    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
+        """The same in a thread; see `Autosave.begin`."""
+        self.backlog.do_all()
+        self.autosave.begin(path, done)
 
     def load(self, path: str | Path) -> None:
-        """Go on from a file. Raises StorageError; the learner is then what it was."""
-        self.learner.load(path)
+        """Go on from a file, or from the one before it where it is damaged.
+
+        Raises StorageError; the learner is then what it was.
+        """
+        self.autosave.load(Path(path), self.learner.load)
         self.backlog.clear()
+
+    def finish(self) -> None:
+        """Learn what still waits and save what isn't saved yet, if that is to happen by itself.
+
+        Raises StorageError.
+        """
+        self.backlog.do_all()
+        self.autosave.finish()
+
+    def _snapshot(self) -> Snapshot:
+        estimator = self.learner.estimator
+        return estimator.identity(), estimator.state()
 
     def learned(self) -> str:
         """How much was learned, in words."""

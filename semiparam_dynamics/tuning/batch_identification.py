@@ -17,7 +17,8 @@ def identified(
 ) -> list[Array]:
     """What `RigidBodyIdentifier` arrives at for each penalty, (n_parameters,) each.
 
-    Its rows and weights summed up as normal equations: the same ridge solution, to rounding.
+    Its rows and weights summed up as normal equations: the same ridge solution, to rounding. A
+    memory is left out of account: all samples count alike.
     """
     axis, column = arm.entries()
     p = len(arm.prior)

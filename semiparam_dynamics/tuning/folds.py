@@ -60,7 +60,7 @@ def fold_of(arm: Arm, split: Split, config: RigidBodyConfig, window: float) -> F
     k = len(split.train)
     out = split.held_out
     if split.kind == "motion":
-        before, trained, last = _along(arm, whole, k, config)
+        before, trained, last = along(arm, whole, k, config)
         frozen = arm.rigid_body(out.entries, trained)
     else:  # nothing goes on being learned there
         last = identified(arm, split.train, config, [config.penalty])[0]
@@ -92,7 +92,7 @@ def fold_of(arm: Arm, split: Split, config: RigidBodyConfig, window: float) -> F
     )
 
 
-def _along(
+def along(
     arm: Arm, motion: Motion, n_train: int, config: RigidBodyConfig
 ) -> tuple[Array, Array, Array]:
     """Predictions (n, n_axes) made before each sample was learned; parameters then and at last."""
@@ -105,7 +105,7 @@ def _along(
             trained = identifier.parameters.copy()
         Phi = arm.regressor(entries)
         before[i] = identifier.predict(Phi)
-        identifier.update(Phi, y)
+        identifier.update(Phi, y, int(motion.stamps[i]))
     return before, trained, identifier.parameters
 
 

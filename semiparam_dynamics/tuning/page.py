@@ -54,7 +54,8 @@ RESULT_NOTE = (
 )
 CURVE_NOTE = (
     "Normalised mean squared error of the identified rigid body on held-out motion, for each "
-    "value. Cut-offs are compared on the same signals."
+    "value; for the memory (0: for ever) while it goes on being identified. Cut-offs are compared "
+    "on the same signals."
 )
 STEP_NOTE = (
     "Each point is the best of the candidates with that value. Delayed: while learning goes on. "
@@ -116,12 +117,14 @@ def _curve(curve: Curve) -> str:
     values, errors = (np.array(v) for v in zip(*sorted(curve.errors.items()), strict=True))
 
     def plot(axes: Axes) -> None:
-        axes.semilogx(values, errors, color=FROZEN, marker="o", markersize=4)
-        axes.axvline(curve.chosen, color=DELAYED, linewidth=1.2, linestyle=(0, (4, 2)))
+        x = np.where(values > 0.0, values, 2.0 * values.max())  # 0 s of memory: for ever
+        axes.semilogx(x, errors, color=FROZEN, marker="o", markersize=4, linestyle="")
+        chosen = float(x[values.tolist().index(curve.chosen)])
+        axes.axvline(chosen, color=DELAYED, linewidth=1.2, linestyle=(0, (4, 2)))
         axes.set_ylim(0.0, 1.1 * float(np.nanmax(errors)))
         axes.set_title(curve.name)
         axes.set_ylabel("nmse, held out")
-        _ticks(axes, values, values.tolist())
+        _ticks(axes, x, values.tolist())
 
     return draw(f"curve-{curve.name}", f"Held-out error over {curve.name}", plot, WIDTH, HEIGHT)
 

@@ -1,4 +1,4 @@
-"""The two choices that the rigid body makes alone: the filter's cut-off, and its own ridge."""
+"""The choices that the rigid body makes alone: the filter's cut-off, its ridge and its memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig
+from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.tuning.batch_identification import identified
-from semiparam_dynamics.tuning.motion import Arm, Motion
+from semiparam_dynamics.tuning.folds import along
+from semiparam_dynamics.tuning.motion import Arm, Motion, join
 from semiparam_dynamics.tuning.recordings import Recordings
 from semiparam_dynamics.tuning.splits import Split, motion_splits
 
 CUTOFFS = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 80.0)  # Hz
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+MEMORIES = (0.0, 30.0, 60.0, 120.0, 300.0)  # s; 0: for ever
 MARGIN = 0.02  # a value is left for another one only if that is better by this share
 FILTERED_SECONDS = 60.0  # of each recording, to choose the cut-off by
 
@@ -68,6 +71,32 @@ def penalty_errors(
         ]
     )
     return dict(zip(penalties, errors.mean(axis=0).tolist(), strict=True))
+
+
+def memory_errors(
+    arm: Arm, split: Split, config: RigidBodyConfig, memories: Sequence[float]
+) -> dict[float, tuple[float, float]]:
+    """For each memory, the rigid body's nmse on what is held out: going on learning, and frozen."""
+    found = {}
+    whole, k = join([split.train, split.held_out]), len(split.train)
+    out = split.held_out
+    variance = out.y.var(axis=0)
+    scale = np.where(variance > 0.0, variance, np.inf)
+    for memory in memories:
+        before, trained, _ = along(arm, whole, k, replace(config, memory=memory))
+        delayed = float(np.mean(np.mean((out.y - before[k:]) ** 2, axis=0) / scale))
+        found[memory] = delayed, nmse(arm, out, trained)
+    return found
+
+
+def choose_memory(errors: dict[float, tuple[float, float]], own: float) -> float:
+    """`own` unless another is better by MARGIN while learning, and no worse without it.
+
+    Forgetting always follows the latest motion better; what it costs shows on other motion.
+    """
+    harmless = [m for m, (_, frozen) in errors.items() if frozen <= errors[own][1]]
+    best = min(harmless, key=lambda m: errors[m][0])
+    return best if errors[best][0] < (1.0 - MARGIN) * errors[own][0] else own
 
 
 def nmse(arm: Arm, motion: Motion, parameters: Array) -> float:

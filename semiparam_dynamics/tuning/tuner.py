@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,13 @@ from semiparam_dynamics.tuning.grids import (
 from semiparam_dynamics.tuning.motion import join
 from semiparam_dynamics.tuning.recordings import Recordings
 from semiparam_dynamics.tuning.rigid_body_stages import (
+    MEMORIES,
     PENALTIES,
+    choose_memory,
     cutoff_errors,
     cutoffs_for,
     keep_or_change,
+    memory_errors,
     penalty_errors,
 )
 from semiparam_dynamics.tuning.splits import Split, motion_splits, region_splits
@@ -122,6 +125,7 @@ def tune(
     tuning.splits = motion_splits(motions, recordings.names)
     regions = region_splits(join(motions))
     config = work_on.rigid_body(config, [*tuning.splits, *regions])
+    config = work_on.memory(config, tuning.splits)
     folds = work_on.folds(config, [*tuning.splits, *regions])
     before = replace(
         config.estimator, **{n: v for n, v in to_flat(recordings.config.estimator).items()}
@@ -189,6 +193,28 @@ class _Stages:
         errors = {p: sum(each[p] for each in found) / len(found) for p in penalties}
         chosen = keep_or_change(errors, own.penalty)
         self.tuning.curves.append(Curve(name, errors, chosen))
+        return replace(config, **{name: chosen})
+
+    def memory(self, config: InverseDynamicsConfig, splits: list[Split]) -> InverseDynamicsConfig:
+        name = "rigid_body.memory"
+        if self.kept(name):
+            return config
+        own = config.estimator.rigid_body
+        memories = sorted({own.memory, *MEMORIES})
+        tasks = [
+            ((self.recordings.arm, split, own, memories), (split.name, to_flat(config)))
+            for split in splits
+        ]
+        found = self.work(
+            memory_errors, tasks, _triples, _mapping_of_pairs, self.stage("rigid body's memory")
+        )
+        mean = {
+            m: (_mean(each[m][0] for each in found), _mean(each[m][1] for each in found))
+            for m in memories
+        }
+        chosen = choose_memory(mean, own.memory)
+        curve = {m: delayed for m, (delayed, _) in mean.items()}
+        self.tuning.curves.append(Curve(name, curve, chosen))
         return replace(config, **{name: chosen})
 
     def folds(self, config: InverseDynamicsConfig, splits: list[Split]) -> list[Fold]:
@@ -303,6 +329,19 @@ def _simplest(best: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome
         and o.frozen <= (1.0 + SIMPLER) * best.frozen
     ]
     return min(alike, key=lambda o: (o.settings[grid.size], -o.settings[grid.penalty]))
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed)
+
+
+def _triples(errors: dict[float, tuple[float, float]]) -> list[list[float]]:
+    return [[value, *pair] for value, pair in errors.items()]
+
+
+def _mapping_of_pairs(triples: list[list[float]]) -> dict[float, tuple[float, float]]:
+    return {float(value): (float(a), float(b)) for value, a, b in triples}
 
 
 def _pairs(errors: dict[float, float]) -> list[list[float]]:

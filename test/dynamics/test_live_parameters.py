@@ -22,6 +22,12 @@ PENALTIES = {
     "nystrom.joint_penalty": 400.0,
     "random_fourier.penalty": 20.0,
 }
+MEMORIES = {
+    "rigid_body.memory": 4.0,
+    "rigid_body.forgetting": "exponential",
+    "nystrom.memory": 3.0,
+    "random_fourier.memory": 2.0,
+}
 BACK = {"rigid_body.penalty": 0.01, "nystrom.penalty": 80.0, "random_fourier.penalty": 0.05}
 
 
@@ -79,6 +85,29 @@ def test_learning_goes_on_with_the_new_penalty(kind: str) -> None:
     assert moved[0] > 0.1 and moved[1] < 0.1 * moved[0]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_prediction_changes_by_a_memory_alone_and_learning_goes_on_with_it(kind: str) -> None:
+    errors = []
+    for memories in ({}, {**MEMORIES, "rigid_body.forgetting": "directional"}, MEMORIES):
+        learner, samples = learned(kind)
+        before = outputs(learner, samples)
+        learner.configure(replace(learner.config, **memories))
+        np.testing.assert_array_equal(outputs(learner, samples), before)
+        told = learner.estimator.predict(samples[0])
+        for k in range(8):  # 8 s with another load
+            for s in samples:
+                stamp = s.stamp + k * 1_000_000_000
+                loaded = Sample(stamp, s.q, s.dq, s.ddq, s.regressor, s.y + 3.0)
+                learner.estimator.update_rigid_body(loaded, told)
+        rigid = outputs(learner, samples)[:, 0]
+        errors.append(np.abs(rigid - np.array([sample.y + 3.0 for sample in samples])).mean())
+    assert max(errors[1:]) < 0.75 * errors[0]
+    learner.configure(replace(learner.config, **dict.fromkeys(PENALTIES, 2.0)))
+    after = outputs(learner, samples)
+    learner.configure(replace(learner.config, **{m: 0.0 for m in MEMORIES if "memory" in m}))
+    np.testing.assert_array_equal(outputs(learner, samples), after)
+
+
 def test_a_saved_model_is_loaded_whatever_the_live_parameters_were(tmp_path: Path) -> None:
     learner, samples = learned("nystrom")
     learner.configure(replace(learner.config, **PENALTIES, error_horizon=5.0))
@@ -130,4 +159,4 @@ def test_the_comparison_is_switched_off_and_on() -> None:
 
 def test_which_parameters_are_live() -> None:
     live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
-    assert live == {*PENALTIES, "comparison", "error_horizon"}
+    assert live == {*PENALTIES, *MEMORIES, "comparison", "error_horizon"}

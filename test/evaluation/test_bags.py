@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +70,10 @@ def test_what_could_not_be_read_of_one_bag_is_said_and_the_others_count(folder, 
     broken.write_bytes(b"")
     with pytest.raises(BagError, match="can't be read"):
         evaluate_bags(bags, CONFIG)
+
+
+def test_joint_states_without_efforts_are_said_to_be_the_reason(tmp_path: Path) -> None:
+    recording = [replace(m, y=None) for m in motion("alpha")]
+    write_measurements(tmp_path / "bag", small_arm().joint_names, recording)
+    with pytest.raises(BagError, match="no joint state .* measured effort: 300 times no effort"):
+        evaluate_bags(Bags([tmp_path / "bag"], urdf=URDF), CONFIG)

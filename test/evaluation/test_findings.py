@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.evaluation.experiment import Evaluation
+from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.evaluation.findings import all_scores, find, mean_nmse
 from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
 
-from ..dynamics.arms import small_arm
+from ..dynamics.arms import measurements, small_arm
 
 GOOD = {
     "urdf": 0.5,
@@ -70,6 +72,23 @@ def test_worse_than_the_rigid_body_names_the_axes() -> None:
     assert "worse" in find(evaluation).headline
     (warning,) = [w for w in about(evaluation, "rigid body alone") if w.startswith("Frozen")]
     assert "lift (2.25 ×)" in warning
+
+
+def test_a_measurement_that_contradicts_the_urdf_is_said_once() -> None:
+    (warning,) = about(judged(GOOD | {"urdf": 2.0}), "far from the measurement")
+    assert "slew (" in warning and "sign and unit" in warning
+    assert not about(judged(GOOD | {"urdf": 1.2}), "far from the measurement")
+
+
+def test_a_wrong_sign_of_one_joint_is_found_in_a_recording() -> None:
+    model = small_arm()
+    recording = list(measurements(model, 4.0))
+    assert not about(evaluate(model, InverseDynamicsConfig(), [recording]), "far from")
+    flipped = np.array([1.0, 1.0, -1.0, 1.0])
+    wrong = [replace(m, y=m.y * flipped) for m in recording]
+    warning = find(evaluate(model, InverseDynamicsConfig(), [wrong])).warnings[0]
+    assert "far from the measurement" in warning
+    assert warning.split("on ")[1].startswith(f"{model.axes[2]} (")
 
 
 def test_overconfident_deviation_useless_model_and_better_urdf() -> None:

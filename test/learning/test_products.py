@@ -63,8 +63,10 @@ def test_sums_are_in_double_precision_and_the_same_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(products, "CACHE_BYTES", 2**10)
+    monkeypatch.setattr(products, "TASK_ENTRIES", 2**10)
     rows = Rows([(X, Y)], np.float32)
     data = KernelRows(rows, Gaussian(), C, keep=False)
+    assert data.block_rows < 100
     first = data.normal(B)
     assert first.dtype == np.float64
     for _ in range(5):

@@ -124,10 +124,13 @@ def test_noise_is_the_running_mean_of_the_errors_met(mu: float) -> None:
     X, Y, X_new = data(n=60)
     model = RecursiveRLS(penalty=0.7, forgetting=mu).fit(X, Y)
     A, B = 0.7 * np.eye(3), np.zeros((3, 2))
-    squares, count = np.zeros(2), 0.0
+    squares, count, ridge = np.zeros(2), 0.0, np.full(3, 0.7)
+    level = 0.7 if mu == 1.0 else 0.7 * 3.0 * np.log(mu) / (mu**3 - 1.0)
     for k, (x, y) in enumerate(zip(X, Y, strict=True)):
         A, B, squares, count = mu * A, mu * B, mu * squares, mu * count
-        A[k % 3, k % 3] += (1.0 - mu) * 0.7 * 3.0  # the ridge put back, a feature at a time
+        ridge *= mu
+        A[k % 3, k % 3] += level - ridge[k % 3]  # the ridge put back, a feature at a time
+        ridge[k % 3] = level
         squares += (y - x @ np.linalg.solve(A, B)) ** 2 / (1.0 + x @ np.linalg.solve(A, x))
         count += 1.0
         A, B = A + np.outer(x, x), B + np.outer(x, y)

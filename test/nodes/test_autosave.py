@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
-from semiparam_dynamics.storage import load_state
+from semiparam_dynamics.storage import load_state, previous_of
 
 IDENTITY: dict[str, object] = {"kind": "test"}
 
 
 class Model:
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, interval: float = 0.0) -> None:
         self.value = np.zeros(1000)
-        self.autosave = Autosave(path, self.snapshot)
+        self.now = 100.0
+        self.autosave = Autosave(path, self.snapshot, interval, lambda: self.now)
 
     def snapshot(self) -> Snapshot:
         return IDENTITY, {"value": self.value.copy()}
@@ -82,3 +84,109 @@ def test_what_agrees_with_the_file_is_not_written(tmp_path: Path):
     model.autosave.step()
     model.autosave.finish()
     assert not path.exists()
+
+
+def test_writes_at_the_interval_what_has_changed_and_nothing_else(tmp_path: Path):
+    path = tmp_path / "model.npz"
+    model = Model(path, interval=10.0)
+    written = []
+    for k in range(100):  # s
+        model.now += 1.0
+        if k % 2 and k < 41:
+            model.change(float(k))
+        model.autosave.step()
+        model.autosave.wait()
+        if path.exists() and (not written or written[-1][1] != saved(path)):
+            written.append((k, saved(path)))
+    # The first change, at 1, is at most 10 s old; then each 10 s; the last when it is as old.
+    assert written == [(11, 11.0), (23, 23.0), (35, 35.0), (47, 39.0)]
+    assert model.autosave.unsaved == 0
+    model.change(1.0)
+    model.autosave.interval = 0.0
+    model.now += 100.0
+    model.autosave.step()
+    assert model.autosave.unsaved == 1
+
+
+def test_a_write_begins_so_early_that_it_is_over_in_time(tmp_path: Path):
+    model = Model(tmp_path / "model.npz", interval=10.0)
+    model.autosave.write_s = 3.0
+    model.change(1.0)
+    model.now += 6.9
+    model.autosave.step()
+    assert not model.autosave.copy_s
+    model.now += 0.2
+    model.autosave.step()
+    model.autosave.wait()
+    assert model.autosave.unsaved == 0
+
+
+def test_a_failed_write_is_tried_again_after_the_interval(tmp_path: Path):
+    blocker = tmp_path / "file"
+    blocker.write_text("no folder")
+    model = Model(blocker / "model.npz", interval=10.0)
+    model.change(1.0)
+    for seconds, told in ((9.0, False), (1.0, True)):
+        model.now += seconds
+        model.autosave.step()
+        model.autosave.wait()
+        assert bool(model.autosave.problem) == told
+    blocker.unlink()
+    for seconds, unsaved in ((9.0, 1), (1.0, 0)):
+        model.now += seconds
+        model.autosave.step()
+        model.autosave.wait()
+        assert model.autosave.unsaved == unsaved
+    assert not model.autosave.problem
+
+
+def test_a_save_that_was_asked_for_follows_the_one_under_way(tmp_path: Path):
+    path = tmp_path / "model.npz"
+    model = Model(path)
+    ended: list[str] = []
+    for value in (1.0, 2.0):
+        model.change(value)
+        model.autosave.request()
+        model.autosave.step()
+    model.autosave.begin(path, ended.append)
+    model.change(3.0)
+    model.autosave.wait()
+    assert ended == [""] and saved(path) == 2.0 and model.autosave.unsaved == 1
+    assert saved(previous_of(path)) == 1.0
+    (tmp_path / "file").write_text("no folder")
+    model.autosave.begin(tmp_path / "file" / "model.npz", ended.append)
+    model.autosave.wait()
+    assert "can't write the model" in ended[1] and model.autosave.problem == ended[1]
+
+
+def test_a_second_save_is_refused_while_the_first_waits(tmp_path: Path):
+    path, model = tmp_path / "model.npz", Model(tmp_path / "model.npz")
+    gate, waited = Event(), []
+    model.autosave.begin(path, lambda problem: waited.append(gate.wait(10.0)))
+    with pytest.raises(StorageError, match="still being written"):
+        model.autosave.begin(path, print)
+    gate.set()
+    model.autosave.wait()
+    assert waited == [True]
+    model.autosave.begin(path, lambda problem: None)
+    model.autosave.wait()
+
+
+def test_goes_on_from_the_one_before_and_tells_until_a_whole_one_is_written(tmp_path: Path):
+    path = tmp_path / "model.npz"
+    model = Model(path)
+    for value in (1.0, 2.0):
+        model.change(value)
+        model.autosave.finish()
+    path.write_bytes(b"damaged")
+
+    again = Model(path)
+    again.autosave.load(path, lambda file: again.value.fill(saved(file)))
+    assert again.value[0] == 1.0
+    assert again.autosave.loaded == previous_of(path)
+    assert again.autosave.values()["went on from"] == str(previous_of(path))
+    assert "damaged" in again.autosave.problem
+    again.change(3.0)
+    again.autosave.finish()
+    assert not again.autosave.problem
+    assert saved(path) == 3.0 and saved(previous_of(path)) == 1.0

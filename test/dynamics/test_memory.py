@@ -1,0 +1,147 @@
+"""A memory in seconds, of the rigid body and of the residuals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
+from semiparam_dynamics.dynamics.forgetting import ForgettingClock
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.parameters import from_flat
+
+from .arms import motion, small_arm
+
+KINDS = ("nystrom", "random_fourier")
+
+
+def estimator(model: RobotModel, **values: object) -> SemiparametricEstimator:
+    settings: dict[str, object] = {"nystrom.window": 1.0, "random_fourier.window": 1.0}
+    settings |= {"random_fourier.n_features": 60, "comparison": False, **values}
+    return SemiparametricEstimator(model, from_flat(EstimatorConfig, settings))
+
+
+def samples(model: RobotModel, seconds: float, rate: float = 50.0, extra: float = 1.0):
+    """Motion that repeats every 5 s, with an effect that no rigid body has."""
+    t = np.arange(int(seconds * rate)) / rate
+    q, dq, ddq = motion(model, t)
+    y = model.regressors(q, dq, ddq) @ model.prior
+    y = y + extra * np.sin(3.0 * q[:, :1]) * np.cos(2.0 * q[:, 1:2])
+    probe = estimator(model)
+    return [
+        probe.sample(*state, y[k], 1 + round(t[k] * 1e9))
+        for k, state in enumerate(zip(q, dq, ddq, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("step", [0.0, 0.001, 0.05])
+@pytest.mark.parametrize("rate", [7.0, 50.0, 1000.0])
+def test_what_is_left_depends_on_time_and_not_on_the_rate(step: float, rate: float) -> None:
+    clock, left, seconds = ForgettingClock(8.0, step), 1.0, 20.0
+    for k in range(int(seconds * rate) + 1):
+        left *= 1.0 - clock.share(round(k / rate * 1e9))
+    np.testing.assert_allclose(left, np.exp(-seconds / 8.0), rtol=1.5 * step + 2.0 / rate / 8.0)
+
+
+def test_pauses_and_stamps_that_go_back_count_little() -> None:
+    clock = ForgettingClock(10.0, 0.0)
+    assert clock.share(5_000_000_000) == 0.0
+    np.testing.assert_allclose(clock.share(3_600_000_000_000), -np.expm1(-0.1))
+    assert clock.share(0) == 0.0
+    clock.memory = 1e-3
+    np.testing.assert_allclose(clock.share(500_000_000), -np.expm1(-1.0))
+    clock.memory = 0.0
+    assert clock.share(1_000_000_000) == 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_memory_nothing_is_forgotten(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+    for name in ("forget", "forget_shown", "update_replacing"):
+        monkeypatch.setattr(RecursiveLeastSquares, name, lambda *_: called.append(1))
+    model = small_arm()
+    without, with_memory = (
+        estimator(model, residual=kind, **{f"{part}.memory": memory})
+        for part, memory in (("rigid_body", 0.0), (kind, 2.0))
+    )
+    for sample in samples(model, 3.0):
+        without.update(sample)
+    assert not called
+    for sample in samples(model, 3.0):
+        with_memory.update(sample)
+    assert called
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("forgetting", ["directional", "exponential"])
+def test_saved_in_the_middle_it_goes_on_alike(kind: str, forgetting: str) -> None:
+    model = small_arm()
+    memories = {"rigid_body.memory": 3.0, "nystrom.memory": 2.0, "random_fourier.memory": 2.0}
+    values = {"residual": kind, "rigid_body.forgetting": forgetting, **memories}
+    one, other, older = (estimator(model, **values) for _ in range(3))
+    stream = samples(model, 6.0)
+    for sample in stream[:203]:
+        one.update(sample)
+    state = one.state()
+    other.restore(state)
+    other.configure(other.config)  # as after a file was loaded
+    new = ("clock.", ".directions.", ".ridge")
+    older.restore({n: v for n, v in state.items() if not any(part in n for part in new)})
+    for sample in stream[203:]:
+        for each in (one, other, older):
+            each.update(sample)
+    for name, value in one.state().items():
+        assert np.array_equal(value, other.state()[name]), name
+    # What an earlier version saved lacks when something was last forgotten, and no more.
+    np.testing.assert_allclose(
+        older.predict(stream[0]).semiparametric, one.predict(stream[0]).semiparametric, atol=0.05
+    )
+
+
+@pytest.mark.parametrize("memory", [1.0, 10.0])
+def test_repeated_motion_does_not_blow_up(memory: float) -> None:
+    """Predicted half a second ahead, as the delayed protocol does, over many repetitions."""
+    model = small_arm()
+    forgetful = estimator(model, **{"nystrom.memory": memory})
+    errors, waiting = [], []
+    for sample in samples(model, 60.0, rate=25.0):
+        p = forgetful.predict(sample)
+        errors.append(np.abs(sample.y - np.array([p.rigid_body, p.semiparametric])))
+        forgetful.update_rigid_body(sample, p)
+        waiting.append((sample, p))
+        if len(waiting) > 12:
+            for each in waiting:
+                forgetful.update_nonparametric(*each)
+            waiting.clear()
+    rigid, both = np.array(errors[250:]).swapaxes(0, 1)
+    assert np.mean(both**2) < 0.5 * np.mean(rigid**2)
+    assert both.max() < 1.5 * rigid.max()
+
+
+def test_a_place_that_is_left_is_kept_by_local_features_and_fades_with_global_ones() -> None:
+    model = small_arm()
+    stream = samples(model, 5.0)
+    q = model.position_limits[1].clip(-3.0, 3.0) - 0.2
+    still, Phi = 0.0 * q, model.regressor(q, 0.0 * q, 0.0 * q)
+    away = [  # five minutes at one place
+        Sample(stream[-1].stamp + k * 1_000_000_000, q, still, still, Phi, Phi @ model.prior)
+        for k in range(1, 301)
+    ]
+    kept = {}
+    for kind in KINDS:
+        learner = estimator(model, residual=kind, **{f"{kind}.memory": 30.0})
+        for sample in stream:
+            learner.update(sample)
+
+        def residual(learner: SemiparametricEstimator = learner) -> np.ndarray:
+            return np.array([learner.predict(s).residual.value for s in stream])
+
+        before, pi = residual(), learner.rigid_body.parameters.copy()
+        for sample in away:
+            learner.update(sample)
+        learner.rigid_body.parameters = pi  # what it learned away from there aside
+        kept[kind] = np.linalg.norm(residual()) / np.linalg.norm(before)
+    assert 0.9 < kept["nystrom"] < 1.1
+    assert kept["random_fourier"] < 0.5

@@ -1,0 +1,128 @@
+"""The rigid body with a memory: weighted batch solutions, a load that changes, long rests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
+from semiparam_dynamics.dynamics.scales import expected_scales
+
+from .arms import motion, small_arm
+
+RATE = 50.0
+MODEL = small_arm()
+SCALES = expected_scales(MODEL)
+KINDS = ("directional", "exponential")
+
+
+def identifier(prior: np.ndarray | None = None, **values: object) -> RigidBodyIdentifier:
+    start = np.zeros(MODEL.n_parameters) if prior is None else prior
+    return RigidBodyIdentifier(SCALES.output, SCALES.column, start, RigidBodyConfig(**values))
+
+
+def regressors(seconds: float, seed: int = 0) -> np.ndarray:
+    return MODEL.regressors(*motion(MODEL, np.arange(int(seconds * RATE)) / RATE, seed))
+
+
+def learn(rigid_body: RigidBodyIdentifier, Phi: np.ndarray, y: np.ndarray, start: float) -> None:
+    for k in range(len(Phi)):
+        rigid_body.update(Phi[k], y[k], round((start + k / RATE) * 1e9))
+
+
+def test_exponential_is_the_batch_solution_weighted_by_age() -> None:
+    """Each sample counts exp(-age / memory), whatever the number of its rows."""
+    rigid_body = identifier(penalty=1e-7, memory=4.0, forgetting="exponential")
+    Phi = regressors(20.0)
+    y = Phi @ MODEL.prior + 0.3 * np.random.default_rng(0).standard_normal(Phi.shape[:2])
+    learn(rigid_body, Phi, y, 1.0)
+    count = 101.0 + np.arange(len(y))
+    square = 100.0 * SCALES.output**2 + np.cumsum(y**2, axis=0)
+    age = (len(y) - 1 - np.arange(len(y))) / RATE
+    weight = np.sqrt(count[:, None] / square * np.exp(-age / 4.0)[:, None])
+    A = (Phi * weight[:, :, None]).reshape(-1, Phi.shape[2])
+    expected = np.linalg.lstsq(A, (y * weight).ravel(), rcond=None)[0]
+    np.testing.assert_allclose(Phi @ rigid_body.parameters, Phi @ expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("forgetting", KINDS)
+def test_a_load_that_is_picked_up_is_followed_within_the_memory(forgetting: str) -> None:
+    Phi, before = regressors(60.0), MODEL.prior
+    after = before + np.random.default_rng(0).choice([-0.3, 0.3], len(before)) / SCALES.column
+    load = np.linalg.norm(Phi @ (after - before))
+    errors = {}
+    for memory in (0.0, 6.0):
+        rigid_body = identifier(memory=memory, forgetting=forgetting)
+        learn(rigid_body, Phi, Phi @ before, 0.0)
+        soon = Phi[: int(18.0 * RATE)]
+        learn(rigid_body, soon, soon @ after, 60.0)
+        errors[memory] = np.linalg.norm(Phi @ (after - rigid_body.parameters)) / load
+    assert errors[6.0] < 0.25 and errors[0.0] > 0.7
+
+
+def test_an_hour_at_rest_keeps_the_model_where_forgetting_is_directional() -> None:
+    Phi = regressors(20.0)
+    at_rest = MODEL.regressor(*np.zeros((3, MODEL.n_joints)))
+    error = {}
+    for forgetting in KINDS:
+        rigid_body = identifier(memory=30.0, forgetting=forgetting)
+        learn(rigid_body, Phi, Phi @ MODEL.prior, 1.0)
+        rank = rigid_body.excitation_rank()
+        rng = np.random.default_rng(1)
+        for k in range(3600):
+            noise = 0.01 * rng.standard_normal(MODEL.n_axes)
+            y = at_rest @ MODEL.prior + 0.2 + noise
+            rigid_body.update(at_rest, y, (30 + k) * 1_000_000_000)
+        assert np.all(np.isfinite(rigid_body.core.R))
+        assert np.all(np.diagonal(rigid_body.core.R) > 0.0)
+        assert np.linalg.cond(rigid_body.core.R / SCALES.column) < 1e4
+        assert np.abs(at_rest @ (rigid_body.parameters - MODEL.prior) - 0.2).max() < 0.02
+        moving = Phi - at_rest  # what was not seen in that hour
+        wrong = np.linalg.norm(moving @ (rigid_body.parameters - MODEL.prior))
+        error[forgetting] = wrong / np.linalg.norm(moving @ MODEL.prior)
+        if forgetting == "directional":
+            assert rigid_body.excitation_rank() >= rank - 2
+        else:
+            assert rigid_body.excitation_rank() <= MODEL.n_axes
+    assert error["directional"] < 0.3 and error["exponential"] > 0.9
+
+
+@pytest.mark.parametrize("forgetting", KINDS)
+def test_standard_deviations_follow_noise_that_changes(forgetting: str) -> None:
+    """They are those of a robot that was only ever as noisy as it is now."""
+    Phi, rng = np.tile(regressors(5.0), (16, 1, 1)), np.random.default_rng(2)
+    deviations = []
+    for first in (0.02, 0.2):
+        rigid_body = identifier(memory=5.0, forgetting=forgetting)
+        y = Phi @ MODEL.prior
+        noise = np.where(np.arange(len(Phi)) < len(Phi) // 2, first, 0.2)
+        y += noise[:, None] * SCALES.output * rng.standard_normal(y.shape)
+        learn(rigid_body, Phi, y, 1.0)
+        deviations.append(rigid_body.standard_deviations())
+    np.testing.assert_allclose(deviations[0], deviations[1], rtol=0.15)
+
+
+@pytest.mark.parametrize("forgetting", KINDS)
+def test_another_memory_penalty_or_forgetting_moves_nothing_by_itself(forgetting: str) -> None:
+    rigid_body = identifier(memory=5.0, forgetting=forgetting)
+    Phi = regressors(10.0)
+    y = Phi @ MODEL.prior
+    learn(rigid_body, Phi, y, 1.0)
+    other = KINDS[forgetting == KINDS[0]]
+    for k, values in enumerate(
+        (
+            {"memory": 1.0, "forgetting": forgetting},
+            {"memory": 0.0, "forgetting": other},
+            {"memory": 3.0, "forgetting": other, "penalty": 0.01},
+            {"memory": 3.0, "forgetting": forgetting, "penalty": 2.0},
+        )
+    ):
+        config = RigidBodyConfig(**values)
+        before = rigid_body.predict(Phi[0])
+        for core, penalty in rigid_body.penalties(config):
+            core.set_penalty(penalty)
+        rigid_body.remember(config)
+        np.testing.assert_array_equal(rigid_body.predict(Phi[0]), before)
+        learn(rigid_body, Phi, y, 20.0 + 10.0 * k)
+        assert np.all(np.isfinite(rigid_body.parameters))
+    np.testing.assert_allclose(Phi @ rigid_body.parameters, y, atol=0.05 * np.abs(y).max())

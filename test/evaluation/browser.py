@@ -1,0 +1,168 @@
+"""A headless Chromium that opens pages, over its debugging protocol on a pair of pipes."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import io
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--remote-debugging-pipe",
+)
+# Chromium reads commands from descriptor 3 and writes to 4.
+LAUNCH = (
+    "import os, sys; r, w, *c = sys.argv[1:]; os.dup2(int(r), 3); os.dup2(int(w), 4); "
+    "os.execv(c[0], c)"
+)
+TIMEOUT = 60.0  # s for an answer: far more than any takes
+
+
+class Browser:
+    """A browser with one page. Skips the test where none is installed.
+
+    Attributes
+    ----------
+    complaints: what the page wrote to the console: errors, warnings, blocked content.
+    requests: addresses that the page asked for, its own among them.
+    """
+
+    def __init__(self, profile: Path) -> None:
+        path = next((found for name in NAMES if (found := shutil.which(name))), None)
+        if path is None:
+            pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (*os.pipe(), *os.pipe())]
+        read, self._out, self._in, write = ends
+        command = [path, *OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, str(read), str(write), *command],
+            pass_fds=(read, write),
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(read)
+        os.close(write)
+        self._buffer, self._count, self._session = b"", 0, ""
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self._loaded = False
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._session = ""
+        try:
+            self.call("Browser.close")
+            self._process.wait(10)
+        except (AssertionError, OSError):  # it has ended by itself
+            self._process.kill()
+            self._process.wait()
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._out)
+        os.close(self._in)
+
+    def open(self, page: Path, width: int, height: int = 900) -> None:
+        """Load a page in a window of this size, in CSS pixels."""
+        self.complaints.clear()
+        self.requests.clear()
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self._loaded = False
+        self.call("Page.navigate", url=page.as_uri())
+        while not self._loaded:
+            self._receive()
+        # What is loaded late, or not at all, is known once all fonts are there and a frame drawn.
+        self.evaluate("document.fonts.ready.then(() => new Promise(requestAnimationFrame))")
+
+    def evaluate(self, expression: str) -> Any:
+        """What JavaScript says about the page, as JSON has it; a promise is waited for."""
+        result = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    def picture(self, x: float, y: float, width: float, height: float) -> np.ndarray:
+        """A part of the page, in CSS pixels from its top left: (rows, columns, 3) from 0 to 1."""
+        clip = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        image: np.ndarray = imread(io.BytesIO(base64.b64decode(shot["data"])), format="png")
+        return image[..., :3]
+
+    def call(self, method: str, **parameters: object) -> Any:
+        """Give a command and return its result; what happens meanwhile is noted."""
+        self._count += 1
+        message: dict[str, object] = {"id": self._count, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while (answer := self._receive()).get("id") != self._count:
+            pass
+        assert "error" not in answer, (method, answer["error"])
+        return answer["result"]
+
+    def _receive(self) -> dict[str, Any]:
+        deadline = time.monotonic() + TIMEOUT
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._in], [], [], deadline - time.monotonic())
+            assert ready, "the browser doesn't answer"
+            part = os.read(self._in, 1 << 20)
+            assert part, "the browser has ended"
+            self._buffer += part
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def _note(self, event: str, about: dict[str, Any]) -> None:
+        if event == "Page.loadEventFired":
+            self._loaded = True
+        elif event == "Network.requestWillBeSent":
+            self.requests.append(about["request"]["url"])
+        elif event == "Log.entryAdded":
+            self.complaints.append(about["entry"]["text"])
+        elif event == "Runtime.exceptionThrown":
+            self.complaints.append(about["exceptionDetails"]["text"])
+        elif event == "Runtime.consoleAPICalled":
+            self.complaints.append(str(about["args"]))

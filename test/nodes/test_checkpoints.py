@@ -1,0 +1,166 @@
+"""The learner node is killed and started again; its files and its disk fail."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+
+from semiparam_dynamics.storage import previous_of
+
+NODE = "/inverse_dynamics"
+WARN = b"\x01"
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return set(one) == set(other) and all(np.array_equal(one[n], other[n]) for n in one)
+
+
+def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_arm, tmp_path):
+    path = tmp_path / "models" / "arm.npz"
+    given = {"urdf": urdf, "model_file": path, "save_interval": 0.5, "nystrom__window": 0.1}
+    process = start("inverse_dynamics", **given)
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(300)
+    figures = peer.figures
+    peer.until(lambda: int(figures().get("samples learned", 0)) > 200, "samples learned")
+    peer.spin(1.5)
+    peer.until(lambda: figures()["changes not saved"] == "0", "the checkpoint")
+    assert figures()["went on from"] == ""
+    learned = arrays(path)
+    count = int(learned["counts"][0])
+    assert figures()["samples learned"] == str(count)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+
+    peer.status = None
+    process = start("inverse_dynamics", **given)
+    peer.until(lambda: figures().get("went on from") == str(path), "the file's name")
+    assert figures()["samples learned"] == str(count)
+    # Written anew it is the same to the last bit; and the one before is kept.
+    assert peer.call(Trigger, f"{NODE}/save").success
+    assert same(arrays(path), learned)
+    assert same(arrays(previous_of(path)), learned)
+    arm.connect()
+    arm.move(100)
+    peer.until(lambda: int(figures()["samples learned"]) > count + 60, "more samples learned")
+    peer.until(lambda: figures()["changes not saved"] == "0", "the next checkpoint")
+    before = arrays(previous_of(path))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 4
+    path.write_bytes(content)
+    peer.status = None
+    process = start("inverse_dynamics", **given)
+    peer.until(lambda: figures().get("went on from") == str(previous_of(path)), "the one before")
+    assert peer.status.level == WARN and "checksum" in peer.status.message
+    assert str(path) in peer.status.message
+    assert "checksum" in (tmp_path / "inverse_dynamics.log").read_text()
+    assert peer.call(Trigger, f"{NODE}/save").success
+    assert same(arrays(path), before) and same(arrays(previous_of(path)), before)
+    peer.until(lambda: "checksum" not in peer.status.message, "no more damage")
+    assert process.stop() == 0
+
+
+def test_another_robots_model_is_refused(peer, start, urdf, make_arm, tmp_path):
+    path = tmp_path / "arm.npz"
+    process = start("inverse_dynamics", urdf=urdf, model_file=path)
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(20)
+    assert process.stop() == 0  # and saves
+    before = path.read_bytes()
+    urdf.write_text(urdf.read_text().replace('mass value="2.0"', 'mass value="2.5"'))
+    peer.status = None
+    process = start("inverse_dynamics", urdf=urdf, model_file=path)
+    assert process.wait(30.0) == 1
+    log = (tmp_path / "inverse_dynamics.log").read_text()
+    assert "belongs to another robot or configuration: urdf_sha256 is" in log
+    assert path.read_bytes() == before
+
+
+def test_a_disk_that_refuses_is_told_and_nothing_is_given_up(peer, start, urdf, make_arm, tmp_path):
+    folder = tmp_path / "models"
+    folder.write_text("in the way")
+    process = start("inverse_dynamics", urdf=urdf, model_file=folder / "a.npz", save_interval=0.5)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(100)
+    peer.until(lambda: "can't write the model" in peer.status.message, "the warning")
+    assert peer.status.level == WARN
+    assert not (answer := peer.call(Trigger, f"{NODE}/save")).success
+    assert "can't write the model" in answer.message
+    peer.until(lambda: len(predicted) >= 98, "predictions all the same")
+    change = ChangeState.Request()
+
+    def transition(identifier: int) -> bool:
+        change.transition.id = identifier
+        return peer.call(ChangeState, f"{NODE}/change_state", change).success
+
+    assert transition(Transition.TRANSITION_DEACTIVATE)  # what was learned stays in memory
+    assert not transition(Transition.TRANSITION_CLEANUP)
+    assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=True)).success
+    folder.unlink()
+    assert transition(Transition.TRANSITION_CLEANUP)
+    assert len(arrays(folder / "a.npz")["counts"]) == 2
+    assert arrays(folder / "a.npz")["counts"][0] == 98
+    assert process.stop() == 0
+
+
+def test_a_disk_that_hangs_keeps_no_prediction_waiting(peer, start, urdf, make_arm, tmp_path):
+    path = tmp_path / "models" / "arm.npz"
+    path.parent.mkdir()
+    process = start("inverse_dynamics", urdf=urdf, model_file=path, save_interval=0.5)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = make_arm(peer)
+    arm.connect()
+    folder = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # a write waits for it, as it would for a disk
+    try:
+        arm.move(50)
+        peer.until(lambda: peer.figures().get("samples learned") == "48", "48 samples learned")
+        client = peer.node.create_client(Trigger, f"{NODE}/save")
+        peer.until(client.service_is_ready, "the service")
+        answer = client.call_async(Trigger.Request())
+        peer.spin(0.3)
+        arm.move(50)
+        peer.until(lambda: len(predicted) >= 98, "predictions while it waits")
+        peer.until(lambda: peer.figures().get("samples learned") == "98", "98 samples learned")
+        assert not answer.done() and not path.exists()
+        assert peer.figures()["changes not saved"] == "98"
+    finally:
+        os.close(folder)
+    peer.until(answer.done, "the answer")
+    assert answer.result().success and "of 48 samples" in answer.result().message
+    peer.until(lambda: peer.figures()["changes not saved"] == "0", "the rest")
+    assert arrays(path)["counts"][0] == 98
+    assert process.stop() == 0
+
+
+def test_what_cannot_be_saved_at_the_end_shows_in_the_exit_code(
+    peer, start, urdf, make_arm, tmp_path
+):
+    (tmp_path / "models").write_text("in the way")
+    process = start("inverse_dynamics", urdf=urdf, model_file=tmp_path / "models" / "a.npz")
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(20)
+    peer.until(lambda: peer.figures().get("samples learned") == "18", "18 samples learned")
+    assert process.stop() == 1
+    assert "can't write the model" in (tmp_path / "inverse_dynamics.log").read_text()

@@ -1,0 +1,107 @@
+"""The learner node's states in any order, in two namespaces, and its end by a signal."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from sensor_msgs.msg import JointState
+
+from semiparam_dynamics.nodes.processes import NodeProcess
+
+NODE = "/inverse_dynamics"
+TRANSITIONS = int(os.environ.get("SEMIPARAM_TRANSITIONS", "40"))
+# What each transition leads to, from the states in which it is allowed.
+STEPS = {
+    Transition.TRANSITION_CONFIGURE: {"unconfigured": "inactive"},
+    Transition.TRANSITION_ACTIVATE: {"inactive": "active"},
+    Transition.TRANSITION_DEACTIVATE: {"active": "inactive"},
+    Transition.TRANSITION_CLEANUP: {"inactive": "unconfigured"},
+}
+
+
+def test_transitions_in_any_order(peer, start, urdf, make_arm, tmp_path):
+    process = start(
+        "inverse_dynamics", urdf=urdf, autostart="false", model_file=tmp_path / "arm.npz"
+    )
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm, rng, state, handles = make_arm(peer), random.Random(0), "unconfigured", []
+    change = ChangeState.Request()
+    for k in range(TRANSITIONS):
+        change.transition.id = rng.choice(list(STEPS))
+        wanted = STEPS[change.transition.id].get(state)
+        done = peer.call(ChangeState, f"{NODE}/change_state", change).success
+        assert done == (wanted is not None), f"step {k}"
+        state = wanted or state
+        assert peer.call(GetState, f"{NODE}/get_state").current_state.label == state
+        if state == "active" and done:
+            known = len(predicted)
+            arm.connect()
+            arm.move(10)
+            peer.until(lambda known=known: len(predicted) > known, "predictions")
+        elif state == "unconfigured" and done:
+            handles.append(len(os.listdir(f"/proc/{process.pid}/fd")))
+    assert len(handles) > 2 and handles[-1] <= handles[1]  # none is left open
+    # The last sample of each move waits for the next message, the first ones start the filters.
+    assert process.stop() == 0
+    with np.load(tmp_path / "arm.npz") as saved:
+        assert saved["counts"][0] > 0
+    assert "Traceback" not in (tmp_path / "inverse_dynamics.log").read_text()
+
+
+def test_one_name_in_two_namespaces(peer, ros_environment, urdf, make_arm, tmp_path):
+    heard: dict[str, int] = {}
+
+    def note(message: DiagnosticArray) -> None:
+        values = {pair.key: pair.value for pair in message.status[0].values}
+        heard[message.status[0].name] = int(values.get("samples learned", -1))
+
+    peer.node.create_subscription(DiagnosticArray, "/diagnostics", note, 10)
+    started = []
+    try:
+        for side in ("left", "right"):
+            given = {"urdf": urdf, "model_file": tmp_path / f"{side}.npz"}
+            log = tmp_path / f"{side}.log"
+            started.append(NodeProcess("inverse_dynamics", given, log, namespace=side))
+        arm = make_arm(peer)
+        arm.publisher = peer.node.create_publisher(JointState, "/left/joint_states", 50)
+        both = {"left/inverse_dynamics", "right/inverse_dynamics"}
+        peer.until(lambda: set(heard) == both, "both nodes")
+        peer.until(lambda: arm.publisher.get_subscription_count() > 0, "the left node")
+        peer.spin(1.0)
+        arm.move(40)
+        peer.until(lambda: heard["left/inverse_dynamics"] >= 30, "what the left arm did")
+        peer.spin(1.5)
+        assert heard["right/inverse_dynamics"] == 0
+    finally:
+        codes = [process.stop() for process in started]
+    assert codes == [0, 0]
+    assert (tmp_path / "left.npz").exists() and not (tmp_path / "right.npz").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_what_was_learned_is_saved(
+    number, peer, start, urdf, make_arm, tmp_path
+):
+    path: Path = tmp_path / "arm.npz"
+    process = start("inverse_dynamics", urdf=urdf, model_file=path)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(50)
+    peer.until(lambda: len(predicted) >= 48, "predictions")
+    process.signal(number)
+    for _ in range(200):  # messages go on
+        arm.publisher.publish(arm.message())
+        peer.spin(0.001)
+    assert process.wait(10.0) == 0
+    with np.load(path) as saved:
+        assert saved["counts"][0] >= 48
+    assert "Traceback" not in (tmp_path / "inverse_dynamics.log").read_text()
