@@ -21,6 +21,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,7 +35,12 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 
 URDF = Path(__file__).resolve().parent.parent / "test" / "data" / "small_arm.urdf"
-SETTINGS = {"comparison": False, "nystrom.max_centers": 40, "nystrom.joint_max_centers": 10}
+SETTINGS = {
+    "comparison": False,
+    "nystrom.window": 0.2,
+    "nystrom.max_centers": 40,
+    "nystrom.joint_max_centers": 10,
+}
 FULL_EVERY = 4  # lives
 DELAY = 0.005  # s at most, so that the kill falls anywhere in a sample and in a write
 SMALL = 64 << 20  # bytes: a file system that may be filled
@@ -138,8 +144,8 @@ def main() -> None:
     with threadpool_limits(1), tempfile.TemporaryDirectory(dir=args.folder) as folder:
         path = Path(folder) / "model.npz"
         reference, again = Learner(model), Learner(model)
-        for _ in range(50):
-            again.learn()  # compiled before the first process is born
+        for _ in range(200):
+            again.learn()  # compiled before the first process is born, and may write no file
         lives = []
         for k in range(args.kills):
             full = k % FULL_EVERY == FULL_EVERY - 1
@@ -167,6 +173,8 @@ def one_life(
         try:
             limit = room if full and not filled else None
             live(Learner(model), path, args.interval, limit, board)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
     # In samples: on a busy machine a life is as long as on a quiet one.

@@ -11,7 +11,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compiled import compiled
-from semiparam_dynamics.learning.exponential import exponential
+from semiparam_dynamics.learning.exponential import BYTES, exponentiate
 
 
 @compiled
@@ -75,11 +75,19 @@ def _exponents(X: Array, C: Array, E: Array, start: int, here: int, tile: int) -
 @compiled
 def _exponentiate(E: Array, K: Array, start: int, here: int, first: int) -> None:
     """K's rows from `start`, columns from `first`, from exponents E."""
-    last = min(first + E.shape[1], K.shape[1])
+    width = E.shape[1]
+    size = BYTES // E.itemsize  # of a vector; the width is a multiple of it
+    rest = K.shape[1] - first
     for r in range(here):
-        row, exponents = K[start + r, first:last], E[r]
-        for j in range(row.size):
-            row[j] = exponential(exponents[j])
+        exponents = E[r]
+        if rest >= width:
+            row = K[start + r, first : first + width]
+            for j in range(0, width, size):
+                exponentiate(exponents, j, row, j)
+        else:
+            for j in range(0, width, size):
+                exponentiate(exponents, j, exponents, j)
+            K[start + r, first:] = exponents[:rest]
 
 
 @compiled

@@ -137,12 +137,20 @@ def learn_row(
 
 @compiled
 def learn_rows(
-    R: Array, U: Array, work: Array, side: Array, Z: Array, Y: Array, n: int, pending: bool
+    R: Array,
+    U: Array,
+    work: Array,
+    side: Array,
+    Z: Array,
+    Y: Array,
+    n: int,
+    pending: bool,
+    asked: bool,
 ) -> None:
     """:func:`learn_row` for the rows of Z (k, n), k > 0, and Y (k, T), now e / sqrt(1 + s)."""
     for k in range(len(Z)):
-        ask(R, U, work, side, Z[k], n, pending, False)
-        pending = True
+        ask(R, U, work, side, Z[k], n, pending, asked)
+        pending, asked = True, False
         root = np.sqrt(learn(work, side, Y[k], n, 1.0))
         for t in range(Y.shape[1]):
             Y[k, t] = (Y[k, t] + side[ANSWER, t]) / root
@@ -164,8 +172,17 @@ def fade(work: Array, side: Array, root: float, n: int, pending: bool) -> None:
 
 @compiled
 def leverage_rows(
-    R: Array, U: Array, work: Array, side: Array, Z: Array, out: Array, n: int
+    R: Array,
+    U: Array,
+    work: Array,
+    side: Array,
+    Z: Array,
+    out: Array,
+    n: int,
+    pending: bool,
+    asked: bool,
 ) -> None:
-    """out_k = |R^-T z_k|^2 for the rows of Z (k, n); nothing may be pending."""
+    """out_k = |R^-T z_k|^2 for the rows of Z (k, n), by :func:`ask`."""
     for k in range(len(Z)):
-        out[k] = ask(R, U, work, side, Z[k], n, False, False)
+        out[k] = ask(R, U, work, side, Z[k], n, pending, asked)
+        pending, asked = False, True

@@ -105,15 +105,17 @@ class DeferredRotation:
         """:meth:`learn` rows (k, n) in turn; `targets` (k, T) become e / sqrt(1 + s)."""
         self._count(len(rows))
         if len(rows):
-            pending = self._pending > 0
-            learn_rows(self._R, self._U, self._work, self._side, rows, targets, n, pending)
+            arrays, asked = (self._R, self._U, self._work, self._side), self._asked
+            learn_rows(*arrays, rows, targets, n, self._pending > 0, asked)
             self._pending, self._asked = n, False
 
     def leverages(self, rows: Array, n: int) -> Array:
         """z (R'R)^-1 z' of each row, (k,) for (k, n)."""
-        self._settle()
         result = np.empty(len(rows))
-        leverage_rows(self._R, self._U, self._work, self._side, rows, result, n)
+        if len(rows):
+            arrays, asked = (self._R, self._U, self._work, self._side), self._asked
+            leverage_rows(*arrays, rows, result, n, self._pending > 0, asked)
+            self._pending, self._asked = 0, True
         return result
 
     def fade(self, root: float, n: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import compiled_gaussian
+from semiparam_dynamics.learning.exponential import WHOLE
 
 TILE = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
 ROWS = 32  # at most, whose kernels are kept until they have been used twice
@@ -44,7 +45,7 @@ class GaussianBlocks:
         centers[:, -2:] = centers[:, [-1, -2]]
         # Tiles of equal width, a multiple of the vectors', whose last columns may be empty.
         self._m, n_tiles = m, max(1, -(-m // TILE))
-        self._width = max(16, 16 * -(-m // (16 * n_tiles)))
+        self._width = max(WHOLE, WHOLE * -(-m // (WHOLE * n_tiles)))
         padded = np.zeros((n_tiles * self._width, centers.shape[1]), C.dtype)
         padded[:m] = centers
         tiles = padded.reshape(n_tiles, self._width, -1).transpose(0, 2, 1)

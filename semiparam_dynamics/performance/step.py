@@ -92,7 +92,7 @@ class _Loop:
     def run(self, rows: Array, targets: Array, count: int) -> None:
         """Predict and learn so many rows."""
         arrays = self.R, self.U, self.work, self.side
-        steps(*arrays, rows, targets, self.n, count, self.begun)
+        steps(*arrays, rows, targets, self.n, count, self.begun, False)
         self.begun = True
 
 
@@ -117,12 +117,13 @@ def steps(
     n: int,
     count: int,
     pending: bool,
+    asked: bool,
 ) -> None:
     """Predict and learn `count` rows, as RecursiveLeastSquares does."""
     for k in range(count):
-        ask(R, U, work, side, Z[k % len(Z)], n, pending, False)
+        ask(R, U, work, side, Z[k % len(Z)], n, pending, asked)
         learn(work, side, Y[k % len(Z)], n, 1.0)
-        pending = True
+        pending, asked = True, False
 
 
 def _medians(functions: list[Callable[[int], None]], seconds: float) -> list[float]:

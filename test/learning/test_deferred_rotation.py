@@ -94,6 +94,8 @@ def test_several_rows_at_once(n: int) -> None:
     Z, Y = rows(9, n, 2)
     factor, other = empty(n, 2), empty(n, 2)
     left = Y.copy()
+    if n > 3:
+        factor.ask(Z[0], n)  # the first of them may be known already
     factor.learn_rows(Z, left, n)
     for z, y, rest in zip(Z, Y, left, strict=True):
         value, leverage = other.ask(z, n)
@@ -140,6 +142,20 @@ def test_features_not_in_use_stay_as_they_were() -> None:
     R, U = expected(Z, Y, 0.3)
     np.testing.assert_allclose(factor.R, R, rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(factor.U, U, rtol=1e-10, atol=1e-11)
+
+
+def test_a_row_asked_before_a_feature_came_is_learned_with_it() -> None:
+    Z, Y = rows(10, 8, 2)
+    factor, other = empty(9, 2), empty(9, 2)
+    for z, y in zip(Z, Y, strict=True):
+        for one in (factor, other):
+            one.learn(z, y, 8)
+    factor.ask(Z[0], 8)
+    for last in (0.0, 0.7):
+        row = np.append(Z[0], last)
+        factor.learn(row, Y[0], 9)
+        other.learn(row, Y[0], 9)
+    assert np.array_equal(factor.R, other.R) and np.array_equal(factor.U, other.U)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e6])
