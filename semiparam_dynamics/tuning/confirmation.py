@@ -15,6 +15,7 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.tuning.candidates import FoldScore
+from semiparam_dynamics.tuning.folds import least_window
 from semiparam_dynamics.tuning.motion import Arm, Motion
 from semiparam_dynamics.tuning.splits import Split
 
@@ -23,7 +24,10 @@ def confirm(urdf: str | Path, config: InverseDynamicsConfig, split: Split) -> Fo
     """Learn the training part sample by sample, then go on, delayed and frozen, on the rest."""
     model = RobotModel(urdf, config.robot)
     arm = Arm.of(model)
-    estimator = SemiparametricEstimator(model, replace(config.estimator, comparison=False))
+    window = f"{config.estimator.residual}.window"
+    seconds = least_window(getattr(config.estimator, config.estimator.residual).window, split.train)
+    tried = replace(config.estimator, **{"comparison": False, window: seconds})
+    estimator = SemiparametricEstimator(model, tried)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         first = ProtocolRun(estimator, "sequential")
         for sample in _samples(arm, split.train):

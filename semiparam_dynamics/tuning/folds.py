@@ -14,6 +14,8 @@ from semiparam_dynamics.tuning.batch_identification import identified
 from semiparam_dynamics.tuning.motion import Arm, Motion, join
 from semiparam_dynamics.tuning.splits import Split
 
+WINDOW_SHARE = 0.25
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -68,13 +70,15 @@ def fold_of(arm: Arm, split: Split, config: RigidBodyConfig, window: float) -> F
         frozen = before[k:]
     inputs = np.column_stack((whole.q, whole.dq, whole.ddq, before))
     frozen_inputs = np.column_stack((out.q, out.dq, out.ddq, frozen))
+    window = least_window(window, split.train)
     standardizer = Standardizer(np.ones(inputs.shape[1]), window)
     first = 0
     while first < k and not standardizer.ready:
         standardizer.observe(int(whole.stamps[first]), inputs[first])
         first += 1
-    if not standardizer.ready:  # less motion than the window: all of it is looked at
+    if not standardizer.ready:  # motion in pieces: all of it is looked at, and learned
         standardizer.fit(whole.stamps[:k], inputs[:k])
+        first = 0
     return Fold(
         name=split.name,
         kind=split.kind,
@@ -90,6 +94,11 @@ def fold_of(arm: Arm, split: Split, config: RigidBodyConfig, window: float) -> F
         frozen_rigid_body=frozen,
         blocks=_blocks(whole.stamps, k),
     )
+
+
+def least_window(window: float, motion: Motion) -> float:
+    """The seconds to standardise by: of a short motion a quarter, so that most of it is learned."""
+    return min(window, WINDOW_SHARE * motion.seconds)
 
 
 def along(

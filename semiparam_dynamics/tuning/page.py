@@ -131,10 +131,13 @@ def _curve(curve: Curve) -> str:
 
 def _step(number: int, step: Step) -> str:
     names = [
-        name for name in step.chosen.settings if len({o.settings[name] for o in step.outcomes}) > 1
+        name
+        for name in step.outcomes[0].settings
+        if len({o.settings[name] for o in step.outcomes}) > 1
     ]
     panels = [_panel(number, step, name) for name in names]
-    settings = ", ".join(f"{name} = {shown(step.chosen.settings[name])}" for name in names)
+    taken = step.chosen.settings
+    settings = ", ".join(f"{name} = {shown(taken[name])}" for name in names if name in taken)
     o = step.chosen
     words = (
         f"Taken: {settings}. Delayed {o.delayed:.3f}, frozen {o.frozen:.3f}, where it has not been "
@@ -169,8 +172,9 @@ def _panel(number: int, step: Step, name: str) -> str:
             (HARMFUL, [o.worst_mean for o in best]),
         ):
             axes.semilogx(x, np.minimum(of, HIGHEST), color=color, marker="o", markersize=3.5)
-        chosen = x[values.index(step.chosen.settings[name])]
-        axes.axvline(chosen, color=DELAYED, linewidth=1.2, linestyle=(0, (4, 2)))
+        if name in step.chosen.settings:
+            chosen = x[values.index(step.chosen.settings[name])]
+            axes.axvline(chosen, color=DELAYED, linewidth=1.2, linestyle=(0, (4, 2)))
         axes.axhline(1.0, color="#8c959f", linewidth=0.9)
         axes.set_title(name)
         axes.set_ylabel("times the rigid body")

@@ -23,7 +23,7 @@ MOST_FOLDS = 5
 DIRECTIONS = 3
 REGION_SHARE = 0.35  # of the samples, at one end of a direction
 LEAST_VARIANCE = 0.02  # of all the positions', for a direction to count
-LEAST_SECONDS = 6.0  # of each part of a recording
+LEAST_SECONDS = 1.5  # of each part of a recording
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def motion_splits(motions: Sequence[Motion], names: Sequence[str]) -> list[Split
         if whole.seconds < PARTS * LEAST_SECONDS:
             raise BagError(
                 f"the only recording shows {whole.seconds:.1f} s of motion: "
-                f"tuning needs {PARTS * LEAST_SECONDS:.0f} s at least, or several recordings"
+                f"tuning needs {PARTS * LEAST_SECONDS:.1f} s at least, or several recordings"
             )
         edges = np.linspace(0, len(whole), PARTS + 1).astype(int)
         groups = [[whole.take(slice(a, b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]

@@ -8,6 +8,7 @@ from semiparam_dynamics.parameters import Value
 from semiparam_dynamics.tuning.candidates import AXIS_LIMIT, Outcome
 from semiparam_dynamics.tuning.tuner import Tuning
 
+SHORT = 60.0  # s
 WORST_PROMISE = 1.0  # a ratio to the rigid body that isn't below this is no gain
 
 
@@ -64,6 +65,12 @@ def findings(tuning: Tuning) -> list[str]:
         found.append(
             "Only two recordings were there to hold out in turn: the figures are two draws, not "
             "a distribution."
+        )
+    seconds = sum(split.held_out.seconds for split in tuning.splits)
+    if seconds < SHORT:
+        found.append(
+            f"The recordings show {seconds:.0f} s of motion in all. That is little to choose by: "
+            f"record {SHORT:.0f} s or more, of several motions."
         )
     if tuning.splits and tuning.splits[0].name.startswith("part "):
         found.append(

@@ -48,7 +48,7 @@ from semiparam_dynamics.tuning.work import (
     unpack_scores,
 )
 
-SIMPLER = 0.01  # a smaller or more regularised candidate may be worse by this share
+SIMPLER = 0.03  # a smaller or more regularised candidate may be worse by this share
 SCREENS = {
     "nystrom": screening.screen_nystrom,
     "joints": screening.screen_joints,
@@ -319,7 +319,7 @@ class _Stages:
 
 
 def _simplest(best: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome:
-    """As good as the best, but for a hundredth, with fewer features, or else a larger ridge."""
+    """Nearly as good as the best, with fewer features, or else with a larger ridge."""
     alike = [
         o
         for o in outcomes
@@ -328,7 +328,10 @@ def _simplest(best: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome
         and o.delayed <= (1.0 + SIMPLER) * best.delayed
         and o.frozen <= (1.0 + SIMPLER) * best.frozen
     ]
-    return min(alike, key=lambda o: (o.settings[grid.size], -o.settings[grid.penalty]))
+    least = min(alike, key=lambda o: (o.settings[grid.size], -o.settings[grid.penalty]))
+    if least.settings[grid.size] == 0:  # no features: their other settings mean nothing
+        return Outcome({grid.size: 0}, least.scores)
+    return least
 
 
 def _mean(values: Iterable[float]) -> float:

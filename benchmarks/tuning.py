@@ -1,0 +1,156 @@
+"""What tuning is worth on three real arms, and what its paths save.
+
+    python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--out FOLDER]
+
+DATA holds robots/{xmate7p,ur10,tx40}. Each arm is tuned on its training part alone (the xMate's
+trajectories 1 and 2, the first 60 % of the others), starting from config/robots, or from the
+package's defaults with --from-scratch. Then the configuration before and the tuned one learn that
+part and are judged on the rest, which had no part in it. With --paths: the time of a stage's paths
+against fitting each of the same candidates for itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.samples.bag import read_measurements
+from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.tuning.folds import fold_of
+from semiparam_dynamics.tuning.grids import SHARED
+from semiparam_dynamics.tuning.journal import Journal
+from semiparam_dynamics.tuning.motion import join
+from semiparam_dynamics.tuning.on_bags import processes
+from semiparam_dynamics.tuning.recordings import Recordings
+from semiparam_dynamics.tuning.screening import screen_nystrom
+from semiparam_dynamics.tuning.splits import motion_splits, region_splits
+from semiparam_dynamics.tuning.summary import text
+from semiparam_dynamics.tuning.tuner import Tuning, tune
+from semiparam_dynamics.tuning.work import Work
+
+CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots"
+URDFS = {"xmate7p": "xmate7p.urdf", "ur10": "ur10_robot.urdf", "tx40": "tx40.urdf"}
+TRAINING_SHARE = 0.6
+
+Parts = tuple[list[list[Measurement]], list[list[Measurement]]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--arms", nargs="+", default=[*URDFS], choices=[*URDFS])
+    parser.add_argument("--from-scratch", action="store_true", help="not from config/robots")
+    parser.add_argument("--keep", nargs="*", default=[], help="parameters that are not tuned")
+    parser.add_argument("--paths", action="store_true", help="only the time that paths save")
+    parser.add_argument("--out", type=Path, default=None, help="folder for the journals")
+    args = parser.parse_args()
+    for arm in args.arms:
+        folder = args.data / "robots" / arm
+        config = load_yaml(CONFIG / f"{arm}.yaml", InverseDynamicsConfig)
+        if args.from_scratch:
+            config = InverseDynamicsConfig()
+        model = RobotModel(str(folder / URDFS[arm]), config.robot)
+        train, test = parts(arm, folder, model)
+        names = [f"trajectory_{k + 1}" for k in range(len(train))]
+        recordings = Recordings(model, config, names, train)
+        if args.paths:
+            paths(arm, recordings)
+            continue
+        path = args.out / f"{arm}.journal" if args.out else None
+        with processes(0) as executor:
+            work = Work(Journal(path, {"bags": recordings.fingerprint()}), executor)
+            tuning = tune(recordings, folder / URDFS[arm], work, keep=args.keep)
+        print(f"\n{arm}\n{text(tuning)}\n", flush=True)
+        judge(model, tuning, train, test)
+
+
+def parts(arm: str, folder: Path, model: RobotModel) -> Parts:
+    """What is tuned on, and what is not looked at."""
+    if arm == "ur10":
+        whole = read_measurements(folder / "ur10_exciting_trajectory.db3", model.joint_names)
+        return share(whole.measurements)
+    logs = ["tx40"] if arm == "tx40" else ["trajectory_1", "trajectory_2", "trajectory_3"]
+    with tempfile.TemporaryDirectory() as scratch:
+        read = []
+        for log in logs:
+            bag = Path(scratch) / log
+            convert_npz(folder / f"{log}.npz", bag, urdf=str(folder / URDFS[arm]))
+            read.append(read_measurements(bag, model.joint_names).measurements)
+    return share(read[0]) if len(read) == 1 else (read[:-1], read[-1:])
+
+
+def share(recording: list[Measurement]) -> Parts:
+    """The first 60 % of a recording's time, and the rest."""
+    first, last = recording[0].stamp, recording[-1].stamp
+    split = first + TRAINING_SHARE * (last - first)
+    return [[m for m in recording if m.stamp <= split]], [[m for m in recording if m.stamp > split]]
+
+
+def judge(
+    model: RobotModel,
+    tuning: Tuning,
+    train: list[list[Measurement]],
+    test: list[list[Measurement]],
+) -> None:
+    """Both configurations on what had no part in tuning, by the learner itself."""
+    own = tuning.before.filter.cutoff
+    configs = {"before": tuning.before, "tuned": tuning.config}
+    if tuning.config.filter.cutoff != own:
+        # Errors of signals filtered otherwise don't compare: the one before with the new filter.
+        cutoff = tuning.config.filter.cutoff
+        configs["before, new cut-off"] = replace(tuning.before, **{"filter.cutoff": cutoff})
+    print(f"{'not seen while tuning':<22}{'protocol':<10}{'P':>9}{'SP':>9}{'ratio':>8}{'joint':>7}")
+    for name, config in configs.items():
+        runs = evaluate(model, replace(config, comparison=False), test, train).runs
+        for protocol in ("delayed", "frozen"):
+            scores = runs[protocol].scores
+            P, SP = scores.nmse("rigid_body"), scores.nmse("semiparametric")
+            print(
+                f"{name:<22}{protocol:<10}{P.mean():>9.5f}{SP.mean():>9.5f}"
+                f"{SP.mean() / P.mean():>8.3f}{np.max(SP / P):>7.2f}",
+                flush=True,
+            )
+
+
+def paths(arm: str, recordings: Recordings) -> None:
+    """Processor time of the first stage's candidates by paths, and each for itself."""
+    config = recordings.config
+    motions = recordings.motions(config.filter.cutoff)
+    splits = [*motion_splits(motions, recordings.names), *region_splits(join(motions))]
+    window = config.estimator.nystrom.window
+    rigid_body = config.estimator.rigid_body
+    folds = [fold_of(recordings.arm, s, rigid_body, window) for s in splits]
+    grid = SHARED.restricted(config.estimator, ())
+    combination = {"nystrom.length_scale": 0.2, "nystrom.novelty": 0.5}
+    tried = replace(config.estimator, **combination)
+    pairs = [(p, s) for p in grid.penalties for s in grid.sizes]
+    screen_nystrom(folds[0], tried, grid.penalties[:1], grid.sizes[:1])  # compiles
+    started = time.process_time()
+    together = [screen_nystrom(f, tried, grid.penalties, grid.sizes) for f in folds]
+    path = time.process_time() - started
+    started = time.process_time()
+    alone = [{(p, s): screen_nystrom(f, tried, [p], [s])[p, s] for p, s in pairs} for f in folds]
+    single = time.process_time() - started
+    worst = max(
+        float(np.max(np.abs(a[key].frozen / b[key].frozen - 1.0)))
+        for a, b in zip(together, alone, strict=True)
+        for key in pairs
+    )
+    print(
+        f"{arm}: {len(pairs)} candidates of one width on {len(folds)} folds: path {path:.1f} s, "
+        f"each for itself {single:.1f} s ({single / path:.1f} times); scores differ by {worst:.0e}"
+    )
+
+
+if __name__ == "__main__":
+    main()
