@@ -24,6 +24,7 @@ from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.measurement import Measurement
 
 NANO = 1e-9
+STILL = 0.01  # rad/s or m/s
 IMPLAUSIBLE = "position far outside the URDF's limits (degrees instead of radians?)"
 
 
@@ -141,10 +142,18 @@ class SampleFilter:
         if self._past and not self._follows(m):
             return None
         step = (m.stamp - self._past[-1][0]) * NANO if self._past else 0.0
+        if len(self._past) == 1 and m.dq is None and self._moves(m.q, step):
+            # The filters began in equilibrium: differences of what moves would show a jerk.
+            self._unmeasured = self._past[0][0]
         wide = self._wide(self._signals(m), step)
         measured = m.stamp > self._unmeasured + self._settling
         self._past.append((m.stamp, wide, m.dq is not None, measured))
         return self._between() if len(self._past) == 3 else None
+
+    def _moves(self, q: Array, dt: float) -> bool:
+        n = self._model.n_joints
+        first = self._past[0][1][:n]  # as it came: the first input is the equilibrium
+        return bool(np.max(np.abs(q - first)) > STILL * dt)
 
     def _signals(self, m: Measurement) -> Array:
         if m.y is None:

@@ -25,7 +25,6 @@ class FoldScore:
     rigid_frozen: Array
     delayed: Array | None  # None for regions
     rigid_delayed: Array
-    course: Array  # (blocks,): mean delayed nmse within each block of half a second
     evidence: float
 
     @property
@@ -48,13 +47,9 @@ class FoldScore:
 def score(fold: Fold, delayed: Array | None, frozen: Array, evidence: float = np.nan) -> FoldScore:
     """The score of residuals (k, n_axes) predicted on what `fold` holds out."""
     rigid_delayed, rigid_frozen = fold.rigid_body_scores()
-    late, course = None, np.zeros(0)
+    late = None
     if delayed is not None:
-        normalised = (fold.y - fold.rigid_body - delayed) ** 2 / fold.variance
-        late = normalised.mean(axis=0)
-        edges = fold.blocks[:-1] - fold.n_train
-        sizes = np.diff(fold.blocks)
-        course = np.add.reduceat(normalised.mean(axis=1), edges) / sizes
+        late = np.mean((fold.y - fold.rigid_body - delayed) ** 2, axis=0) / fold.variance
     error = fold.y - fold.frozen_rigid_body - frozen
     return FoldScore(
         fold.name,
@@ -62,7 +57,6 @@ def score(fold: Fold, delayed: Array | None, frozen: Array, evidence: float = np
         rigid_frozen,
         late,
         rigid_delayed,
-        course,
         evidence,
     )
 
@@ -109,20 +103,16 @@ class Outcome:
         """By how much it goes beyond what may be risked; 0 for a safe one."""
         return max(self.worst_mean - MEAN_LIMIT, self.worst_axis - AXIS_LIMIT, 0.0)
 
-    def gain_over(self, other: Outcome) -> tuple[float, float]:
-        """Mean and standard error, over blocks, of how much smaller the delayed error is.
-
-        Relative to `other`'s. Blocks follow each other: five are taken together, as one.
-        """
-        mine, theirs = (np.concatenate([s.course for s in o.motions]) for o in (self, other))
-        n = max(len(mine) // TOGETHER, 1)
-        parts = [part.mean() for part in np.array_split(theirs - mine, n)]
-        scale = max(float(theirs.mean()), 1e-300)
-        error = float(np.std(parts, ddof=1) / np.sqrt(n)) if n > 1 else np.inf
-        return float(np.mean(parts)) / scale, error / scale
+    def betters(self, other: Outcome) -> bool:
+        """Whether it is better on every held-out motion while learning, and no worse without."""
+        pairs = list(zip(self.motions, other.motions, strict=True))
+        return all(
+            mine.ratio < theirs.ratio and mine.worst_mean <= theirs.worst_mean + FROZEN_MARGIN
+            for mine, theirs in pairs
+        )
 
 
-TOGETHER = 5
+FROZEN_MARGIN = 0.01  # times the rigid body's error
 
 CRITERIA = {
     "delayed": lambda o: o.delayed,
@@ -131,9 +121,18 @@ CRITERIA = {
 }
 
 
-def choose(outcomes: Sequence[Outcome], criterion: str = "delayed") -> Outcome:
-    """The best by `criterion` of those that are safe; if none is, the one that does least harm."""
+def choose(
+    outcomes: Sequence[Outcome], own: Outcome | None = None, criterion: str = "delayed"
+) -> Outcome:
+    """The best by `criterion` of those that are safe and better `own`, the configured one.
+
+    A gain on the average of a few motions that is a loss on one of them is no gain to count on:
+    `own` stays unless another is better on all. If `own` isn't safe, the best safe one is taken;
+    if none is safe, the one that does least harm.
+    """
     safe = [o for o in outcomes if o.harm == 0.0]
     if not safe:
         return min(outcomes, key=lambda o: (round(o.harm, 4), CRITERIA[criterion](o)))
+    if own is not None and own.harm == 0.0 and criterion == "delayed":
+        safe = [own, *(o for o in safe if o.betters(own))]
     return min(safe, key=CRITERIA[criterion])

@@ -43,7 +43,6 @@ def confirm(urdf: str | Path, config: InverseDynamicsConfig, split: Split) -> Fo
         rigid_frozen=frozen.nmse("rigid_body"),
         delayed=late.nmse("semiparametric"),
         rigid_delayed=late.nmse("rigid_body"),
-        course=np.zeros(0),
         evidence=np.nan,
     )
 

@@ -72,6 +72,7 @@ HOW = (
     "wide.",
     "A candidate that makes the rigid body's error larger, on the mean of any such fold or by more "
     f"than {AXIS_LIMIT - 1.0:.0%} on any axis, is not chosen, however good it is elsewhere.",
+    "The configuration stays where no candidate is better on every held-out motion.",
     "Candidates were screened with the rigid body's parameters of the end of each fold; the "
     "configuration before and the choice were then run through the learner itself.",
 )

@@ -34,8 +34,8 @@ def cutoff_errors(
     recordings: Recordings,
     cutoffs: Sequence[float],
     progress: Callable[[float], None] = lambda share: None,
-) -> dict[float, float]:
-    """For each cut-off, the nmse of the parameters identified with it, on held-out motion.
+) -> dict[float, list[float]]:
+    """For each cut-off, the nmse of the parameters identified with it, on each held-out motion.
 
     All are judged on the same signals, filtered as configured: errors of signals that are
     filtered more would look smaller whatever the parameters are worth.
@@ -56,7 +56,7 @@ def cutoff_errors(
     errors = {}
     for cutoff, found in parameters.items():
         pairs = zip(held_out, found, strict=True)
-        errors[cutoff] = float(np.mean([nmse(recordings.arm, s.held_out, pi) for s, pi in pairs]))
+        errors[cutoff] = [nmse(recordings.arm, s.held_out, pi) for s, pi in pairs]
     return errors
 
 
@@ -106,10 +106,20 @@ def nmse(arm: Arm, motion: Motion, parameters: Array) -> float:
     return float(np.mean(np.mean(error**2, axis=0) / np.where(variance > 0.0, variance, np.inf)))
 
 
-def keep_or_change(errors: dict[float, float], own: float) -> float:
-    """`own` unless another value is better by MARGIN; then the nearest that is nearly the best."""
-    best = min(errors.values())
-    if errors[own] <= (1.0 + MARGIN) * best:
+def keep_or_change(errors: dict[float, list[float]], own: float) -> float:
+    """`own` unless another value is better on every held-out part, and by MARGIN on the mean.
+
+    Then the nearest of those that are nearly as good as the best of them.
+    """
+    mean = {value: float(np.mean(found)) for value, found in errors.items()}
+    better = [
+        value
+        for value, found in errors.items()
+        if all(e < mine for e, mine in zip(found, errors[own], strict=True))
+        and mean[value] < (1.0 - MARGIN) * mean[own]
+    ]
+    if not better:
         return own
-    good = [value for value, error in errors.items() if error <= (1.0 + MARGIN) * best]
+    best = min(mean[value] for value in better)
+    good = [value for value in better if mean[value] <= (1.0 + MARGIN) * best]
     return min(good, key=lambda value: abs(np.log(value / own)))

@@ -35,7 +35,7 @@ def findings(tuning: Tuning) -> list[str]:
     found = []
     if not tuning.changes:
         found.append(
-            "Nothing that was tried was better than the configuration by more than chance."
+            "Nothing that was tried was better than the configuration on every held-out motion."
         )
     else:
         found.append(

@@ -133,9 +133,8 @@ def tune(
     tuning.screened["configured"] = work_on.single(folds, before)
     best, estimator = work_on.residual(folds, config.estimator)
     own = tuning.screened["configured"]
-    gain, error = best.gain_over(own)
-    if own.harm == 0.0 and gain < error and criterion == "delayed":
-        best, estimator = own, before  # no better than chance would make it
+    if choose([best], own, criterion) is own:
+        best, estimator = own, before
     tuning.screened["tuned"] = best
     tuning.config = dataclasses.replace(config, estimator=estimator)
     work_on.confirm(urdf, dataclasses.replace(config, estimator=before))
@@ -171,9 +170,10 @@ class _Stages:
         progress = self.stage("filter's cut-off")
         task = ((self.recordings, cutoffs, progress), (cutoffs, to_flat(config)))
         local = Work(self.work.journal)  # shared measurements are not worth sending
-        pairs = local(cutoff_errors, [task], _pairs, _mapping)[0]
-        chosen = keep_or_change(pairs, own)
-        self.tuning.curves.append(Curve("filter.cutoff", pairs, chosen))
+        errors = local(cutoff_errors, [task], _listed, _lists)[0]
+        chosen = keep_or_change(errors, own)
+        means = {cutoff: _mean(found) for cutoff, found in errors.items()}
+        self.tuning.curves.append(Curve("filter.cutoff", means, chosen))
         return replace(config, **{"filter.cutoff": chosen})
 
     def rigid_body(
@@ -190,9 +190,9 @@ class _Stages:
             for split in splits
         ]
         found = self.work(penalty_errors, tasks, _pairs, _mapping, progress)
-        errors = {p: sum(each[p] for each in found) / len(found) for p in penalties}
+        errors = {p: [each[p] for each in found] for p in penalties}
         chosen = keep_or_change(errors, own.penalty)
-        self.tuning.curves.append(Curve(name, errors, chosen))
+        self.tuning.curves.append(Curve(name, {p: _mean(e) for p, e in errors.items()}, chosen))
         return replace(config, **{name: chosen})
 
     def memory(self, config: InverseDynamicsConfig, splits: list[Split]) -> InverseDynamicsConfig:
@@ -243,7 +243,7 @@ class _Stages:
             if kind == "nystrom" and self.recordings.arm.target == "effort":
                 outcome, tried = self.grid("each joint's own level", JOINTS, folds, tried)
             best.append((outcome, tried))
-        chosen = choose([outcome for outcome, _ in best], self.criterion)
+        chosen = choose([outcome for outcome, _ in best], None, self.criterion)
         return next((o, c) for o, c in best if o is chosen)
 
     def groups(
@@ -255,9 +255,7 @@ class _Stages:
                 continue
             title = f"own width: {group.removesuffix('_width').replace('_', ' ')}"
             outcome, tried = self.grid(title, group_grid(config, name), folds, config)
-            gain, error = outcome.gain_over(best)
-            if outcome.harm <= best.harm and (gain > max(error, SIMPLER) or best.harm > 0.0):
-                best, config = outcome, tried
+            best, config = outcome, tried
         return best, config
 
     def grid(
@@ -281,7 +279,13 @@ class _Stages:
                 outcomes.append(
                     Outcome({**settings, **both}, tuple(s[penalty, size] for s in scores))
                 )
-        chosen = _simplest(choose(outcomes, self.criterion), outcomes, grid)
+        # The configured one, with the ridge and the size that it has now.
+        named = [*grid.outer, grid.penalty, grid.size]
+        mine = {name: value_of(config, name) for name in named}
+        own = next(o for o in outcomes if o.settings == mine)
+        chosen = choose(outcomes, own, self.criterion)
+        if chosen is not own:
+            chosen = _simplest(chosen, own, outcomes, grid)
         self.tuning.steps.append(Step(title, tuple(outcomes), chosen))
         self.tuning.candidates += grid.count
         return chosen, replace(config, **chosen.settings)
@@ -318,7 +322,7 @@ class _Stages:
             tuning.confirmed[name] = Outcome({}, tuple(scores[k * n : (k + 1) * n]))
 
 
-def _simplest(best: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome:
+def _simplest(best: Outcome, own: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome:
     """Nearly as good as the best, with fewer features, or else with a larger ridge."""
     alike = [
         o
@@ -327,6 +331,7 @@ def _simplest(best: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome
         and o.harm <= best.harm
         and o.delayed <= (1.0 + SIMPLER) * best.delayed
         and o.frozen <= (1.0 + SIMPLER) * best.frozen
+        and (own.harm > 0.0 or o.betters(own))
     ]
     least = min(alike, key=lambda o: (o.settings[grid.size], -o.settings[grid.penalty]))
     if least.settings[grid.size] == 0:  # no features: their other settings mean nothing
@@ -345,6 +350,14 @@ def _triples(errors: dict[float, tuple[float, float]]) -> list[list[float]]:
 
 def _mapping_of_pairs(triples: list[list[float]]) -> dict[float, tuple[float, float]]:
     return {float(value): (float(a), float(b)) for value, a, b in triples}
+
+
+def _listed(errors: dict[float, list[float]]) -> list[list[float]]:
+    return [[value, *found] for value, found in errors.items()]
+
+
+def _lists(rows: list[list[float]]) -> dict[float, list[float]]:
+    return {float(value): [float(e) for e in found] for value, *found in rows}
 
 
 def _pairs(errors: dict[float, float]) -> list[list[float]]:

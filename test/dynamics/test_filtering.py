@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.signal import butter, lfilter, lfilter_zi
@@ -152,3 +154,22 @@ def test_degrees_are_noticed_and_nothing_is_made_of_them() -> None:
     assert sum(sampler.dropped.values()) == 50
     assert "degrees" in next(iter(sampler.dropped))
     assert low[limited] < high[limited]
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_start_in_the_middle_of_motion_is_not_learned_before_the_filters_know_it(
+    moving: bool,
+) -> None:
+    """Filters begin at rest, so that differences of positions would show a jerk at first."""
+    model = small_arm()
+    sampler = SampleFilter(model, FilterConfig(cutoff=10.0))
+    recorded = list(measurements(model, 2.0, 500.0, velocity=False))
+    if not moving:
+        rest = recorded[0]
+        recorded = [dataclasses.replace(m, q=rest.q, y=rest.y) for m in recorded]
+    samples = [s for s in map(sampler.push, recorded) if s is not None]
+    first = next(s for s in samples if s.y is not None)
+    waited = (first.stamp - recorded[0].stamp) * 1e-9
+    assert waited == pytest.approx(0.2 if moving else 0.0, abs=0.01)
+    errors = [abs(s.y - s.regressor @ model.prior).max() for s in samples if s.y is not None]
+    assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)

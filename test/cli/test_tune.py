@@ -1,0 +1,118 @@
+"""`semiparam tune`: from bags to a YAML that the node loads, interrupted and gone on with."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.samples.bag_writer import write_measurements
+
+from ..dynamics.arms import URDF, measurements, small_arm
+
+# All but the ridge of the local features stays: one path.
+KEPT = ["filter", "rigid_body", "residual", "nystrom.length_scale", "nystrom.novelty"]
+KEPT += ["nystrom.max_centers", "nystrom.joint_max_centers", "nystrom.joint_length_scale"]
+KEPT += ["nystrom.joint_penalty", "nystrom.position_width", "nystrom.velocity_width"]
+KEPT += ["nystrom.rigid_body_width"]
+OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=1"]
+OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=10"]
+OPTIONS += [part for name in KEPT for part in ("--keep", name)]
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder, model = tmp_path_factory.mktemp("bags"), small_arm()
+    for k in range(2):
+        write_measurements(
+            folder / f"motion_{k}",
+            model.joint_names,
+            measurements(model, 6.0, 50.0, seed=k, extra=2.0),
+            "effort",
+        )
+    return [str(folder / f"motion_{k}") for k in range(2)]
+
+
+def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
+    bags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "tuned.yaml"
+    poor = ["--set", "nystrom.penalty=1000"]
+    command = ["tune", *bags, *OPTIONS, *poor, "--jobs", "1", "--out", str(out)]
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"On motion that was held out, .* times the rigid body's error", told), told
+    assert re.search(r"nystrom\.penalty +1000 +\d", told)
+    config = load_yaml(out, InverseDynamicsNodeConfig, "inverse_dynamics")
+    assert config.learner.estimator.nystrom.penalty < 100.0
+    assert config.learner.filter.cutoff == 10.0
+    session = Session(Path(config.urdf).read_text(), config)
+    steps = [session.learner.observe(m) for m in measurements(small_arm(), 0.5, 50.0)]
+    assert any(step is not None for step in steps)
+    page = out.with_suffix(".html").read_text()
+    for heading in ("What was changed", "Before and after", "Local features", "How it was judged"):
+        assert f"<h2>{heading}</h2>" in page
+    assert page.count("<svg") >= 2 and "src=" not in page and "href=\"http" not in page
+    assert main(command) == 0
+    assert "all from the journal" in capsys.readouterr().out
+
+
+def test_ctrl_c_leaves_what_was_done_and_the_same_command_goes_on(
+    bags: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "tuned.yaml"
+    command = [sys.executable, "-m", "semiparam_dynamics", "tune", *bags, *OPTIONS]
+    command += ["--jobs", "2", "--out", str(out)]
+
+    def restore() -> None:  # a background job may have been started with it ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=restore
+    )
+    journal = out.with_suffix(".journal")
+    deadline = time.monotonic() + 120.0
+    while not journal.exists() or len(journal.read_text().splitlines()) < 3:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60.0)
+    assert process.returncode == 130, error
+    assert "interrupted; the same command goes on from here" in error
+    assert "Traceback" not in error
+    done = len(journal.read_text().splitlines()) - 1
+    assert done >= 2 and not out.exists()
+    assert subprocess.run(command, env=environment, check=False, timeout=240.0).returncode == 0
+    assert out.exists() and len(journal.read_text().splitlines()) - 1 > done
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "tuned.txt"], "name a YAML file"),
+        (["--out", "t.yaml", "--keep", "nystrom.width"], "no such parameter or group"),
+        (["--out", "t.yaml", "--jobs", "-1"], "can't be less than one process"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    options: list[str],
+    message: str,
+    bags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["tune", *bags, *OPTIONS, *options]) == 2
+    assert message in capsys.readouterr().err
