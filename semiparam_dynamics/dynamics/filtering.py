@@ -10,16 +10,15 @@ y = Phi pi, then filter(y) = filter(Phi) pi, whatever the filter's lag.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.lowpass import LowPass
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.learning.compiled import lowpass_step
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -67,40 +66,6 @@ class FilterConfig:
     )
 
 
-class LowPass:
-    """A causal Butterworth low-pass over a vector, for uneven steps.
-
-    It starts in equilibrium at its first input. Being linear, it commutes with any fixed linear
-    combination of the entries, the first sample included.
-    """
-
-    def __init__(self, size: int, cutoff: float, stages: int = 1) -> None:
-        self._cutoff = cutoff
-        self._band = np.zeros((stages, size))
-        self._low = np.zeros((stages, size))
-        self._started = False
-
-    def reset(self) -> None:
-        """Forget the past; the next input is the new equilibrium."""
-        self._started = False
-
-    def __call__(self, value: Array, dt: float) -> Array:
-        """Filter `value` (size,), `dt` seconds after the one before; returns a fresh array."""
-        output = value.copy()
-        if self._cutoff <= 0.0:
-            return output
-        if not self._started:
-            self._band[:] = 0.0
-            self._low[:] = value
-            self._started = True
-            return output
-        # A cut-off near the Nyquist frequency would make tan() explode: there it passes all.
-        g = math.tan(math.pi * min(self._cutoff * dt, 0.45))
-        for band, low in zip(self._band, self._low, strict=True):
-            lowpass_step(output, band, low, output, g)
-        return output
-
-
 class SampleFilter:
     """Turns measurements, in the order of their stamps, into samples one measurement back."""
 
@@ -109,7 +74,9 @@ class SampleFilter:
         self._config = config
         n, axes, width = model.n_joints, model.n_axes, model.n_parameters
         self._wide = LowPass(2 * n + axes, config.prefilter_ratio * config.cutoff)
-        self._narrow = LowPass(3 * n + axes + axes * width, config.cutoff, config.stages)
+        self._size = 3 * n + axes + axes * width
+        self._narrow = LowPass(self._size, config.cutoff, config.stages)
+        self._state, self._step = np.zeros((3, 1, n)), np.zeros(1)
         self._past: list[tuple[int, Array, bool, bool]] = []
         self._held_y = np.zeros(axes)
         self._unmeasured = -(1 << 62)  # stamp of the last measurement without y
@@ -193,21 +160,32 @@ class SampleFilter:
             before, after = (q - a[:n]) / back, (c[:n] - q) / ahead
             dq = (c[:n] - a[:n]) / (back + ahead)
             ddq = (after - before) * (2.0 / (back + ahead))
-        regressor = self._model.regressor(q, dq, ddq)
+        axes, row = self._model.n_axes, np.empty((1, self._size))
+        for place, values in zip(self._state, (q, dq, ddq), strict=True):
+            place[0] = values
+        row[0, : 3 * n] = self._state.ravel()
+        row[0, 3 * n : 3 * n + axes] = b[2 * n :]
+        states = self._state
+        self._model.fill_regressors(states[0], states[1], states[2], row, 3 * n + axes)
         # The narrow filter's first input is its equilibrium, so its first step never counts.
-        out = self._narrow(np.concatenate((q, dq, ddq, b[2 * n :], regressor.ravel())), back)
+        self._step[0] = back
+        self._narrow.filter_rows(row, self._step)
         del self._past[0]
+        return self._sample(t1, back, row[0], measured)
+
+    def _sample(self, stamp: int, back: float, row: Array, measured: bool) -> Sample | None:
+        """The sample that a filtered row is, unless it comes too soon for filter.max_rate."""
         if self._config.max_rate > 0.0:
             # Half a message early counts as in time, else jitter would halve the rate.
-            if (t1 - self._last_sample) * NANO < 1.0 / self._config.max_rate - 0.5 * back:
+            if (stamp - self._last_sample) * NANO < 1.0 / self._config.max_rate - 0.5 * back:
                 return None
-            self._last_sample = t1
-        axes = self._model.n_axes
+            self._last_sample = stamp
+        n, axes = self._model.n_joints, self._model.n_axes
         return Sample(
-            stamp=t1,
-            q=out[:n],
-            dq=out[n : 2 * n],
-            ddq=out[2 * n : 3 * n],
-            regressor=out[3 * n + axes :].reshape(axes, -1),
-            y=out[3 * n : 3 * n + axes] if measured else None,
+            stamp=stamp,
+            q=row[:n],
+            dq=row[n : 2 * n],
+            ddq=row[2 * n : 3 * n],
+            regressor=row[3 * n + axes :].reshape(axes, -1),
+            y=row[3 * n : 3 * n + axes] if measured else None,
         )

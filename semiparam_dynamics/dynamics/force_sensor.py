@@ -46,6 +46,32 @@ def cut_at_sensor(tree: UrdfTree, frame: str) -> tuple[UrdfTree, str]:
     return dataclasses.replace(tree, joints=joints, inertials=inertials), name
 
 
+def frame_names(tree: UrdfTree, frame: str) -> tuple[str, ...]:
+    """The names under which messages may call the sensor `frame`, that one first.
+
+    A joint and the link behind it have one frame, and so have links that are fixed there without
+    an offset, or markers in the same place. Raises RobotModelError where there is no such frame.
+    """
+    joint = _joint_at(tree, frame)
+    fixed = [j for j in tree.joints.values() if j.type == "fixed" and j is not joint]
+    beside = [j for j in fixed if j.parent == joint.parent and _pose(j) == _pose(joint)]
+    same = [joint, *(beside if joint.type == "fixed" else ())]
+    links = {j.child for j in same}
+    while more := [j for j in fixed if j.parent in links and j not in same and not any(_pose(j))]:
+        same += more
+        links |= {j.child for j in more}
+    return tuple(dict.fromkeys((frame, *(name for j in same for name in (j.name, j.child)))))
+
+
+def _pose(joint: UrdfJoint) -> tuple[float, ...]:
+    """Position and angles of a joint's origin in its parent link, six numbers."""
+    origin = joint.element.find("origin")
+    if origin is None:
+        return (0.0,) * 6
+    numbers = f"{origin.get('xyz', '0 0 0')} {origin.get('rpy', '0 0 0')}".split()
+    return tuple(round(float(number), 9) for number in numbers)
+
+
 def _joint_at(tree: UrdfTree, frame: str) -> UrdfJoint:
     if not frame:
         raise RobotModelError("the wrench target needs 'sensor_frame': a joint or link of the URDF")
@@ -63,16 +89,8 @@ def _joint_at(tree: UrdfTree, frame: str) -> UrdfJoint:
 
 def _same_place(tree: UrdfTree, joint: UrdfJoint) -> str:
     """A hint at a joint in the same place as the marker that does carry something."""
-
-    def pose(other: UrdfJoint) -> tuple[float, ...]:
-        origin = other.element.find("origin")
-        entries = ["0 0 0", "0 0 0"]
-        if origin is not None:
-            entries = [origin.get("xyz", "0 0 0"), origin.get("rpy", "0 0 0")]
-        return tuple(round(float(number), 9) for number in " ".join(entries).split())
-
     for other in tree.joints.values():
         beside = other.parent == joint.parent and other.name != joint.name
-        if beside and pose(other) == pose(joint) and tree.mass(other.child) > 0:
+        if beside and _pose(other) == _pose(joint) and tree.mass(other.child) > 0:
             return f"; '{other.name}' lies in the same place and carries '{other.child}'"
     return ": name the joint that carries the distal part"

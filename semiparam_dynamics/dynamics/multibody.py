@@ -1,14 +1,14 @@
-"""The rigid-body library's side of the robot model: a reduced pinocchio model and its regressor."""
+"""The rigid-body library's side of the robot model: a URDF reduced to moving bodies, as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.dynamics.compiled_regressor import SLIDING, STILL, TURNING
 from semiparam_dynamics.dynamics.force_sensor import cut_at_sensor
 from semiparam_dynamics.dynamics.urdf_tree import ONE_DOF, UrdfTree, closest
 from semiparam_dynamics.errors import RobotModelError
@@ -17,7 +17,7 @@ INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 
 class Multibody:
-    """The moving bodies of a URDF, some joints locked, and the regressor of their inertias.
+    """The moving bodies of a URDF, some joints locked, as the compiled regressor needs them.
 
     A body is a lump: a link with all that is fixed to it or hangs on it through locked joints.
 
@@ -37,8 +37,10 @@ class Multibody:
     inertial_prior: (10 * bodies,) the URDF's inertial parameters, body after body: mass m (kg),
         first moments mc (kg m), inertia (kg m^2) about the origin of the body's joint frame (of
         the sensor frame for the body that it carries), in the order of `INERTIAL`.
-
-    Not thread-safe: the working memory is shared between calls.
+    model: pinocchio's model, gravity included.
+    geometry, joints, units: as `compiled_regressor.fill` takes them.
+    body_joints: the joint of each body, as they are numbered there.
+    feels: (rows, bodies) True where a row's joint or sensor carries the body.
 
     """
 
@@ -55,45 +57,44 @@ class Multibody:
             tree, sensor_joint = cut_at_sensor(tree, sensor_frame)
         model = _reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
         model.gravity.linear = np.array(gravity, dtype=np.float64)
-        self._model, self._data = model, model.createData()
-        self._q, self._dq, self._ddq = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
-
+        self.model, self.n_joints = model, len(joints)
         ids = [model.getJointId(name) for name in joints]
-        self._q_index = np.array([model.joints[i].idx_q for i in ids], dtype=np.intp)
-        self._v_index = np.array([model.joints[i].idx_v for i in ids], dtype=np.intp)
-        # A continuous joint's configuration is (cos, sin) of its angle.
-        turning = [k for k, i in enumerate(ids) if model.joints[i].nq == 2]
-        self._turning = np.array(turning, dtype=np.intp)
-
-        body_ids, rows = ids, self._v_index
+        body_ids, row_ids = ids, ids
         if sensor_joint:
             sensor = model.getJointId(sensor_joint)
             carried = set(model.subtrees[sensor])
             body_ids = [sensor, *(i for i in ids if i in carried)]
-            first = model.joints[sensor].idx_v
-            rows = np.arange(first, first + 6)
+            row_ids = [sensor] * 6
         links = {name: joint.child for name, joint in tree.joints.items()}
         self.bodies = tuple(links[model.names[i]] for i in body_ids)
         self.links = tuple(_links_of(model, i, tree) for i in body_ids)
         parameters = [model.inertias[i].toDynamicParameters() for i in body_ids]
         self.inertial_prior: Array = np.concatenate(parameters)
-        columns = np.concatenate([10 * (i - 1) + np.arange(10) for i in body_ids])
-        self.entries = rows[:, None] * (10 * (model.njoints - 1)) + columns
+        self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
+        self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
+        self.geometry, self.joints, axes = _arrays_of(model, ids)
+        units = np.eye(6) if sensor_joint else axes[row_ids]
+        self.units: Array = np.column_stack((row_ids, units))
 
-    def regressor(self, q: Array, dq: Array, ddq: Array, entries: npt.NDArray[np.intp]) -> Array:
-        """The chosen `entries` (``self.entries`` or some of its columns) of the regressor."""
-        self._q[self._q_index] = q
-        if self._turning.size:
-            angle = q[self._turning]
-            index = self._q_index[self._turning]
-            self._q[index] = np.cos(angle)
-            self._q[index + 1] = np.sin(angle)
-        self._dq[self._v_index] = dq
-        self._ddq[self._v_index] = ddq
-        full: Array = pin.computeJointTorqueRegressor(
-            self._model, self._data, self._q, self._dq, self._ddq
-        )
-        return full.take(entries)
+
+def _arrays_of(model: pin.Model, ids: Sequence[int]) -> tuple[Array, Indices, Array]:
+    """Geometry and joints as `compiled_regressor.fill` takes them, and each joint's motion (6,)."""
+    n = model.njoints
+    geometry, axes = np.zeros((n, 15)), np.zeros((n, 6))
+    joints: Indices = np.zeros((n, 3), dtype=np.intp)
+    data = model.createData()
+    pin.forwardKinematics(model, data, pin.neutral(model))
+    geometry[0, 12:] = -model.gravity.linear
+    for i in range(1, n):
+        pose, kind = model.jointPlacements[i], STILL
+        if i in ids:
+            axes[i] = np.ravel(data.joints[i].S)
+            kind = SLIDING if axes[i, :3].any() else TURNING
+        place = ids.index(i) if i in ids else 0
+        joints[i] = model.parents[i], kind, place
+        axis = axes[i, :3] + axes[i, 3:]
+        geometry[i] = np.concatenate((np.ravel(pose.rotation), pose.translation, axis))
+    return geometry, joints, axes
 
 
 def check_joints(tree: UrdfTree, names: Sequence[str]) -> None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.base_parameters import BaseParameters, reduce_columns
 from semiparam_dynamics.dynamics.joint_effects import EffectColumns, joint_effects, sensor_offsets
 from semiparam_dynamics.dynamics.multibody import INERTIAL, Multibody, check_joints
+from semiparam_dynamics.dynamics.regressor import Regressor
 from semiparam_dynamics.dynamics.urdf_tree import UrdfTree, parse_urdf, read_urdf
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.parameters import parameter, replace
@@ -148,74 +149,78 @@ class RobotModel:
 
     def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
         """Choose independent columns; inertial ones first, so that the prior stays with them."""
-        entries, inertial = self._multibody.entries, self.inertial_prior.size
-        self._use_columns(entries, effects)
+        inertial = self.inertial_prior.size
+        everything: Indices = np.arange(inertial)
+        self._inertial = Regressor(self._multibody, everything, effects.select(everything[:0]))
+        self._use(Regressor(self._multibody, everything, effects))
         stack = self.regressors(*_random_states(tree, self.joint_names, self.n_parameters))
         self.base: BaseParameters = reduce_columns(
             stack.reshape(-1, self.n_parameters), self.full_labels
         )
         kept = self.base.independent
-        self._use_columns(
-            np.ascontiguousarray(entries[:, kept[kept < inertial]]),
-            effects.select(kept[kept >= inertial] - inertial),
-        )
+        chosen = effects.select(kept[kept >= inertial] - inertial)
+        self._use(Regressor(self._multibody, kept[kept < inertial], chosen))
         self.labels: tuple[str, ...] = self.base.labels
         without_effects = np.zeros(len(self.full_labels))
         without_effects[:inertial] = self.inertial_prior
         self.prior: Array = self.base.project(without_effects)
 
-    def _use_columns(self, entries: npt.NDArray[np.intp], effects: EffectColumns) -> None:
-        self._entries, self._effects = entries, effects
-        self._n_inertial = entries.shape[1]
-        self.n_parameters = self._n_inertial + len(effects.labels)
-        self._effect_columns = np.arange(self._n_inertial, self.n_parameters)
+    def _use(self, regressor: Regressor) -> None:
+        self._regressor, self.n_parameters = regressor, regressor.n_columns
+        self._state = np.zeros((3, 1, self.n_joints))
 
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, n_parameters) at one state; q, dq, ddq: (n_joints,) in rad, rad/s, rad/s^2.
 
         A new array at each call. Raises SampleError on wrong sizes.
         """
-        q, dq, ddq = self._state(q), self._state(dq), self._state(ddq)
-        return self._fill(np.zeros((self.n_axes, self.n_parameters)), q, dq, ddq)
+        return self._one(self._regressor, q, dq, ddq)
 
     def regressors(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n, n_axes, n_parameters) at n states; q, dq, ddq: (n, n_joints)."""
-        q, dq, ddq = (np.asarray(values, dtype=np.float64) for values in (q, dq, ddq))
+        q, dq, ddq = (np.array(values, dtype=np.float64, order="C") for values in (q, dq, ddq))
         if q.ndim != 2 or q.shape[1] != self.n_joints or not q.shape == dq.shape == ddq.shape:
             raise SampleError(
                 f"q, dq and ddq must each be (n, {self.n_joints}),"
                 f" not {q.shape}, {dq.shape} and {ddq.shape}"
             )
-        out = np.zeros((len(q), self.n_axes, self.n_parameters))
-        for row, *state in zip(out, q, dq, ddq, strict=True):
-            self._fill(row, *state)
-        return out
+        out = np.empty((len(q), self._regressor.size))
+        self._regressor.fill(q, dq, ddq, out)
+        return out.reshape(len(q), self.n_axes, self.n_parameters)
+
+    def fill_regressors(self, q: Array, dq: Array, ddq: Array, out: Array, offset: int = 0) -> None:
+        """:meth:`regressors`, flattened into out[:, offset:]; nothing is checked or allocated.
+
+        All are C-ordered float64, `out` (n, offset + n_axes * n_parameters).
+        """
+        self._regressor.fill(q, dq, ddq, out, offset)
 
     def inertial_regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, 10 * bodies) before reduction and without effects.
 
         Its factor is `inertial_prior`: ten per body, as `multibody.INERTIAL` names them.
         """
-        q, dq, ddq = self._state(q), self._state(dq), self._state(ddq)
-        return self._multibody.regressor(q, dq, ddq, self._multibody.entries)
+        return self._one(self._inertial, q, dq, ddq)
 
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
         prediction: Array = self.inertial_regressor(q, dq, ddq) @ self.inertial_prior
         return prediction
 
-    def _state(self, values: npt.ArrayLike) -> Array:
-        array = np.asarray(values, dtype=np.float64)
-        if array.shape != (self.n_joints,):
-            raise SampleError(
-                f"a state of {self.n_joints} joints needs arrays of that size, not {array.shape}"
-            )
-        return array
-
-    def _fill(self, out: Array, q: Array, dq: Array, ddq: Array) -> Array:
-        out[:, : self._n_inertial] = self._multibody.regressor(q, dq, ddq, self._entries)
-        out[self._effects.rows, self._effect_columns] = self._effects.values(dq, ddq)
-        return out
+    def _one(
+        self, regressor: Regressor, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
+    ) -> Array:
+        for place, values in zip(self._state, (q, dq, ddq), strict=True):
+            array = np.asarray(values, dtype=np.float64)
+            if array.shape != (self.n_joints,):
+                raise SampleError(
+                    f"a state of {self.n_joints} joints needs arrays of that size,"
+                    f" not {array.shape}"
+                )
+            place[0] = array
+        out = np.empty((1, regressor.size))
+        regressor.fill(self._state[0], self._state[1], self._state[2], out)
+        return out.reshape(self.n_axes, -1)
 
 
 def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]) -> EffectColumns:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.message_checks import message_checks
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.urdf_tree import parse_urdf, read_urdf
 from semiparam_dynamics.errors import BagError, RobotModelError
@@ -17,6 +18,7 @@ from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.stream import OTHER_FRAME
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ def evaluate_bags(
     test = [measurements_of(path, bags, model, config, dropped) for path in bags.test]
     if all(m.y is None for recording in test for m in recording):
         why = ", ".join(f"{count} times {reason}" for reason, count in dropped.items())
-        raise BagError(f"no joint state comes with a measured {config.robot.target}: {why}")
+        told = "".join(f"; {warning}" for warning in bags.warnings)
+        raise BagError(f"no joint state comes with a measured {config.robot.target}: {why}{told}")
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         evaluation = evaluate(model, config, test, train, progress, start=start)
     evaluation.skipped.update(dropped)
@@ -84,7 +87,10 @@ def measurements_of(
         config.samples,
         joint_states_topic=bags.joint_states,
         wrench_topic=bags.wrench,
+        **message_checks(model),
     )
+    if elsewhere := recording.details.get(OTHER_FRAME):
+        bags.warnings.append(f"{path}: {elsewhere}")
     dropped.update(recording.dropped)
     bags.warnings.extend(recording.warnings)
     return recording.measurements

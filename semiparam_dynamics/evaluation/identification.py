@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import BagError, ConfigurationError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
@@ -70,15 +70,13 @@ def identify_on_bags(
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         for k, path in enumerate((*bags.train, *bags.test)):
             learned = 1.0 - hold_out if k < len(bags.train) else 0.0
-            sampler = SampleFilter(model, config.filter)
+            sampler = RecordingFilter(model, config.filter)
             measurements = measurements_of(path, bags, model, config, Counter())
             first, last = (measurements[i].stamp if measurements else 0 for i in (0, -1))
             border = first + learned * (last - first)
-            for i, measurement in enumerate(measurements):
-                sample = sampler.push(measurement)
-                if sample is not None:
-                    to_train = learned > 0.0 and sample.stamp <= border
-                    (train if to_train else test).add(sample)
+            for i, sample in enumerate(sampler.filter_recording(measurements)):
+                to_train = learned > 0.0 and sample.stamp <= border
+                (train if to_train else test).add(sample)
                 if i % 100 == 0:
                     progress((k + i / len(measurements)) * share)
         if train.n_samples == 0:

@@ -17,8 +17,8 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
-from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.nystrom_residual import NystromResidual
+from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, StorageError
@@ -71,11 +71,10 @@ def _samples(
     progress: Callable[[float], None],
 ) -> Iterator[Sample]:
     for k, path in enumerate(bags.train):
-        sampler = SampleFilter(model, config.filter)
+        sampler = RecordingFilter(model, config.filter)
         measurements = measurements_of(path, bags, model, config, Counter())
-        for i, measurement in enumerate(measurements):
-            sample = sampler.push(measurement)
-            if sample is not None and sample.y is not None:
+        for i, sample in enumerate(sampler.filter_recording(measurements)):
+            if sample.y is not None:
                 yield sample
             if i % 100 == 0:
                 progress((k + i / len(measurements)) / len(bags.train))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.dynamics.message_checks import message_checks
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.nodes.backlog import Backlog
@@ -33,6 +34,7 @@ class Session:
     def __init__(self, urdf: str, config: InverseDynamicsNodeConfig) -> None:
         self._config = config
         self.model = RobotModel(urdf, config.learner.robot)
+        self._checks = message_checks(self.model)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
         warm_up(self.model, config)
         path = Path(config.model_file).expanduser().absolute() if config.model_file else None
@@ -51,7 +53,10 @@ class Session:
         self.learner.reset()
         self.autosave.agree()
         self.stream = MeasurementStream(
-            self.model.joint_names, self.model.config.target, self._config.learner.samples
+            self.model.joint_names,
+            self.model.config.target,
+            self._config.learner.samples,
+            **self._checks,
         )
         self.backlog.clear()
         self.backlog.dropped = 0

@@ -16,8 +16,9 @@ from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.samples.bag_files import BagFile, one_line, open_recording
-from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.samples.stream import MeasurementStream, StreamConfig
+from semiparam_dynamics.samples.measurement import Array, Measurement
+from semiparam_dynamics.samples.stream import MeasurementStream
+from semiparam_dynamics.samples.stream_config import StreamConfig
 from semiparam_dynamics.samples.zstd import decompress_message
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
@@ -190,7 +191,8 @@ def read_measurements(
     *,
     joint_states_topic: str = "",
     wrench_topic: str = "",
-    wrench_frame: str = "",
+    wrench_frame: str | Sequence[str] = "",
+    effort_limits: Array | None = None,
 ) -> Recording:
     """Read a bag's measurements just as a live node would make them.
 
@@ -198,7 +200,9 @@ def read_measurements(
     `MeasurementStream`. Raises BagError where the bag or a topic can't be read, or none of the
     joint states can be used.
     """
-    stream = MeasurementStream(joint_names, target, config, wrench_frame=wrench_frame)
+    stream = MeasurementStream(
+        joint_names, target, config, wrench_frame=wrench_frame, effort_limits=effort_limits
+    )
     measurements: list[Measurement] = []
     with BagReader(path) as bag:
         joints = bag.choose(JOINT_STATE, joint_states_topic)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+QUOTED = 60  # characters of a name that a sentence repeats
 Index = npt.NDArray[np.intp]
 
 
@@ -45,7 +46,7 @@ class JointMatcher:
         doubled = [name for name in self.joint_names if count[name] > 1]
         if missing:
             self.problem = "missing joint"
-            there = ", ".join(names[:20]) or "none"
+            there = ", ".join(name[:QUOTED] for name in names[:20]) or "none"
             self.detail = f"no {', '.join(missing)} among the message's joints: {there}"
             return None
         if doubled:

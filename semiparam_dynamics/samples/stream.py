@@ -9,47 +9,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.joint_matching import Index, JointMatcher
 from semiparam_dynamics.samples.measurement import Array, Measurement
 from semiparam_dynamics.samples.pairing import WrenchPairer
+from semiparam_dynamics.samples.sensor_faults import SensorFaults
+from semiparam_dynamics.samples.stream_config import IMPLAUSIBLE, SECOND, StreamConfig
+from semiparam_dynamics.samples.stuck import StuckPositions
 
-SECOND = 1_000_000_000  # nanoseconds
-IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
 FRAMES_KEPT = 16
-
-
-@dataclass(frozen=True)
-class StreamConfig:
-    """How the messages of one robot become measurements."""
-
-    pair_tolerance: float = parameter(
-        0.02,
-        "a joint state is paired with the wrenches before and after it if both are this near",
-        unit="s",
-        low=0.0,
-        high=1.0,
-    )
-    pair_wait: float = parameter(
-        0.1,
-        "how far one topic may run ahead before a joint state goes on without a wrench",
-        unit="s",
-        low=0.0,
-        high=10.0,
-    )
-    clock_jump: float = parameter(
-        1.0,
-        "stamps going back by more than this are a restarted clock, by less a late message",
-        unit="s",
-        low=0.001,
-        high=3600.0,
-    )
+OTHER_FRAME = "wrench in another frame"
+QUOTED = 60  # characters of a name that a sentence repeats
 
 
 class MeasurementStream:
@@ -63,8 +37,13 @@ class MeasurementStream:
     joint_names: the wanted joints in order, matched by name; other joints are ignored.
     target: ``effort`` (y are the joints' efforts) or ``wrench`` (y is the paired wrench).
     config: tolerances.
-    wrench_frame: where given, wrenches in another frame (``header.frame_id``) are dropped; an
-        empty frame_id is accepted.
+    wrench_frame: where given, the sensor frame's name, or its names: wrenches in another frame
+        (``header.frame_id``) than these and `config.wrench_frames` are dropped; an empty frame_id
+        is accepted.
+    effort_limits: (n_joints,) of the URDF, infinite where it has none, for `saturation_share`.
+
+    Raises ConfigurationError for an unknown target, and where `config.saturation` has neither one
+    number nor one for each axis.
 
     Attributes
     ----------
@@ -76,7 +55,14 @@ class MeasurementStream:
     frames: the frame_ids seen in wrenches.
     """
 
-    INCOMPLETE = ("no effort", "effort not finite", "velocity not finite", "unpaired joint state")
+    INCOMPLETE = (
+        "no effort",
+        "effort not finite",
+        "effort stuck",
+        "effort saturated",
+        "velocity not finite",
+        "unpaired joint state",
+    )
 
     def __init__(
         self,
@@ -84,7 +70,8 @@ class MeasurementStream:
         target: str = "effort",
         config: StreamConfig | None = None,
         *,
-        wrench_frame: str = "",
+        wrench_frame: str | Sequence[str] = "",
+        effort_limits: Array | None = None,
     ) -> None:
         if target not in ("effort", "wrench"):
             raise ConfigurationError(f"the target must be effort or wrench, not '{target}'")
@@ -99,7 +86,16 @@ class MeasurementStream:
             round(config.pair_tolerance * SECOND), round(config.pair_wait * SECOND), self.dropped
         )
         self._clock_jump = round(config.clock_jump * SECOND)
-        self._wrench_frame = wrench_frame.lstrip("/")
+        given = [wrench_frame] if isinstance(wrench_frame, str) else wrench_frame
+        frames = [frame.lstrip("/") for frame in given if frame]
+        if frames:
+            frames += [frame.lstrip("/") for frame in config.wrench_frames]
+        self._wrench_frames = tuple(dict.fromkeys(frames))
+        self._faults = SensorFaults(
+            self._matcher.joint_names if self._effort else (), config, effort_limits
+        )
+        self._positions = StuckPositions(self._matcher.joint_names, config)
+        self._q: Array | None = None
         self._moved = False  # the driver has given a velocity other than zero
         self._last_joint_state: int | None = None
         self._last_wrench: int | None = None
@@ -147,18 +143,21 @@ class MeasurementStream:
             released = self._pairer.restart_joint_states(stamp + self._clock_jump)
         self._last_joint_state = stamp
         dq = self._velocity(message.velocity, index) if n_dq else None
+        if stuck := self._positions(stamp, q, dq):
+            self._drop("position stuck", stuck)
+            return released
+        self._q = q
         if self._effort:
-            return [Measurement(stamp, q, dq, self._efforts(message.effort, index))]
+            return [Measurement(stamp, q, dq, self._efforts(stamp, message.effort, index))]
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
         return released
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
-        if frame not in self.frames and len(self.frames) < FRAMES_KEPT:
-            self.frames.add(frame)
-        if self._wrench_frame and frame and frame.lstrip("/") != self._wrench_frame:
-            text = f"the wrench is in frame '{frame}', not '{self._wrench_frame}'"
-            return self._drop("wrench in another frame", text)
+        if frame[:QUOTED] not in self.frames and len(self.frames) < FRAMES_KEPT:
+            self.frames.add(frame[:QUOTED])
+        if self._wrench_frames and frame and frame.lstrip("/") not in self._wrench_frames:
+            return self._drop(OTHER_FRAME, self._elsewhere(frame))
         force, torque = message.wrench.force, message.wrench.torque
         values = np.array(
             [force.x, force.y, force.z, torque.x, torque.y, torque.z], dtype=np.float64
@@ -174,6 +173,9 @@ class MeasurementStream:
         if jumped:
             released = self._pairer.restart_wrenches(stamp + self._clock_jump)
         self._last_wrench = stamp
+        if fault := self._faults(stamp, values, self._q):
+            self._drop(*fault)
+            return released
         released += self._pairer.wrench(stamp, values)
         return released
 
@@ -207,7 +209,7 @@ class MeasurementStream:
             return None
         return dq
 
-    def _efforts(self, values: Any, index: Index) -> Array | None:
+    def _efforts(self, stamp: int, values: Any, index: Index) -> Array | None:
         if not len(values):
             self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             return None
@@ -215,7 +217,16 @@ class MeasurementStream:
         if _problem(y):
             self._drop("effort not finite")
             return None
+        if fault := self._faults(stamp, y, self._q):
+            self._drop(*fault)
+            return None
         return y
+
+    def _elsewhere(self, frame: str) -> str:
+        return (
+            f"the wrenches are in frame '{frame[:QUOTED]}', not '{self._wrench_frames[0]}'; if "
+            "that is the same frame under another name, put it into samples.wrench_frames"
+        )
 
     def _drop(self, reason: str, detail: str = "") -> list[Measurement]:
         self.dropped[reason] += 1

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.samples.stream import MeasurementStream, StreamConfig
+from semiparam_dynamics.samples.stream import MeasurementStream
+from semiparam_dynamics.samples.stream_config import StreamConfig
 
 from .messages import SECOND, joint_state, wrench
 
@@ -197,6 +198,20 @@ def test_wrenches_are_checked_before_they_are_paired() -> None:
     assert stream.frames == {"sensor", "other", "/sensor", ""}
     (m,) = stream.joint_state(joint_state(15, NAMES, [1.0, 2.0], [], [7.0, 8.0]))
     assert np.allclose(m.y, [2.0] * 6)  # halfway between 1 and 3; the effort is not looked at
+
+
+def test_a_frame_may_have_several_names() -> None:
+    config = StreamConfig(wrench_frames=("/driver/ft",))
+    stream = MeasurementStream(NAMES, "wrench", config, wrench_frame=("joint", "link"))
+    for stamp, frame in enumerate(["joint", "/link", "driver/ft", "", "base" * 1000], start=1):
+        stream.wrench(wrench(stamp, [1.0] * 6, frame))
+    assert stream.dropped == {"wrench in another frame": 1}
+    told = stream.details["wrench in another frame"]
+    assert "not 'joint'" in told and "samples.wrench_frames" in told and len(told) < 300
+    assert all(len(frame) < 100 for frame in stream.frames)
+    anywhere = MeasurementStream(NAMES, "wrench", config)  # nothing is known of the sensor's frame
+    anywhere.wrench(wrench(1, [1.0] * 6, "base"))
+    assert not anywhere.dropped
 
 
 def test_an_unknown_target_is_refused() -> None:

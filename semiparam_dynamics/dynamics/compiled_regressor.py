@@ -1,0 +1,222 @@
+"""The compiled regressor of rigid bodies: many states in one call, no allocation.
+
+The columns of a body are the forces that its acceleration costs a unit of each inertial parameter
+(Atkeson, An and Hollerbach 1986, eq. 8; in pinocchio's order, m, mc, Ixx Ixy Iyy Ixz Iyz Izz),
+f = m a + alpha x mc + w x (w x mc) and n = mc x a + I alpha + w x I w about the origin of the
+body's joint frame, where a is that origin's acceleration minus gravity. Moved to the world's
+origin, the entry of a row is what they do along the row's unit motion.
+"""
+
+from __future__ import annotations
+
+import math
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.learning.compiled import compiled_as_written
+
+TURNING, SLIDING, STILL = range(3)  # how a joint moves
+# A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
+ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
+# A joint's working memory: pose in the world, then w, alpha and a in its own frame.
+OMEGA, ALPHA, ACCELERATION, MOTION = 12, 15, 18, 21
+
+
+@compiled_as_written
+def _cross(a: Array, i: int, b: Array, j: int) -> tuple[float, float, float]:
+    """a[i:i+3] x b[j:j+3]."""
+    return (
+        a[i + 1] * b[j + 2] - a[i + 2] * b[j + 1],
+        a[i + 2] * b[j] - a[i] * b[j + 2],
+        a[i] * b[j + 1] - a[i + 1] * b[j],
+    )
+
+
+@compiled_as_written
+def _turned(R: Array, v: Array, i: int, out: Array, k: int) -> None:
+    """out[k:k+3] = R v[i:i+3], R by rows at the beginning of its array."""
+    for r in range(3):
+        out[k + r] = R[3 * r] * v[i] + R[3 * r + 1] * v[i + 1] + R[3 * r + 2] * v[i + 2]
+
+
+@compiled_as_written
+def _turned_back(R: Array, x: float, y: float, z: float, out: Array, k: int) -> None:
+    """out[k:k+3] = R' (x, y, z)."""
+    for r in range(3):
+        out[k + r] = R[r] * x + R[3 + r] * y + R[6 + r] * z
+
+
+@compiled_as_written
+def _move(own: Array, parent: Array, g: Array, kind: int, q: float, dq: float, ddq: float) -> None:
+    """A joint's pose and motion `own` from those of its `parent` and its geometry g."""
+    # The frame in the parent's: turned by Rodrigues' formula, or pushed along the axis.
+    x, y, z = g[AXIS], g[AXIS + 1], g[AXIS + 2]
+    px, py, pz = g[ORIGIN], g[ORIGIN + 1], g[ORIGIN + 2]
+    s, c = 0.0, 1.0
+    if kind == TURNING:
+        s, c = math.sin(q), math.cos(q)
+    elif kind == SLIDING:
+        px += q * (g[0] * x + g[1] * y + g[2] * z)
+        py += q * (g[3] * x + g[4] * y + g[5] * z)
+        pz += q * (g[6] * x + g[7] * y + g[8] * z)
+    d = 1.0 - c
+    t00, t01, t02 = c + d * x * x, d * x * y - s * z, d * x * z + s * y
+    t10, t11, t12 = d * x * y + s * z, c + d * y * y, d * y * z - s * x
+    t20, t21, t22 = d * x * z - s * y, d * y * z + s * x, c + d * z * z
+    # In `own`, the rotation relative to the parent stands first where the world's will be.
+    for r in range(3):
+        a, b, e = g[3 * r], g[3 * r + 1], g[3 * r + 2]
+        own[3 * r] = a * t00 + b * t10 + e * t20
+        own[3 * r + 1] = a * t01 + b * t11 + e * t21
+        own[3 * r + 2] = a * t02 + b * t12 + e * t22
+    # The parent's motion at this origin, in this frame.
+    w0, w1, w2 = parent[OMEGA], parent[OMEGA + 1], parent[OMEGA + 2]
+    _turned_back(own, w0, w1, w2, own, OMEGA)
+    l0, l1, l2 = parent[ALPHA], parent[ALPHA + 1], parent[ALPHA + 2]
+    _turned_back(own, l0, l1, l2, own, ALPHA)
+    u0, u1, u2 = w1 * pz - w2 * py, w2 * px - w0 * pz, w0 * py - w1 * px
+    _turned_back(
+        own,
+        parent[ACCELERATION] + l1 * pz - l2 * py + w1 * u2 - w2 * u1,
+        parent[ACCELERATION + 1] + l2 * px - l0 * pz + w2 * u0 - w0 * u2,
+        parent[ACCELERATION + 2] + l0 * py - l1 * px + w0 * u1 - w1 * u0,
+        own,
+        ACCELERATION,
+    )
+    # And the joint's own; w is still the parent's where it is crossed with the axis.
+    k0, k1, k2 = _cross(own, OMEGA, g, AXIS)
+    if kind == TURNING:
+        own[ALPHA] += k0 * dq + x * ddq
+        own[ALPHA + 1] += k1 * dq + y * ddq
+        own[ALPHA + 2] += k2 * dq + z * ddq
+        own[OMEGA] += x * dq
+        own[OMEGA + 1] += y * dq
+        own[OMEGA + 2] += z * dq
+    elif kind == SLIDING:
+        own[ACCELERATION] += 2.0 * k0 * dq + x * ddq
+        own[ACCELERATION + 1] += 2.0 * k1 * dq + y * ddq
+        own[ACCELERATION + 2] += 2.0 * k2 * dq + z * ddq
+    # Now the pose in the world.
+    for r in range(3):
+        own[ORIGIN + r] = (
+            parent[ORIGIN + r]
+            + parent[3 * r] * px
+            + parent[3 * r + 1] * py
+            + parent[3 * r + 2] * pz
+        )
+    for j in range(3):
+        a, b, e = own[j], own[3 + j], own[6 + j]
+        for r in range(3):
+            own[3 * r + j] = parent[3 * r] * a + parent[3 * r + 1] * b + parent[3 * r + 2] * e
+
+
+@compiled_as_written
+def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
+    """Force and moment, out (6,), about the world's origin that parameter k costs a body at m."""
+    for r in range(6):
+        scratch[r] = 0.0
+    w0, w1, w2 = m[OMEGA], m[OMEGA + 1], m[OMEGA + 2]
+    l0, l1, l2 = m[ALPHA], m[ALPHA + 1], m[ALPHA + 2]
+    a0, a1, a2 = m[ACCELERATION], m[ACCELERATION + 1], m[ACCELERATION + 2]
+    if k == 0:
+        scratch[0], scratch[1], scratch[2] = a0, a1, a2
+    elif k == 1:
+        scratch[0], scratch[1], scratch[2] = -w1 * w1 - w2 * w2, l2 + w0 * w1, -l1 + w0 * w2
+        scratch[4], scratch[5] = -a2, a1
+    elif k == 2:
+        scratch[0], scratch[1], scratch[2] = -l2 + w0 * w1, -w0 * w0 - w2 * w2, l0 + w1 * w2
+        scratch[3], scratch[5] = a2, -a0
+    elif k == 3:
+        scratch[0], scratch[1], scratch[2] = l1 + w0 * w2, -l0 + w1 * w2, -w0 * w0 - w1 * w1
+        scratch[3], scratch[4] = -a1, a0
+    elif k == 4:
+        scratch[3], scratch[4], scratch[5] = l0, w2 * w0, -w1 * w0
+    elif k == 5:
+        scratch[3], scratch[4], scratch[5] = l1 - w2 * w0, l0 + w2 * w1, w0 * w0 - w1 * w1
+    elif k == 6:
+        scratch[3], scratch[4], scratch[5] = -w2 * w1, l1, w0 * w1
+    elif k == 7:
+        scratch[3], scratch[4], scratch[5] = l2 + w1 * w0, w2 * w2 - w0 * w0, l0 - w1 * w2
+    elif k == 8:
+        scratch[3], scratch[4], scratch[5] = w1 * w1 - w2 * w2, l2 - w0 * w1, l1 + w0 * w2
+    else:
+        scratch[3], scratch[4], scratch[5] = w1 * w2, -w0 * w2, l2
+    _turned(m, scratch, 0, out, 0)
+    _turned(m, scratch, 3, out, 3)
+    n0, n1, n2 = _cross(m, ORIGIN, out, 0)
+    out[3] += n0
+    out[4] += n1
+    out[5] += n2
+
+
+@compiled_as_written
+def fill(
+    q: Array,
+    dq: Array,
+    ddq: Array,
+    geometry: Array,
+    joints: Indices,
+    units: Array,
+    columns: Indices,
+    entries: Indices,
+    mixing: Array,
+    effects: Indices,
+    per_velocity: float,
+    work: Array,
+    out: Array,
+    offset: int,
+) -> None:
+    """Regressors at states q, dq, ddq (n, n_joints), flattened into out[:, offset:] (n, >=size).
+
+    geometry (joints + 1, 15), joints (joints + 1, 3): of each joint behind its parent: parent,
+        how it moves, and its place in q. The first is the root, whose axis is minus gravity.
+    units (rows, 7): of each row its joint, and its unit motion (linear, angular) in that frame.
+    columns (k, 2): of each inertial column its body's joint, and which of the ten it is.
+    entries (e, 3): row, inertial column, and place in the flat regressor, where it isn't zero.
+    effects (e, 2): place, and source as in `EffectColumns`; mixing as there.
+    work : (>= joints + 2 + rows + columns, 21). Neither it nor `out` shares memory with the states.
+    """
+    n_joints, n_rows, n_columns = len(joints), len(units), len(columns)
+    size, movers = out.shape[1] - offset, len(mixing)
+    root, twist = work[0], n_joints + 1
+    force, scratch = twist + n_rows, work[n_joints]
+    for s in range(len(q)):
+        row = out[s, offset:]
+        for i in range(size):
+            row[i] = 0.0
+        for i in range(MOTION):
+            root[i] = 1.0 if i in (0, 4, 8) else 0.0
+        for i in range(3):
+            root[ACCELERATION + i] = geometry[0, AXIS + i]
+        for j in range(1, n_joints):
+            kind, place = joints[j, 1], joints[j, 2]
+            x, dx, ddx = 0.0, 0.0, 0.0
+            if kind != STILL:
+                x, dx, ddx = q[s, place], dq[s, place], ddq[s, place]
+            _move(work[j], work[joints[j, 0]], geometry[j], kind, x, dx, ddx)
+        for r in range(n_rows):
+            own, at = work[twist + r], work[int(units[r, 0])]
+            _turned(at, units[r], 1, own, 0)
+            _turned(at, units[r], 4, own, 3)
+            v0, v1, v2 = _cross(at, ORIGIN, own, 3)
+            own[0] += v0
+            own[1] += v1
+            own[2] += v2
+        for c in range(n_columns):
+            _column(work[columns[c, 0]], columns[c, 1], scratch, work[force + c])
+        for e in range(len(entries)):
+            # Without views of the rows, which cost more than the six products.
+            u, f = twist + entries[e, 0], force + entries[e, 1]
+            linear = work[u, 0] * work[f, 0] + work[u, 1] * work[f, 1] + work[u, 2] * work[f, 2]
+            angular = work[u, 3] * work[f, 3] + work[u, 4] * work[f, 4] + work[u, 5] * work[f, 5]
+            row[entries[e, 2]] = linear + angular
+        for e in range(len(effects)):
+            source = effects[e, 1]
+            value = 1.0
+            if source < 3 * movers:
+                value = 0.0
+                kind, mixed = source // movers, mixing[source % movers]
+                for i in range(mixed.size):
+                    value += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
+                if kind == 1:
+                    value = math.tanh(value * per_velocity)
+            row[effects[e, 0]] = value

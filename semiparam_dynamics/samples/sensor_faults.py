@@ -1,0 +1,61 @@
+"""What is wrong with a reading of efforts or of a wrench: its sensor sticks, or is saturated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from semiparam_dynamics.samples.measurement import Array
+from semiparam_dynamics.samples.saturation import saturated_axis, saturation_limits
+from semiparam_dynamics.samples.stream_config import SECOND, StreamConfig
+from semiparam_dynamics.samples.stuck import StuckReadings
+
+WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+
+class SensorFaults:
+    """Looks at every reading of one robot, in order.
+
+    Parameters
+    ----------
+    joint_names: whose efforts are read; empty: a wrench is.
+    config: what counts as stuck and as saturated.
+    effort_limits: (n_joints,) of the URDF, for `config.saturation_share`; of no concern to a
+        wrench.
+
+    Raises ConfigurationError where `config.saturation` has neither one number nor one for each
+    axis.
+    """
+
+    def __init__(
+        self, joint_names: Sequence[str], config: StreamConfig, effort_limits: Array | None = None
+    ) -> None:
+        self._kind = "effort" if joint_names else "wrench"
+        self._axes = tuple(joint_names) or WRENCH_AXES
+        self._limits = saturation_limits(
+            config.saturation,
+            config.saturation_share,
+            effort_limits if joint_names else None,
+            len(self._axes),
+        )
+        self._stuck = StuckReadings(
+            round(config.stuck_after * SECOND), config.stuck_motion, own_joint=bool(joint_names)
+        )
+
+    def __call__(self, stamp: int, reading: Array, q: Array | None) -> tuple[str, str] | None:
+        """What is wrong with the `reading` (n_axes,) at `stamp` (ns), and a sentence on it.
+
+        q: (n_joints,) where the joints are, None while that is unknown.
+        """
+        axis = self._stuck(stamp, reading, q)
+        if axis >= 0:
+            return f"{self._kind} stuck", (
+                f"{self._axes[axis]} of the {self._kind} stays exactly {reading[axis]:g} while the "
+                "robot moves: its sensor sticks (samples.stuck_after)"
+            )
+        axis = saturated_axis(reading, self._limits)
+        if axis >= 0:
+            return f"{self._kind} saturated", (
+                f"{self._axes[axis]} of the {self._kind} is {reading[axis]:g}, at or beyond its "
+                f"limit of {self._limits[axis]:g} (samples.saturation, samples.saturation_share)"
+            )
+        return None

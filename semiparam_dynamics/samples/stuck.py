@@ -1,0 +1,110 @@
+"""Sensors that stick: the same reading, bit for bit, while what it should measure goes on.
+
+A real sensor's last digits never rest while the robot moves. What came before a sensor is found to
+stick was learned: the time that this takes bounds how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from semiparam_dynamics.samples.measurement import Array
+from semiparam_dynamics.samples.stream_config import SECOND, StreamConfig
+
+# For a handful of numbers plain Python is faster than NumPy.
+
+
+class StuckReadings:
+    """Notices entries of a force or effort reading that stay the same while the robot moves.
+
+    An entry that has never been anything but zero isn't measured at all, and doesn't stick.
+
+    Parameters
+    ----------
+    after: how long an entry must have stayed the same, ns; 0: nothing ever sticks.
+    motion: how far the joints must have moved meanwhile, rad or m.
+    own_joint: each entry is of the joint of the same index (efforts), which must have moved; else
+        any joint's motion counts (a wrench).
+    """
+
+    def __init__(self, after: int, motion: float, *, own_joint: bool) -> None:
+        self._after = after
+        self._motion = motion
+        self._own_joint = own_joint
+        self._values: list[float] = []
+        self._since: list[int] = []
+        self._from: list[list[float]] = []  # where the joints were then
+        self._alive: list[bool] = []
+
+    def __call__(self, stamp: int, reading: Array, q: Array | None) -> int:
+        """Index of the first entry of `reading` (n_axes,) that sticks at `stamp` (ns); -1: none.
+
+        q: where the joints are, (n_joints,) rad or m, None while that is unknown. Where stamps go
+        back the count begins anew.
+        """
+        if self._after <= 0 or q is None:
+            return -1
+        values, position = reading.tolist(), q.tolist()
+        if not self._values:
+            self._values = [0.0] * len(values)
+            self._since, self._from = [stamp] * len(values), [position] * len(values)
+            self._alive = [False] * len(values)
+        stuck = -1
+        for k, value in enumerate(values):
+            if value != self._values[k] or stamp < self._since[k]:
+                self._alive[k] |= value != self._values[k]
+                self._values[k], self._since[k], self._from[k] = value, stamp, position
+            elif (
+                stuck < 0
+                and self._alive[k]
+                and stamp - self._since[k] > self._after
+                and self._moved(k, position)
+            ):
+                stuck = k
+        return stuck
+
+    def _moved(self, k: int, position: list[float]) -> bool:
+        before = self._from[k]
+        if self._own_joint:
+            return abs(position[k] - before[k]) > self._motion
+        return any(
+            abs(now - then) > self._motion for now, then in zip(position, before, strict=True)
+        )
+
+
+class StuckPositions:
+    """Notices joints whose position stays the same although their velocity is another than zero.
+
+    Parameters
+    ----------
+    joint_names: for the sentence that says which one.
+    config: `stuck_after`, and `stuck_motion`, which the velocity must come to in that time.
+    """
+
+    def __init__(self, joint_names: Sequence[str], config: StreamConfig) -> None:
+        self._names = joint_names
+        self._after = round(config.stuck_after * SECOND)
+        self._speed = config.stuck_motion / config.stuck_after if self._after else 0.0
+        self._q: list[float] = []
+        self._since: list[int] = []
+
+    def __call__(self, stamp: int, q: Array, dq: Array | None) -> str:
+        """Which joint sticks at `stamp` (ns), as a sentence; empty: none. q, dq: (n_joints,)."""
+        if self._after <= 0 or dq is None:
+            self._q = []
+            return ""
+        values = q.tolist()
+        if not self._q:
+            self._q, self._since = values, [stamp] * len(values)
+        stuck = -1
+        for k, speed in enumerate(dq.tolist()):
+            if values[k] != self._q[k] or abs(speed) <= self._speed or stamp < self._since[k]:
+                self._q[k], self._since[k] = values[k], stamp
+            elif stuck < 0 and stamp - self._since[k] > self._after:
+                stuck = k
+        if stuck < 0:
+            return ""
+        return (
+            f"'{self._names[stuck]}' stays exactly at {values[stuck]:g} though it is said to move: "
+            "its sensor sticks (samples.stuck_after)"
+        )

@@ -1,0 +1,155 @@
+"""Sensors that stick or are saturated, alone and in the stream."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.samples.sensor_faults import SensorFaults
+from semiparam_dynamics.samples.stream import MeasurementStream
+from semiparam_dynamics.samples.stream_config import StreamConfig
+from semiparam_dynamics.samples.stuck import StuckPositions
+
+from .messages import SECOND, joint_state, wrench
+
+NAMES = ["a", "b"]
+STEP = SECOND // 100
+CONFIG = StreamConfig(stuck_after=0.2, stuck_motion=0.05)
+
+
+def moving(k: int) -> np.ndarray:
+    return np.array([0.01 * k, -0.02 * k])
+
+
+def stuck_from(faults: SensorFaults, readings, motion=moving) -> list[int]:
+    """The instants at which something was wrong."""
+    return [k for k, y in enumerate(readings) if faults((k + 1) * STEP, np.array(y), motion(k))]
+
+
+def test_a_reading_sticks_once_it_is_the_same_for_long_enough_and_no_longer() -> None:
+    live = [[0.1 * k, 2.0 + 0.1 * k] for k in range(10)]
+    held = [[9.0 + 0.1 * k, live[-1][1]] for k in range(40)]
+    after = [[1.0 * k, 3.0 + k] for k in range(10)]
+    found = stuck_from(SensorFaults(NAMES, CONFIG), live + held + after)
+    # The first of the same readings is at 9; more than 0.2 s later is from 9 + 21 on.
+    assert found == list(range(30, 50))
+
+
+def test_it_says_which_sensor_sticks_and_at_what() -> None:
+    faults = SensorFaults(NAMES, CONFIG)
+    assert faults(1, np.array([1.0, 2.5]), np.zeros(2)) is None
+    reason, text = faults(SECOND, np.array([3.0, 2.5]), np.ones(2))
+    assert reason == "effort stuck"
+    assert "b of the effort stays exactly 2.5" in text and "samples.stuck_after" in text
+
+
+@pytest.mark.parametrize("y", [[1.0, 2.0], [0.0, 0.0]])
+def test_at_rest_nothing_sticks(y) -> None:
+    assert not stuck_from(SensorFaults(NAMES, CONFIG), [y] * 100, lambda k: np.zeros(2))
+
+
+def test_an_effort_may_stay_the_same_while_only_other_joints_move() -> None:
+    def second_moves(k: int) -> np.ndarray:
+        return np.array([0.0, 0.01 * k])
+
+    readings = [[1.0, 0.1 * k] for k in range(100)]
+    assert not stuck_from(SensorFaults(NAMES, CONFIG), readings, second_moves)
+    same = [[1.0, 1.0, 1.0, 1.0, 1.0, 0.1 * k] for k in range(100)]
+    assert stuck_from(SensorFaults([], CONFIG), same, second_moves)  # but a wrench may not
+
+
+def test_zeros_from_the_beginning_are_no_sensor_but_zeros_later_are() -> None:
+    never = [[0.0, 0.1 * k] for k in range(100)]
+    assert not stuck_from(SensorFaults(NAMES, CONFIG), never)
+    later = [[1.0, 0.0], *never]
+    assert stuck_from(SensorFaults(NAMES, CONFIG), later)
+
+
+def test_nothing_sticks_where_it_is_switched_off_or_the_clock_went_back() -> None:
+    off = StreamConfig(stuck_after=0.0)
+    assert not stuck_from(SensorFaults(NAMES, off), [[1.0, 2.0]] * 100)
+    faults = SensorFaults(NAMES, CONFIG)
+    y = np.array([1.0, 2.0])
+    assert faults(100 * SECOND, y, moving(0)) is None
+    assert faults(100 * SECOND + STEP, y, moving(10)) is None
+    assert faults(50 * SECOND, y, moving(20)) is None
+    assert faults(50 * SECOND + STEP, y, moving(30)) is None
+    assert faults(51 * SECOND, y, moving(40)) is not None
+
+
+@given(st.lists(st.floats(-1.0, 1.0), min_size=30, max_size=60))
+def test_a_sensor_whose_last_digits_move_never_sticks(noise) -> None:
+    readings = [[5.0 + 1e-9 * (2 * k + x), -5.0 + 1e-9 * (2 * k - x)] for k, x in enumerate(noise)]
+    assert not stuck_from(SensorFaults(NAMES, CONFIG), readings)
+
+
+def test_a_position_sticks_while_its_velocity_goes_on() -> None:
+    positions = StuckPositions(NAMES, CONFIG)
+    q, dq = np.array([0.5, 0.0]), np.array([1.0, 0.0])
+    told = [positions((k + 1) * STEP, q, dq) for k in range(30)]
+    assert [bool(text) for text in told] == [k > 20 for k in range(30)]
+    assert "'a' stays exactly at 0.5" in told[-1]
+    slow = StuckPositions(NAMES, CONFIG)
+    assert not any(slow((k + 1) * STEP, q, 0.2 * dq) for k in range(100))  # noise of a velocity
+    assert not any(slow((k + 1) * STEP, q, None) for k in range(100))
+
+
+@pytest.mark.parametrize(
+    ("given", "share", "reading", "reason"),
+    [
+        ((10.0,), 0.0, [9.99, -9.99], None),
+        ((10.0,), 0.0, [0.0, -10.0], "effort saturated"),
+        ((10.0, 5.0), 0.0, [9.0, 5.5], "effort saturated"),
+        ((), 0.0, [1e8, 1e8], None),
+        ((), 0.9, [0.0, 90.0], "effort saturated"),
+        ((), 0.9, [1e8, 89.0], None),  # the first joint's URDF gives no limit
+        ((50.0,), 0.9, [0.0, 60.0], "effort saturated"),
+    ],
+)
+def test_the_smaller_of_given_limit_and_share_of_the_urdf_s_counts(
+    given, share, reading, reason
+) -> None:
+    config = StreamConfig(saturation=given, saturation_share=share)
+    fault = SensorFaults(NAMES, config, np.array([np.inf, 100.0]))(1, np.array(reading), None)
+    assert (fault[0] if fault else None) == reason
+
+
+def test_limits_for_another_number_of_axes_are_refused() -> None:
+    config = StreamConfig(saturation=(1.0, 2.0, 3.0))
+    with pytest.raises(ConfigurationError, match="samples.saturation.*each of the 2 axes, not 3"):
+        MeasurementStream(NAMES, config=config)
+    with pytest.raises(ConfigurationError, match="each of the 6 axes"):
+        MeasurementStream(NAMES, "wrench", config)
+
+
+def test_in_the_stream_a_stuck_effort_leaves_the_position_and_a_stuck_position_nothing() -> None:
+    stream = MeasurementStream(NAMES, config=CONFIG)
+    for k in range(40):
+        (m,) = stream.joint_state(joint_state((k + 1) * STEP, NAMES, moving(k), [], [1.0, k]))
+        assert (m.y is None) == (k > 20)
+    assert stream.dropped == {"effort stuck": 19}
+    stream = MeasurementStream(NAMES, config=CONFIG)
+    for k in range(40):
+        message = joint_state((k + 1) * STEP, NAMES, [1.0, 0.1 * k], [2.0, 2.0], [k, k])
+        assert len(stream.joint_state(message)) == (k <= 20)
+    assert stream.dropped == {"position stuck": 19}
+
+
+def test_in_the_stream_a_bad_wrench_pairs_with_nothing() -> None:
+    config = StreamConfig(saturation=(100.0,), stuck_after=0.2, pair_tolerance=0.015)
+    stream = MeasurementStream(NAMES, "wrench", config)
+    measured = []
+    for k in range(60):
+        stamp = (k + 1) * STEP
+        value = 500.0 if 10 <= k < 20 else min(k, 30)
+        measured += stream.wrench(wrench(stamp, [value] * 6))
+        measured += stream.joint_state(joint_state(stamp, NAMES, moving(k)))
+    measured += stream.flush()
+    without = [round(m.stamp / STEP) - 1 for m in measured if m.y is None]
+    assert without == [*range(10, 20), *range(51, 60)]
+    assert stream.dropped["wrench saturated"] == 10
+    assert stream.dropped["wrench stuck"] == 9
+    assert all(m.y is None or abs(m.y[0]) <= 30 for m in measured)
