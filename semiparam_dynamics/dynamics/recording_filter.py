@@ -33,7 +33,9 @@ class RecordingFilter(SampleFilter):
         while start < len(measurements):
             block = measurements[start : start + size]
             stamps = np.array([m.stamp for m in block], dtype=np.int64)
-            regular = self._regular(block, stamps)
+            # Whether a start without velocities is one in motion, push sees from the first two.
+            beginning = len(self._past) < 2 and block[0].dq is None
+            regular = 0 if beginning else self._regular(block, stamps)
             yield from self._block(block[:regular], stamps[:regular])
             start += regular
             size = min(2 * size, MOST)

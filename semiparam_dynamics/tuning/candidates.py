@@ -104,15 +104,19 @@ class Outcome:
         return max(self.worst_mean - MEAN_LIMIT, self.worst_axis - AXIS_LIMIT, 0.0)
 
     def betters(self, other: Outcome) -> bool:
-        """Whether it is better on every held-out motion while learning, and no worse without."""
+        """Whether it is better on every held-out motion while learning, and no worse without.
+
+        On their mean by more than a trifle: many candidates are tried.
+        """
         pairs = list(zip(self.motions, other.motions, strict=True))
-        return all(
+        return self.delayed < (1.0 - TRIFLE) * other.delayed and all(
             mine.ratio < theirs.ratio and mine.worst_mean <= theirs.worst_mean + FROZEN_MARGIN
             for mine, theirs in pairs
         )
 
 
 FROZEN_MARGIN = 0.01  # times the rigid body's error
+TRIFLE = 0.03  # of the error
 
 CRITERIA = {
     "delayed": lambda o: o.delayed,

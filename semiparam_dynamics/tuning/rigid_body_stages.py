@@ -18,6 +18,7 @@ from semiparam_dynamics.tuning.splits import Split, motion_splits
 CUTOFFS = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 80.0)  # Hz
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 MEMORIES = (0.0, 30.0, 60.0, 120.0, 300.0)  # s; 0: for ever
+LEAST_MEMORIES = 10.0  # in the recordings, for a memory to be tried
 MARGIN = 0.02  # a value is left for another one only if that is better by this share
 FILTERED_SECONDS = 60.0  # of each recording, to choose the cut-off by
 
@@ -89,14 +90,26 @@ def memory_errors(
     return found
 
 
-def choose_memory(errors: dict[float, tuple[float, float]], own: float) -> float:
-    """`own` unless another is better by MARGIN while learning, and no worse without it.
+def memories_for(seconds: float, own: float) -> list[float]:
+    """The memories worth a try on so much motion, and the configured one.
 
-    Forgetting always follows the latest motion better; what it costs shows on other motion.
+    What forgetting loses shows only on recordings that are many memories long.
     """
-    harmless = [m for m, (_, frozen) in errors.items() if frozen <= errors[own][1]]
-    best = min(harmless, key=lambda m: errors[m][0])
-    return best if errors[best][0] < (1.0 - MARGIN) * errors[own][0] else own
+    return sorted({own, *(m for m in MEMORIES if m <= seconds / LEAST_MEMORIES)})
+
+
+def choose_memory(errors: dict[float, list[tuple[float, float]]], own: float) -> float:
+    """`own` unless another is better on every held-out motion by MARGIN, and no worse frozen."""
+
+    def betters(memory: float) -> bool:
+        pairs = list(zip(errors[memory], errors[own], strict=True))
+        return all(
+            late < (1.0 - MARGIN) * own_late and frozen <= own_frozen
+            for (late, frozen), (own_late, own_frozen) in pairs
+        )
+
+    good = [memory for memory in errors if betters(memory)]
+    return min(good, key=lambda m: sum(late for late, _ in errors[m]), default=own)
 
 
 def nmse(arm: Arm, motion: Motion, parameters: Array) -> float:

@@ -30,12 +30,12 @@ from semiparam_dynamics.tuning.grids import (
 from semiparam_dynamics.tuning.motion import join
 from semiparam_dynamics.tuning.recordings import Recordings
 from semiparam_dynamics.tuning.rigid_body_stages import (
-    MEMORIES,
     PENALTIES,
     choose_memory,
     cutoff_errors,
     cutoffs_for,
     keep_or_change,
+    memories_for,
     memory_errors,
     penalty_errors,
 )
@@ -200,7 +200,10 @@ class _Stages:
         if self.kept(name):
             return config
         own = config.estimator.rigid_body
-        memories = sorted({own.memory, *MEMORIES})
+        seconds = sum(split.held_out.seconds for split in splits)
+        memories = memories_for(seconds, own.memory)
+        if len(memories) < 2:
+            return config
         tasks = [
             ((self.recordings.arm, split, own, memories), (split.name, to_flat(config)))
             for split in splits
@@ -208,12 +211,9 @@ class _Stages:
         found = self.work(
             memory_errors, tasks, _triples, _mapping_of_pairs, self.stage("rigid body's memory")
         )
-        mean = {
-            m: (_mean(each[m][0] for each in found), _mean(each[m][1] for each in found))
-            for m in memories
-        }
-        chosen = choose_memory(mean, own.memory)
-        curve = {m: delayed for m, (delayed, _) in mean.items()}
+        errors = {m: [each[m] for each in found] for m in memories}
+        chosen = choose_memory(errors, own.memory)
+        curve = {m: _mean(late for late, _ in pairs) for m, pairs in errors.items()}
         self.tuning.curves.append(Curve(name, curve, chosen))
         return replace(config, **{name: chosen})
 

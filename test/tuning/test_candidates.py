@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, choose
-from semiparam_dynamics.tuning.rigid_body_stages import keep_or_change
+from semiparam_dynamics.tuning.rigid_body_stages import (
+    choose_memory,
+    keep_or_change,
+    memories_for,
+)
 
 
 def scored(
@@ -58,3 +62,11 @@ def test_values_of_the_rigid_body_change_only_by_common_consent() -> None:
     errors = {1.0: [1.0, 1.0], 10.0: [0.9, 0.95], 100.0: [0.2, 1.1], 30.0: [0.9, 0.94]}
     assert keep_or_change(errors, 1.0) == 10.0  # the nearest of the two that are alike
     assert keep_or_change({1.0: [1.0, 1.0], 10.0: [0.99, 0.99]}, 1.0) == 1.0
+
+
+def test_a_memory_is_tried_where_the_recordings_are_ten_times_as_long() -> None:
+    assert memories_for(120.0, 0.0) == [0.0]
+    assert memories_for(700.0, 0.0) == [0.0, 30.0, 60.0]
+    kept = {0.0: [(1.0, 1.0), (1.0, 1.0)], 30.0: [(0.5, 1.0), (0.5, 1.1)]}
+    assert choose_memory(kept, 0.0) == 0.0
+    assert choose_memory({**kept, 60.0: [(0.9, 1.0), (0.8, 0.9)]}, 0.0) == 60.0
