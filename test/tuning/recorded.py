@@ -18,13 +18,17 @@ CONFIG = replace(
 
 
 def recordings(
-    n: int = 2, seconds: float = 14.0, config: InverseDynamicsConfig = CONFIG
+    n: int = 2,
+    seconds: float = 14.0,
+    config: InverseDynamicsConfig = CONFIG,
+    *,
+    same: bool = False,
 ) -> Recordings:
-    """`n` recordings of another motion each, 50 Hz, with an effect that no rigid body has."""
+    """`n` recordings, 50 Hz, with an effect that no rigid body has: of the `same` motion or not."""
     model = small_arm(target="effort")
     streams = [
-        list(measurements(model, seconds, 50.0, seed=k, extra=2.0, start=(k + 1) * 10**11))
-        for k in range(n)
+        list(measurements(model, seconds, 50.0, seed=seed, extra=2.0, start=(k + 1) * 10**11))
+        for k, seed in enumerate([0] * n if same else range(n))
     ]
     return Recordings(model, config, [f"motion_{k + 1}" for k in range(n)], streams)
 

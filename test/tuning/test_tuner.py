@@ -5,30 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.tuning.journal import Journal
+from semiparam_dynamics.tuning.page import DELAYED, FROZEN, tuning_page
 from semiparam_dynamics.tuning.tuner import Tuning, tune
 from semiparam_dynamics.tuning.work import Work
 
 from ..dynamics.arms import URDF
+from ..evaluation.browser import Browser
+from ..evaluation.test_report_in_browser import CUT_OFF, PICTURES
+from ..evaluation.test_report_in_browser import TOO_WIDE as WIDER_THAN_THE_PAGE
 from .recorded import CONFIG, recordings
 
 QUICK = ["residual", "nystrom.novelty", "nystrom.max_centers", "nystrom.joint_max_centers"]
 QUICK += ["nystrom.position_width", "nystrom.velocity_width", "nystrom.rigid_body_width"]
-TOO_WIDE = replace(CONFIG, **{"nystrom.length_scale": 0.05, "nystrom.penalty": 100.0})
+TOO_NARROW = replace(CONFIG, **{"nystrom.length_scale": 0.05, "nystrom.penalty": 100.0})
 
 
 def tuned(
     journal: Path | None,
-    config: InverseDynamicsConfig = TOO_WIDE,
+    config: InverseDynamicsConfig = TOO_NARROW,
     keep: list[str] = QUICK,
     stage: Callable[[str], Callable[[float], None]] = lambda title: lambda share: None,
 ) -> Tuning:
-    found = recordings(2, 12.0, config)
+    found = recordings(2, 10.0, config, same=True)
     identity = {"bags": found.fingerprint()}
     return tune(found, URDF, Work(Journal(journal, identity)), keep=keep, stage=stage)
 
@@ -97,3 +103,25 @@ def test_what_is_kept_stays_and_unknown_names_are_refused() -> None:
     assert same.confirmed["tuned"].delayed == same.confirmed["configured"].delayed
     with pytest.raises(ConfigurationError, match=r"--keep nystrom\.width"):
         tuned(None, keep=["nystrom.width"])
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_of_curves_in_a_browser(result: Tuning, width: int, tmp_path: Path) -> None:
+    page = tmp_path / "tuned.html"
+    page.write_text(tuning_page(result))
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(page, width)
+        assert not browser.complaints
+        assert [address for address in browser.requests if not address.startswith("file:")] == []
+        assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
+        headings = browser.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
+        assert headings[:3] == ["What was changed", "Before and after", "The rigid body's own"]
+        assert headings[-1] == "How it was judged" and "Local features" in headings
+        table = browser.evaluate("document.querySelector('#changes table').innerText")
+        assert all(name in table for name in result.changes)
+        pictures = browser.evaluate(PICTURES)
+        assert len(pictures) >= len(result.curves) + 2
+        for label, section, x, y, w, h in pictures:
+            image = browser.picture(x, y, w, h)
+            line = to_rgb(FROZEN if section == "rigid-body" else DELAYED)
+            assert (np.abs(image[..., :3] - line).max(axis=-1) < 0.1).sum() > 20, label
