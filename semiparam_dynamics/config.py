@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semiparam_dynamics.dynamics.estimator import EstimatorConfig
+from semiparam_dynamics.dynamics.estimator_config import EstimatorConfig
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.robot import RobotConfig
 from semiparam_dynamics.parameters import group

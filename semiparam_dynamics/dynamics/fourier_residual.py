@@ -94,10 +94,14 @@ class FourierResidual:
         if not self.standardizer.ready:
             return Guess(np.zeros(self.core.n_outputs), 0.0)
         scaled = self.standardizer.transform(x)
-        phi = fourier_features(scaled, self._frequencies)
+        phi = self.features(scaled)
         value = self.core.predict(phi)
         confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
         return Guess(value, confidence, scaled, (phi,))
+
+    def features(self, X: Array) -> Array:
+        """Features (D,) or (k, D) of standardised inputs (d,) or (k, d)."""
+        return fourier_features(X, self._frequencies)
 
     def update(
         self, stamp: int, x: Array, guess: Guess, y: Array, regressor: Array, rigid_body: Array

@@ -93,8 +93,8 @@ class InverseDynamicsLearner:
 
     @property
     def dropped(self) -> Counter[str]:
-        """Measurements that the filter left out, by reason."""
-        return self.filter.dropped
+        """Measurements that the filter left out and samples that the gate did, by reason."""
+        return self.filter.dropped + self.estimator.gate.dropped
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file. Raises StorageError."""

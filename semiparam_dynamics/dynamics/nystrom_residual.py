@@ -111,7 +111,7 @@ class NystromResidual:
             )
             for j in range(n_joints)
         ]
-        self._own = [[j, n_joints + j, 2 * n_joints + j] for j in range(len(self.joints))]
+        self.own = [[j, n_joints + j, 2 * n_joints + j] for j in range(len(self.joints))]
 
     @property
     def n_features(self) -> int:
@@ -136,7 +136,7 @@ class NystromResidual:
         value = self.shared.residual(known, parameters).copy()
         features = [phi]
         for j, model in enumerate(self.joints):
-            outputs, _, phi = model.predict(scaled[self._own[j]])
+            outputs, _, phi = model.predict(scaled[self.own[j]])
             value[j] += model.residual(outputs, parameters)[0]
             features.append(phi)
         return Guess(value, confidence, scaled, tuple(features), known, self.n_updates)
@@ -161,7 +161,7 @@ class NystromResidual:
         self.shared.update(guess.inputs, guess.features[0], targets, share)
         for j, model in enumerate(self.joints):
             own = model.targets(unknown_y[j : j + 1], unknown_columns[j : j + 1])
-            model.update(guess.inputs[self._own[j]], guess.features[1 + j], own, share)
+            model.update(guess.inputs[self.own[j]], guess.features[1 + j], own, share)
 
     def start(self, data: ResidualData, fit: Fit) -> BatchErrors:
         """Go on from models that `fit` trains in batch on `data`.
@@ -178,7 +178,7 @@ class NystromResidual:
         held_out = self.shared.residuals(errors, data.parameters)
         y, columns = errors[:, : self.shared.n_axes], errors[:, self.shared.n_axes :]
         for j, model in enumerate(self.joints):
-            own = X[:, self._own[j]]
+            own = X[:, self.own[j]]
             targets = np.column_stack((y[:, j], columns[:, self.shared.axis == j]))
             outputs, left_out = model.start(fit(model, own, targets), own)
             second = model.residuals(outputs, data.parameters)[:, 0]

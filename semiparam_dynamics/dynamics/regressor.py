@@ -35,11 +35,9 @@ class Regressor:
         places = effects.rows * self.n_columns + len(kept) + np.arange(len(effects.labels))
         self._tree = multibody.geometry, multibody.joints, multibody.units
         self._columns = _indices(columns), _indices(entries)
-        self._effects = (
-            np.ascontiguousarray(effects.mixing),
-            _indices(np.column_stack((places, effects.source))),
-            1.0 / effects.coulomb_velocity,
-        )
+        self._mixing: Array = np.ascontiguousarray(effects.mixing)
+        self._effects = _indices(np.column_stack((places, effects.source)))
+        self._per_velocity = 1.0 / effects.coulomb_velocity
         rows = len(multibody.joints) + 1 + self.n_axes + len(kept)
         self._work: Array = np.zeros((rows, MOTION))
 
@@ -49,7 +47,9 @@ class Regressor:
         All are C-ordered float64 that may be written to: for any others the function would be
         compiled again.
         """
-        fill(q, dq, ddq, *self._tree, *self._columns, *self._effects, self._work, out, offset)
+        effects = self._mixing, self._effects
+        per_velocity, work = self._per_velocity, self._work
+        fill(q, dq, ddq, *self._tree, *self._columns, *effects, per_velocity, work, out, offset)
 
 
 def _indices(values: Indices) -> Indices:

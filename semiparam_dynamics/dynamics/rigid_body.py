@@ -103,8 +103,14 @@ class RigidBodyIdentifier:
 
     def leverage(self, regressor: Array) -> Array:
         """How unsure the parameters make each output, (n_axes,), in units of its noise variance."""
+        leverage: Array = self.leverages(regressor[None])[0]
+        return leverage
+
+    def leverages(self, regressors: Array) -> Array:
+        """:meth:`leverage` of each regressor, (k, n_axes) for (k, n_axes, n_parameters)."""
         scale = np.sqrt(self._square / self._count)
-        return self.core.leverages(regressor / scale[:, None])
+        rows = (regressors / scale[:, None]).reshape(-1, self.n_parameters)
+        return self.core.leverages(rows).reshape(len(regressors), -1)
 
     def update(self, regressor: Array, y: Array, stamp: int = 0) -> None:
         """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory."""

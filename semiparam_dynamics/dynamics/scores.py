@@ -52,6 +52,29 @@ class RunningScores:
             bounds = 2.0 * np.array([stds.get(name, nothing) for name in self._row])
             self._covered = self._keep * self._covered + (np.abs(errors) <= bounds)
 
+    def add_rows(
+        self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]
+    ) -> None:
+        """:meth:`add` of many samples at once, all (k, n_axes); with `keep` 1 only.
+
+        Means and spreads are combined as by Chan, Golub and LeVeque 1983, eq. 2.1.
+        """
+        assert self._keep == 1.0  # what fades does so sample by sample
+        before, self._count = self._count, self._count + len(y)
+        self.samples += len(y)
+        mean = y.mean(axis=0)
+        delta = mean - self._mean
+        self._mean = self._mean + delta * (len(y) / self._count)
+        spread = ((y - mean) ** 2).sum(axis=0)
+        self._spread = self._spread + spread + delta**2 * (before * len(y) / self._count)
+        errors = y - np.array([predictions[name] for name in self._row])
+        self._errors = self._errors + (errors**2).sum(axis=1)
+        if stds:
+            self._has_std.update(stds)
+            nothing = np.full(y.shape, -1.0)
+            bounds = 2.0 * np.array([stds.get(name, nothing) for name in self._row])
+            self._covered = self._covered + (np.abs(errors) <= bounds).sum(axis=1)
+
     def rmse(self, model: str) -> Array:
         """Root mean squared error per axis, (n_axes,); NaN before the first sample."""
         return (

@@ -60,6 +60,7 @@ def evaluate_bags(
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         evaluation = evaluate(model, config, test, train, progress, start=start)
     evaluation.skipped.update(dropped)
+    evaluation.skipped.update(evaluation.runs["sequential"].estimator.gate.dropped)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     return evaluation

@@ -6,6 +6,8 @@ that only remembers does well on them. So they are told apart from the others an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
@@ -73,10 +75,14 @@ class Repeats:
 
     def __call__(self, sample: Sample) -> bool:
         """Whether the sample's state repeats one that was learned."""
-        state = np.concatenate((sample.q, sample.dq))
+        return bool(self.among([sample])[0])
+
+    def among(self, samples: Sequence[Sample]) -> Mask:
+        """:meth:`__call__` of each sample, (k,)."""
+        states = np.array([(s.q, s.dq) for s in samples]).reshape(len(samples), -1)
         # What stood still while learning tells by moving at all.
-        if np.any(np.abs(state[~self._moving] - self._still) > STILL):
-            return False
-        scaled = state[self._moving] / self._deviation
+        moved = np.any(np.abs(states[:, ~self._moving] - self._still) > STILL, axis=1)
+        scaled = states[:, self._moving] / self._deviation
         distance, _ = self._tree.query(scaled, distance_upper_bound=self.radius)
-        return bool(np.isfinite(distance))
+        near: Mask = np.isfinite(distance) & ~moved
+        return near

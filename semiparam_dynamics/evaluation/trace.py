@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 
 WINDOWS = 400  # at most; windows double in length when they are used up
 POINTS = 4000  # last samples kept whole
@@ -27,21 +27,28 @@ class Trace:
 
     def add(self, stamp: int, y: Array, predictions: Mapping[str, Array], std: Array) -> None:
         """Take in one scored sample; std (n_axes,) is the semiparametric model's."""
-        if self._last is not None:
-            # Between two bags time passes, but no motion.
-            dt = (stamp - self._last) * 1e-9
-            self._elapsed += dt if 0.0 < dt < 1.0 else 0.0
-        self._last = stamp
-        values = np.array([predictions[name] for name in self.models])
-        index = int(self._elapsed / self.window)
-        while index >= WINDOWS:
+        rows = {name: values[None] for name, values in predictions.items()}
+        self.add_rows(np.array([stamp]), y[None], rows, std[None])
+
+    def add_rows(
+        self, stamps: Indices, y: Array, predictions: Mapping[str, Array], std: Array
+    ) -> None:
+        """:meth:`add` of many samples, stamps (k,), the others (k, n_axes)."""
+        last = stamps[0] if self._last is None else self._last
+        # Between two bags time passes, but no motion.
+        steps = np.diff(stamps, prepend=last) * 1e-9
+        steps = np.where((0.0 < steps) & (steps < 1.0), steps, 0.0)
+        elapsed = np.cumsum(np.concatenate(([self._elapsed], steps)))[1:]
+        self._last, self._elapsed = int(stamps[-1]), float(elapsed[-1])
+        values = np.stack([predictions[name] for name in self.models], axis=1)
+        while int(self._elapsed / self.window) >= WINDOWS:
             self._double()
-            index = int(self._elapsed / self.window)
-        self._squares[index] += (y - values) ** 2
-        self._counts[index] += 1.0
+        index = (elapsed / self.window).astype(np.intp)
+        np.add.at(self._squares, index, (y[:, None] - values) ** 2)
+        np.add.at(self._counts, index, 1.0)
         if len(self._points) >= 2 * POINTS:
             del self._points[:POINTS]
-        self._points.append((self._elapsed, y, values, std))
+        self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))
 
     def rmse(self) -> tuple[Array, Array]:
         """Window centres (k,) in s and RMSE (k, models, n_axes)."""

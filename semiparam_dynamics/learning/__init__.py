@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         uniform,
     )
     from semiparam_dynamics.learning.classification import KernelClassifier
+    from semiparam_dynamics.learning.dask_rows import DaskRows
     from semiparam_dynamics.learning.falkon import Falkon
     from semiparam_dynamics.learning.features import RandomFourierFeatures
     from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Centers": "centers",
+    "DaskRows": "dask_rows",
     "Falkon": "falkon",
     "Gaussian": "kernels",
     "IncrementalNystromFeatures": "local_features",
@@ -81,6 +83,7 @@ __all__ = [
     "NYTRO",
     "SGM",
     "Centers",
+    "DaskRows",
     "Falkon",
     "Gaussian",
     "IncrementalNystromFeatures",

@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.dask_products import predict_chunks
 from semiparam_dynamics.learning.device_products import DeviceKernelRows
 from semiparam_dynamics.learning.device_rows import DeviceRows
-from semiparam_dynamics.learning.devices import Device, device_of
+from semiparam_dynamics.learning.devices import Device, device_of, is_dask
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
@@ -38,9 +39,15 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     def predict(self, X: Any) -> Array:
         """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
 
-        Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own.
+        Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own;
+        of a Dask array a Dask array, in the same chunks of rows.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            chunks: Array = predict_chunks(
+                X, as_kernel(self.kernel), self.centers_, self.coef_, self.memory_limit
+            )
+            return chunks
         there = device_of(X)
         if there is not None:
             X = validate_data(self, X, dtype=there.float_dtypes(), reset=False)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.dask_products import DaskKernelRows
+from semiparam_dynamics.learning.dask_rows import DaskRows
 from semiparam_dynamics.learning.device_rows import DeviceRows
 from semiparam_dynamics.learning.devices import bind_there
 from semiparam_dynamics.learning.kernels import Kernel
@@ -91,8 +93,10 @@ def kernel_rows(
     centers: Array,
     memory_limit: int | None = None,
     keep: bool = True,
-) -> KernelRows | DeviceKernelRows:
+) -> KernelRows | DeviceKernelRows | DaskKernelRows:
     """The products that suit where the rows are."""
+    if isinstance(rows, DaskRows):
+        return DaskKernelRows(rows, kernel, centers, memory_limit, keep)
     kind = DeviceKernelRows if isinstance(rows, DeviceRows) else KernelRows
     return kind(rows, kernel, centers, memory_limit, keep)  # type: ignore[arg-type]
 

@@ -50,13 +50,18 @@ class Device:
 
 
 def device_of(X: Any) -> Device | None:
-    """Where X is; None for NumPy's arrays and lists, and for all if dispatch is off."""
-    if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
+    """Where X is; None for NumPy's and Dask's arrays and lists, and for all if dispatch is off."""
+    if isinstance(X, np.ndarray) or is_dask(X) or not hasattr(X, "dtype"):
         return None
     xp, dispatched = _array_api.get_namespace(X)
     if not dispatched or _array_api._is_numpy_namespace(xp):
         return None
     return Device(xp, _array_api.device(X))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array: in chunks, on the workers of a cluster."""
+    return type(X).__module__.startswith("dask.array")
 
 
 def numpy_dtype(X: Any) -> np.dtype:

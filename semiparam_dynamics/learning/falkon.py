@@ -51,6 +51,10 @@ class Falkon(RegularisationPath, KernelRegressor):
     `memory_limit` there (by default 1 GB), the (M, M) matrices in NumPy. The fitted attributes are
     NumPy's; predictions come as the inputs do.
 
+    Dask arrays, or :class:`DaskRows`, stay in their chunks on a cluster's workers, which compute
+    the products of K_nM; centres and preconditioner are made here. ``centers="leverage_scores"``
+    reads all chunks through this process.
+
     Parameters
     ----------
     kernel : a kernel, or a function of two matrices of rows; None: ``Gaussian(1.0)``.

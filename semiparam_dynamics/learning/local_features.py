@@ -34,6 +34,11 @@ class IncrementalNystromFeatures:
         """The centres so far, (m, d)."""
         return self._centers[: self.n_centers]
 
+    @property
+    def factor(self) -> Array:
+        """L of these centres, (m, m)."""
+        return self._factor[: self.n_centers, : self.n_centers]
+
     def transform(self, x: Array) -> Array:
         """Features (m,) of one input (d,); `explained` is then |phi|^2."""
         m = self.n_centers

@@ -31,6 +31,10 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     O(n m^2 + m^3) time, O(m^2) memory beside the limit. With m = n it is exact kernel ridge
     regression.
 
+    Of Dask arrays, or :class:`DaskRows`, a cluster's workers compute the second moments of their
+    chunks, in `fit` and `path`; `grow`, `leave_one_out` and ``centers="leverage_scores"`` read
+    all chunks through this process.
+
     Parameters
     ----------
     kernel : a kernel, or a function of two matrices of rows; None: ``Gaussian(1.0)``.

@@ -9,9 +9,11 @@ from typing import Any
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.dask_products import second_moments
+from semiparam_dynamics.learning.dask_rows import DaskRows
 from semiparam_dynamics.learning.feature_blocks import FeatureMap, feature_blocks, nystrom_map
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
+from semiparam_dynamics.learning.ridge import NestedRidge, accumulate, accumulate_by
 from semiparam_dynamics.learning.rows import Rows
 
 
@@ -36,10 +38,15 @@ class NystromProblem:
         """One pass over the rows, for centres (m, d) and penalties from `penalty` upwards."""
         basis = NystromBasis(kernel, centers, dtype=rows.dtype)
         features = nystrom_map(basis, rows.dtype)
-        stream = partial(feature_blocks, rows, features, memory_limit)
         largest = float(kernel.diagonal(basis.centers).max()) * rows.total_weight
         ridge = penalty * rows.total_weight
-        system = accumulate(stream, basis.n_features, rows.n_outputs, ridge, largest)
+        if isinstance(rows, DaskRows):
+            system = accumulate_by(
+                partial(second_moments, rows, features, memory_limit), ridge, largest
+            )
+        else:
+            stream = partial(feature_blocks, rows, features, memory_limit)
+            system = accumulate(stream, basis.n_features, rows.n_outputs, ridge, largest)
         return cls(kernel, basis, features, system)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -13,11 +15,24 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 S = TypeVar("S")
+_this = threading.local()
 
 
 def n_threads() -> int:
-    """The cores that this process may use."""
+    """The cores that this process may use; 1 within :func:`one_thread`."""
+    if getattr(_this, "alone", False):
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """What this thread does in here, it does alone: it is one of several that share the cores."""
+    before, _this.alone = getattr(_this, "alone", False), True
+    try:
+        yield
+    finally:
+        _this.alone = before
 
 
 def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:

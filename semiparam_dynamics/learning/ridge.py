@@ -74,6 +74,19 @@ class NestedRidge:
             self._moments += A.T @ Y
         self._last = None
 
+    def merged(self, other: NestedRidge) -> NestedRidge:
+        """The system of both's rows; neither is changed. They are of one size and kind."""
+        result = NestedRidge(self.n_features, self.n_outputs, self.orthogonal)
+        if not self.n_features:
+            return result
+        if self.orthogonal:
+            copies = self._triangle.copy(order="F"), other._triangle.copy(order="F")
+            result._triangle = _append_rows(*copies, len(self._triangle))
+        else:
+            result._gram = self._gram + other._gram
+            result._moments = self._moments + other._moments
+        return result
+
     def factor(self, ridge: float, n_features: int | None = None) -> NestedFactor:
         """R and U of the first `n_features` (None: all) with `ridge` on the diagonal.
 
@@ -139,7 +152,21 @@ class NestedRidge:
 def accumulate(
     stream: Stream, n_features: int, n_outputs: int, ridge: float, largest: float
 ) -> NestedRidge:
-    """The system of all rows of a stream, fit for ridges down to `ridge`.
+    """The system of all rows of a stream, fit for ridges down to `ridge`; see below."""
+
+    def add_up(orthogonal: bool) -> NestedRidge:
+        system = NestedRidge(n_features, n_outputs, orthogonal)
+        for A, Y, weights in stream():
+            system.add(A, Y, weights)
+        return system
+
+    return accumulate_by(add_up, ridge, largest)
+
+
+def accumulate_by(
+    add_up: Callable[[bool], NestedRidge], ridge: float, largest: float
+) -> NestedRidge:
+    """The system that add_up(orthogonal) gives, fit for ridges down to `ridge`.
 
     `largest` bounds the diagonal of A'WA. Below QR_BELOW times it the system is accumulated by
     QR, and also, in another pass, if the Cholesky factor turns out not to exist.
@@ -147,9 +174,7 @@ def accumulate(
     for orthogonal in (False, True):
         if not orthogonal and ridge < QR_BELOW * largest:
             continue
-        system = NestedRidge(n_features, n_outputs, orthogonal)
-        for A, Y, weights in stream():
-            system.add(A, Y, weights)
+        system = add_up(orthogonal)
         try:
             system.factor(ridge)
         except np.linalg.LinAlgError:

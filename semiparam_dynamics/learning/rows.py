@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.compatibility import validate_data
-from semiparam_dynamics.learning.devices import device_of
+from semiparam_dynamics.learning.devices import device_of, is_dask
 
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
@@ -69,10 +69,7 @@ class Rows:
             self._check(block)
             self.n_samples += len(block.X)
             self.total_weight += len(block.X) if block.weights is None else block.weights.sum()
-        if not self.n_samples:
-            raise LearningError("There are no rows to learn from.")
-        if self.total_weight <= 0.0:
-            raise LearningError("The sample weights sum to zero: there is nothing to learn from.")
+        self._check_total()
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, dtype: Any = None) -> Rows:
@@ -164,6 +161,12 @@ class Rows:
             weights = np.asarray(chunk[2], dtype=self.dtype) if len(chunk) == 3 else None
             yield Block(X, Y.reshape(len(Y), -1), weights)
 
+    def _check_total(self) -> None:
+        if not self.n_samples:
+            raise LearningError("There are no rows to learn from.")
+        if self.total_weight <= 0.0:
+            raise LearningError("The sample weights sum to zero: there is nothing to learn from.")
+
     def _check(self, block: Block) -> None:
         found = (block.X.shape[1], block.Y.shape[1], block.weights is not None)
         if found != (self.n_features, self.n_outputs, self.weighted):
@@ -191,6 +194,12 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> 
             raise LearningError("Rows bring their y and weights; pass nothing beside them.")
         estimator.n_features_in_ = X.n_features
         return X
+    if is_dask(X):
+        from semiparam_dynamics.learning.dask_rows import DaskRows  # which is made of Rows
+
+        rows = DaskRows(X, y, sample_weight)
+        estimator.n_features_in_ = rows.n_features
+        return rows
     if isinstance(X, np.memmap) and y is not None:
         estimator.n_features_in_ = X.shape[1]
         return Rows.from_arrays(X, y, sample_weight)

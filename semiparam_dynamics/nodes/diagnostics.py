@@ -25,7 +25,7 @@ class SessionReport:
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
         """Level and one sentence; `silent` says which topics bring nothing."""
         session = self._session
-        dropped = session.dropped()
+        dropped = session.dropped() + session.bounded()
         since = dropped - self._before
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
@@ -65,6 +65,11 @@ class SessionReport:
         }
         for reason, count in sorted(session.dropped().items()):
             values[f"dropped: {reason}"] = str(count)
+        for reason, count in sorted(session.bounded().items()):
+            values[reason] = str(count)
+        gate = learner.estimator.gate
+        if gate.config.gate > 0.0:
+            values["gate"] = "closed" if gate.closed else "open"
         values |= timing_values({"predict": session.predict_us, "learn": session.learn_us})
         rank, full = learner.estimator.rigid_body.excitation_rank(), session.model.n_parameters
         values["rank of the excitation"] = f"{rank} of {full}"

@@ -65,7 +65,7 @@ class InverseDynamicsNode(ManagedNode):
         if self._config.autoload:
             self._model_services.go_on(session)
         self.session = session
-        self._outputs = Outputs(self, session.model)
+        self._outputs = Outputs(self, session.model, session.within_bounds)
         self._report = SessionReport(session)
         model = session.model
         self.get_logger().info(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
@@ -9,6 +11,7 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.learner import Step
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
@@ -18,11 +21,17 @@ DEPTH = 50
 
 
 class Outputs:
-    """The node's publishers: wrenches in the sensor's frame, or joint efforts with names."""
+    """The node's publishers: wrenches in the sensor's frame, or joint efforts with names.
 
-    def __init__(self, node: Node, model: RobotModel) -> None:
+    `within_bounds` is what predictions pass that the estimator hasn't bounded itself.
+    """
+
+    def __init__(
+        self, node: Node, model: RobotModel, within_bounds: Callable[[Array], Array]
+    ) -> None:
         self._node = node
         self._model = model
+        self._within_bounds = within_bounds
         self._wrench = model.config.target == "wrench"
         kind = WrenchStamped if self._wrench else JointState
         self._predicted = node.create_publisher(kind, "~/predicted", DEPTH)
@@ -34,7 +43,8 @@ class Outputs:
         """Publish a sample's predictions and, where it was measured, the difference."""
         predicted = step.prediction.semiparametric
         self._publish(self._predicted, step.stamp, predicted)
-        self._publish(self._rigid_body, step.stamp, step.prediction.rigid_body)
+        rigid_body = self._within_bounds(step.prediction.rigid_body)
+        self._publish(self._rigid_body, step.stamp, rigid_body)
         if step.y is not None:
             self._publish(self._external, step.stamp, step.y - predicted)
 

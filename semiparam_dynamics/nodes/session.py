@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.dynamics.message_checks import message_checks
 from semiparam_dynamics.dynamics.robot import RobotModel
@@ -159,6 +160,14 @@ class Session:
     def learned(self) -> str:
         """How much was learned, in words."""
         return f"{self.learner.estimator.n_learned} samples"
+
+    def within_bounds(self, values: Array) -> Array:
+        """Values (n_axes,) to be published, within the bound on predictions."""
+        return self.learner.estimator.bound.within(values)
+
+    def bounded(self) -> Counter[str]:
+        """How many predictions were not what the model said, and why."""
+        return self.learner.estimator.bound.counts
 
     def dropped(self) -> Counter[str]:
         """What was left out and why: messages, measurements and updates."""

@@ -21,6 +21,19 @@ def test_says_nothing_where_all_is_there():
     extras.require_simulator("semiparam demo")
 
 
+def test_a_cluster_is_an_extra(monkeypatch: pytest.MonkeyPatch):
+    found = extras.importlib.util.find_spec
+    monkeypatch.setattr(
+        extras.importlib.util,
+        "find_spec",
+        lambda name: None if name == "distributed" else found(name),
+    )
+    with pytest.raises(
+        MissingExtraError, match=r"--cluster needs .*\[distributed\].*distributed\)"
+    ):
+        extras.require_distributed("--cluster")
+
+
 def test_the_image_network_is_an_extra(monkeypatch: pytest.MonkeyPatch):
     found = extras.importlib.util.find_spec
     monkeypatch.setattr(

@@ -159,4 +159,5 @@ def test_the_comparison_is_switched_off_and_on() -> None:
 
 def test_which_parameters_are_live() -> None:
     live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
-    assert live == {*PENALTIES, *MEMORIES, "comparison", "error_horizon"}
+    output = {f"output.{name}" for name in ("bound", "bound_efforts", "gate", "gate_longest")}
+    assert live == {*PENALTIES, *MEMORIES, *output, "comparison", "error_horizon"}

@@ -41,3 +41,20 @@ def test_before_the_first_sample_and_on_a_constant_axis_there_is_no_score() -> N
         scores.add(np.array([2.0]), {"a": np.array([2.5])}, {})
     assert scores.rmse("a")[0] == 0.5
     assert np.isnan(scores.nmse("a")).all()
+
+
+def test_rows_at_once_are_rows_one_by_one() -> None:
+    rng = np.random.default_rng(1)
+    y = 5.0 + rng.standard_normal((50, 3))
+    predictions = {name: y + rng.standard_normal(y.shape) for name in "ab"}
+    stds = {"a": rng.uniform(0.1, 2.0, y.shape)}
+    one, many = (RunningScores("ab", 3) for _ in range(2))
+    for i in range(50):
+        one.add(y[i], *({name: v[i] for name, v in x.items()} for x in (predictions, stds)))
+    for rows in (slice(0, 1), slice(1, 30), slice(30, 50)):
+        many.add_rows(y[rows], *({n: v[rows] for n, v in x.items()} for x in (predictions, stds)))
+    assert many.samples == one.samples == 50
+    for name in "ab":
+        for figure in ("rmse", "nmse", "coverage"):
+            got, wanted = (getattr(scores, figure)(name) for scores in (many, one))
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)

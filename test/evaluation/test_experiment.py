@@ -10,7 +10,7 @@ from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.evaluation.protocols import ALL_MODELS
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.samples.measurement import Measurement
 
 from ..dynamics.arms import measurements, small_arm
@@ -74,6 +74,46 @@ def test_delayed_predicts_half_a_second_before_the_residual_learns_it() -> None:
     scores = evaluate(model, CONFIG, [stream]).runs["delayed"].scores
     for name in ("rigid_body", "nonparametric", "semiparametric"):
         np.testing.assert_allclose(scores.rmse(name) ** 2, squares(steps, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("gate", [0.0, 3.0])
+def test_delayed_and_frozen_in_blocks_are_the_samples_one_by_one(gate: float) -> None:
+    options = {"random_fourier.window": 1.0, "output.gate": gate}
+    config = replace(CONFIG, residual="nystrom" if gate else "random_fourier", **options)
+    model = small_arm()
+    train = list(measurements(model, 3.0, extra=1.0))
+    stream = list(measurements(model, 7.3, extra=1.0, seed=1))
+    runs = evaluate(model, config, [stream], [train]).runs
+    start = InverseDynamicsLearner(model, config)
+    for m in train:
+        if (step := whole(start, m)) is not None:
+            start.learn(step)
+    for name, learns in (("delayed", True), ("frozen", False)):
+        learner, waiting, steps = InverseDynamicsLearner(model, config), [], []
+        learner.estimator.restore(start.estimator.state())
+        estimator = learner.estimator
+        for m in stream:
+            if (step := whole(learner, m)) is None:
+                continue
+            steps.append(step)
+            if not learns:
+                continue
+            estimator.update_rigid_body(step.sample, step.prediction)
+            waiting.append(step)
+            if step.stamp - waiting[0].stamp >= 500_000_000:
+                for late in waiting:
+                    estimator.update_nonparametric(late.sample, late.prediction)
+                waiting.clear()
+        scores = runs[name].scores
+        assert scores.samples == len(steps)
+        for key in ("rigid_body", "nonparametric", "semiparametric"):
+            np.testing.assert_allclose(scores.rmse(key) ** 2, squares(steps, key), rtol=1e-9)
+            told = np.array([getattr(s.prediction, key) for s in steps])
+            y = np.array([s.y for s in steps])
+            stds = np.array([getattr(s.prediction, f"{key}_std") for s in steps])
+            covered = np.mean(np.abs(y - told) <= 2.0 * stds, axis=0)
+            np.testing.assert_allclose(scores.coverage(key), covered, atol=1.5 / len(steps))
+        assert runs[name].estimator.n_learned == estimator.n_learned
 
 
 def test_frozen_learns_nothing_after_the_training_part() -> None:

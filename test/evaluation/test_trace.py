@@ -41,3 +41,21 @@ def test_between_two_bags_no_motion_is_counted() -> None:
     for stamp in (0, 100_000_000, 900_000_000_000, 900_100_000_000):
         trace.add(stamp, np.zeros(1), {"a": np.ones(1)}, np.ones(1))
     assert trace.points()[0].tolist() == [0.0, 0.1, 0.1, 0.2]
+
+
+def test_rows_at_once_are_rows_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    stamps = np.cumsum(rng.choice([10_000_000, 400_000_000, -5_000_000_000, 2_000_000_000], 3000))
+    y, std = rng.standard_normal((3000, 2)), rng.uniform(0.1, 1.0, (3000, 2))
+    predictions = {name: rng.standard_normal(y.shape) for name in "ab"}
+    one, many = (Trace("ab", 2) for _ in range(2))
+    for i in range(3000):
+        one.add(int(stamps[i]), y[i], {name: v[i] for name, v in predictions.items()}, std[i])
+    for rows in (slice(0, 1), slice(1, 700), slice(700, 3000)):
+        many.add_rows(
+            stamps[rows], y[rows], {n: v[rows] for n, v in predictions.items()}, std[rows]
+        )
+    assert many.window == one.window > 0.5
+    of_many, of_one = ((*trace.rmse(), *trace.points()) for trace in (many, one))
+    for got, wanted in zip(of_many, of_one, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)

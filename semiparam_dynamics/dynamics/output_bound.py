@@ -1,0 +1,106 @@
+"""What leaves the estimator is finite and within bounds, whatever was learned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.effort_limits import effort_limits
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.urdf_tree import parse_urdf
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import parameter
+
+NOT_FINITE = "prediction not finite, replaced"
+CLIPPED = "prediction clipped (output.bound, output.bound_efforts)"
+LARGEST = 1e300  # the bound where there is none: an infinite value is beyond it
+
+
+@dataclass(frozen=True)
+class OutputConfig:
+    """How far predictions may go, and which measurements are too far from them to be learned."""
+
+    bound_efforts: float = parameter(
+        10.0,
+        "predictions are clipped to so many times the URDF's effort limits (effort target; joints "
+        "whose limit is 0 or missing have none); 0: those limits don't matter",
+        low=0.0,
+        high=1e6,
+        live=True,
+    )
+    bound: tuple[float, ...] = parameter(
+        (),
+        "predictions are clipped to this size: one number for all axes, or one for each; empty: no "
+        "such bound",
+        unit="N m or N",
+        low=0.0,
+        high=1e9,
+        live=True,
+    )
+    gate: float = parameter(
+        0.0,
+        "samples whose external effort or wrench is beyond so many predicted standard deviations "
+        "on any axis, such as contacts, aren't learned, once 500 are; 0: all are",
+        low=0.0,
+        high=1e6,
+        live=True,
+    )
+    gate_longest: float = parameter(
+        5.0,
+        "what stays beyond output.gate for longer than this is how the robot is now, such as a new "
+        "load, and is learned",
+        unit="s",
+        low=0.0,
+        high=1e6,
+        live=True,
+    )
+
+
+class OutputBound:
+    """Clips predictions (n_axes,) and replaces what isn't finite; see `OutputConfig`.
+
+    Raises ConfigurationError where `config.bound` has neither one number nor one for each axis,
+    and RobotModelError where the URDF's effort limits are no numbers.
+
+    Attributes
+    ----------
+    limit: (n_axes,) that no prediction's magnitude exceeds.
+    counts: how many predictions were clipped, and how many replaced, by these sentences.
+    """
+
+    def __init__(self, model: RobotModel, config: OutputConfig) -> None:
+        self.limit: Array = np.full(model.n_axes, LARGEST)
+        self.counts: Counter[str] = Counter()
+        if config.bound:
+            if len(config.bound) not in (1, model.n_axes):
+                raise ConfigurationError(
+                    f"parameter 'output.bound' needs one number, or one for each of the "
+                    f"{model.n_axes} axes, not {len(config.bound)}"
+                )
+            self.limit = np.minimum(self.limit, config.bound)
+        if config.bound_efforts > 0.0 and model.config.target == "effort":
+            limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
+            self.limit = np.minimum(self.limit, config.bound_efforts * limits)
+
+    def __call__(self, values: Array, otherwise: Array) -> Array:
+        """`values` within bounds; `otherwise` stands in for what isn't finite. Counts both."""
+        if (np.abs(values) <= self.limit).all():  # false for NaN as well
+            return values
+        broken = ~np.isfinite(values)
+        if broken.any():
+            self.counts[NOT_FINITE] += 1
+            values = np.where(broken, otherwise, values)
+        within = self.within(values)
+        if (np.abs(values) > self.limit).any():
+            self.counts[CLIPPED] += 1
+        return within
+
+    def within(self, values: Array) -> Array:
+        """`values` (n_axes,) within bounds, not counted; 0 for what is not a number."""
+        if (np.abs(values) <= self.limit).all():
+            return values
+        clipped: Array = np.clip(np.nan_to_num(values, nan=0.0), -self.limit, self.limit)
+        return clipped
