@@ -163,6 +163,13 @@ def _yaml(value: Value) -> str:
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Safe YAML, with exponents as in YAML 1.2, names that stay text, and none of them twice."""
 
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Refuse aliases, as ROS does: a few lines of them can stand for any amount of text."""
+        if self.check_event(yaml.AliasEvent):
+            line = self.peek_event().start_mark.line + 1
+            raise yaml.YAMLError(f"aliases (*name) can't be used here, line {line}")
+        return super().compose_node(parent, index)
+
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         """Refuse a name that stands twice: the first would be lost without a word."""
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]

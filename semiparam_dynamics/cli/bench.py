@@ -30,7 +30,7 @@ MODELS = {"rigid_body": "P", "nonparametric": "NP", "semiparametric": "SP"}
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli import bench_falkon, bench_step
+    from semiparam_dynamics.cli import bench_bags, bench_falkon, bench_regressor, bench_step
     from semiparam_dynamics.cli.options import add_config_options
     from semiparam_dynamics.config import InverseDynamicsConfig
 
@@ -54,6 +54,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add_config_options(parser, InverseDynamicsConfig)
     parser.set_defaults(run=run)
     bench_step.add_parser(names)
+    bench_regressor.add_parser(names)
+    bench_bags.add_parser(names)
     bench_falkon.add_parser(names)
 
 

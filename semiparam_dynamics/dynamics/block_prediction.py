@@ -62,24 +62,28 @@ def predict_block(
     spread = {name: error.value for name, error in estimator._errors.items()}
     near, far = spread["semiparametric"], spread["rigid_body"]
     root = np.sqrt(1.0 + leverage)
-    nothing = np.full(value.shape[1], np.nan)
-    alone: list[Guess | None] = [None] * len(samples)
-    if estimator.config.comparison:
-        alone[:] = _guesses(estimator.alone, states.reshape(len(samples), -1), parameters)
-    of_alone = spread["nonparametric"], spread["y"]
-    return [
-        Prediction(
-            rigid_body=value[i],
-            nonparametric=nothing if other is None else other.value,
-            semiparametric=estimator.bound(value[i] + guess.value, value[i]),
-            rigid_body_std=np.sqrt(far) * root[i],
-            nonparametric_std=nothing if other is None else blend(other.confidence, *of_alone),
-            semiparametric_std=root[i] * blend(guess.confidence, near, far),
-            residual=guess,
-            alone=other,
+    both = value + np.array([guess.value for guess in left])
+    if not (np.abs(both) <= estimator.bound.limit).all():  # the usual case need not be looked at
+        both = np.array(
+            [estimator.bound(row, rigid) for row, rigid in zip(both, value, strict=True)]
         )
-        for i, (guess, other) in enumerate(zip(left, alone, strict=True))
-    ]
+    stds = np.sqrt(far) * root, root * _blends(left, near, far)
+    alone: list[Guess | None] = [None] * len(samples)
+    nothing = np.full(value.shape, np.nan)
+    others, other_stds = nothing, nothing
+    if estimator.config.comparison:
+        guesses = _guesses(estimator.alone, states.reshape(len(samples), -1), parameters)
+        others = np.array([guess.value for guess in guesses])
+        other_stds = _blends(guesses, spread["nonparametric"], spread["y"])
+        alone[:] = guesses
+    rows = zip(value, others, both, stds[0], other_stds, stds[1], left, alone, strict=True)
+    return [Prediction(*row) for row in rows]
+
+
+def _blends(guesses: Sequence[Guess], near: Array, far: Array) -> Array:
+    """`blend` for each guess, (k, n_axes)."""
+    confidence = np.array([[guess.confidence] for guess in guesses])
+    return blend(confidence, near, far)
 
 
 def _guesses(

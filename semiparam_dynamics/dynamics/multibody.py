@@ -125,12 +125,12 @@ def _links_of(model: pin.Model, body: int, tree: UrdfTree) -> tuple[tuple[str, A
 def _reduced_model(tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, float]) -> pin.Model:
     try:
         full = pin.buildModelFromXML(tree.to_xml())
+        reference = pin.neutral(full)
+        for name, value in locked.items():
+            joint = full.joints[full.getJointId(name)]
+            pose = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+            reference[joint.idx_q : joint.idx_q + joint.nq] = pose
+        still = [i for i in range(1, full.njoints) if full.names[i] not in moving]
+        return pin.buildReducedModel(full, still, reference)
     except Exception as error:  # the library raises several types, all on the URDF's content
         raise RobotModelError(f"the URDF can't be turned into a robot model: {error}") from None
-    reference = pin.neutral(full)
-    for name, value in locked.items():
-        joint = full.joints[full.getJointId(name)]
-        pose = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
-        reference[joint.idx_q : joint.idx_q + joint.nq] = pose
-    still = [i for i in range(1, full.njoints) if full.names[i] not in moving]
-    return pin.buildReducedModel(full, still, reference)

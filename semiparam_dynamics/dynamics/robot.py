@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -168,6 +169,11 @@ class RobotModel:
     def _use(self, regressor: Regressor) -> None:
         self._regressor, self.n_parameters = regressor, regressor.n_columns
         self._state = np.zeros((3, 1, self.n_joints))
+
+    @property
+    def kinematics(self) -> Any:
+        """pinocchio's model of the moving bodies, other joints locked, gravity included."""
+        return self._multibody.model
 
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, n_parameters) at one state; q, dq, ddq: (n_joints,) in rad, rad/s, rad/s^2.

@@ -34,6 +34,9 @@ class RunningSquare:
         self._weight = float(state["weight"][0])
 
 
-def blend(confidence: float, near: Array, far: Array) -> Array:
-    """Standard deviation (n_axes,): the near model's spread among data, the far one's elsewhere."""
+def blend(confidence: float | Array, near: Array, far: Array) -> Array:
+    """Standard deviation (n_axes,): the near model's spread among data, the far one's elsewhere.
+
+    Confidences (k, 1) give (k, n_axes).
+    """
     return np.sqrt(confidence * np.minimum(near, far) + (1.0 - confidence) * far)

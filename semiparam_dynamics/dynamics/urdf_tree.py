@@ -18,6 +18,7 @@ from pathlib import Path
 from semiparam_dynamics.errors import RobotModelError
 
 ONE_DOF = ("revolute", "continuous", "prismatic")
+MOST = 2000  # links or joints: what follows would take long for more
 _TYPES = (*ONE_DOF, "fixed", "floating", "planar")
 
 
@@ -55,10 +56,13 @@ class UrdfTree:
 
     def below(self, link: str) -> Iterator[UrdfJoint]:
         """The joints of the subtree that hangs on `link`, depth first."""
+        hanging: dict[str, list[UrdfJoint]] = {}
         for joint in self.joints.values():
-            if joint.parent == link:
-                yield joint
-                yield from self.below(joint.child)
+            hanging.setdefault(joint.parent, []).append(joint)
+        waiting = hanging.get(link, [])[::-1]
+        while waiting:
+            yield (joint := waiting.pop())
+            waiting += hanging.get(joint.child, [])[::-1]
 
     def mass(self, link: str) -> float:
         """The mass (kg) of `link` and everything that hangs on it."""
@@ -108,6 +112,8 @@ def parse_urdf(text: str) -> UrdfTree:
         raise RobotModelError("the URDF holds xacro macros: expand it with xacro first")
     links = [_attribute(element, "name", "a link") for element in robot.findall("link")]
     joints = [_joint(element) for element in robot.findall("joint")]
+    if max(len(links), len(joints)) > MOST:
+        raise RobotModelError(f"the URDF has more than {MOST} links or joints")
     _refuse_duplicates("link", links)
     _refuse_duplicates("joint", [joint.name for joint in joints])
     inertials = dict(

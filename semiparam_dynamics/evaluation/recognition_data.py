@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from semiparam_dynamics.arrays import Indices
 from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.sealed_archive import MALFORMED
 
 LISTED = 5  # class names that a message quotes
 
@@ -92,7 +93,7 @@ def _load(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name.lower(): file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+    except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
         # A bare .npy array, pickled objects or a broken archive.
         raise SampleError(f"{path} is no npz file of plain arrays: {error}") from None
 

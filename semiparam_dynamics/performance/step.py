@@ -73,7 +73,7 @@ def measure(n_features: int, n_outputs: int, dtype: Any, seconds: float) -> Step
             squares[:] += error**2 / (1.0 + core.leverage)
             core.update(row, target)
 
-    medians = _medians([limit, copy, kernel, step], seconds)
+    medians = medians_of([limit, copy, kernel, step], seconds)
     return StepTimes(n_features, n_outputs, np.dtype(dtype).name, *medians)
 
 
@@ -126,7 +126,7 @@ def steps(
         pending, asked = True, False
 
 
-def _medians(functions: list[Callable[[int], None]], seconds: float) -> list[float]:
+def medians_of(functions: list[Callable[[int], None]], seconds: float) -> list[float]:
     """Microseconds of each function per repetition; it is told how many to do."""
     counts = []
     for function in functions:

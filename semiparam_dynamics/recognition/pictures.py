@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.recognition.picture_folder import read_folder
+from semiparam_dynamics.sealed_archive import MALFORMED
 
 # A picture, (H, W, 3) or grey (H, W) uint8, or a feature vector, (d,) float32.
 View = npt.NDArray[Any]
@@ -73,7 +74,7 @@ def load_objects(source: str = "", *, classes: int = 5, views: int = 120) -> Obj
         # Arrays of Python objects would run code of the file's: they are refused.
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+    except (*MALFORMED, OSError, zlib.error):
         raise ConfigurationError(
             f"{path} is damaged, or has something else in it than arrays of numbers or text"
         ) from None

@@ -61,7 +61,7 @@ def _open_folder(path: Path, stack: ExitStack, warnings: list[str]) -> list[BagF
             raise BagError(f"{path} is no rosbag2 folder: it has no .db3 and no .mcap") from None
         warnings.append(f"{path} has no metadata.yaml: the recording was not ended")
         listed = []
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         if not there:
             raise BagError(f"{path} is no rosbag2 folder: {one_line(error)}") from None
         warnings.append(f"{path / 'metadata.yaml'} can't be read: {one_line(error)}")
@@ -109,7 +109,7 @@ def _open_file(path: Path, stack: ExitStack, warnings: list[str]) -> BagFile:
 def _listed(metadata: Path) -> list[str]:
     """The names of a recording's files in their order, from a metadata.yaml of any version.
 
-    Raises OSError, ValueError or YAMLError.
+    Raises OSError, ValueError, YAMLError, or RecursionError where it is nested too deep.
     """
     try:
         known = yaml.safe_load(metadata.read_text(encoding="utf-8"))

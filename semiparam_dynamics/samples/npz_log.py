@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.sealed_archive import MALFORMED
 
 Array = npt.NDArray[np.float64]
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
+LONGEST = 9e9  # s: more nanoseconds have no room in 64 bits
 DEGREES = 20.0  # rad: joints that turn further than this three times over are rare
 
 
@@ -81,7 +83,7 @@ def _load(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+    except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
         # A bare .npy array, pickled objects or a broken archive.
         raise SampleError(f"{path} is no npz file of plain arrays: {error}") from None
 
@@ -110,6 +112,8 @@ def _matrix(
 def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> npt.NDArray[np.int64]:
     if "t" in arrays:
         t = _matrix(path, "t", np.ravel(arrays["t"]), (n, 1))[:, 0]
+        if np.ptp(t) > LONGEST:
+            raise SampleError(f"{path}: 't' spans {np.ptp(t):.3g} s: is it in seconds?")
         time: npt.NDArray[np.int64] = np.rint((t - t[0]) * 1e9).astype(np.int64)
         back = np.flatnonzero(np.diff(time) <= 0)
         if len(back):

@@ -13,6 +13,7 @@ else:
 SUFFIX = ".zstd"
 MAGIC = b"\x28\xb5\x2f\xfd"
 BLOCK = 1 << 20
+LARGEST = 1 << 28  # bytes of a message: far more than any joint state has
 
 
 def decompress_file(path: Path, target: Path) -> str:
@@ -33,9 +34,19 @@ def decompress_message(data: bytes | memoryview) -> bytes | memoryview:
     """A message's bytes, decompressed where they are compressed.
 
     No message begins as compressed data does: the first byte of its encapsulation header is 0.
-    Raises ZstdError, a ValueError or an OSError where the data are damaged.
+    Raises ZstdError, EOFError or ValueError where the data are damaged, or would become longer
+    than `LARGEST`.
     """
     if bytes(data[: len(MAGIC)]) != MAGIC:
         return data
-    whole: bytes = zstd.decompress(data)
-    return whole
+    whole, left = bytearray(), bytes(data)
+    while left:  # a frame after the other
+        frame = zstd.ZstdDecompressor()
+        # A few bytes may claim to be gigabytes: no more is made than is wanted.
+        whole += frame.decompress(left, max_length=LARGEST - len(whole) + 1)
+        if len(whole) > LARGEST:
+            raise ValueError(f"a compressed message is longer than {LARGEST} bytes")
+        if not frame.eof:
+            raise EOFError("a compressed message is cut short")
+        left = frame.unused_data
+    return bytes(whole)

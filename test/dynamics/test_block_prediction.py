@@ -64,6 +64,18 @@ def test_equals_one_by_one(target: str, residual: str, comparison: bool) -> None
     assert np.abs(got[0].residual.value).max() > 0.0
 
 
+def test_bounds_hold_and_are_counted_alike() -> None:
+    estimator, samples = learned("effort", **{"output.bound": (3.0,)})
+    counts = estimator.bound.counts
+    counts.clear()
+    wanted = [estimator.predict(sample) for sample in samples]
+    one_by_one = dict(counts)
+    counts.clear()
+    same(predict_block(estimator, samples, rigid_body_guesses(estimator, samples)), wanted)
+    assert dict(counts) == one_by_one and sum(one_by_one.values()) > 0
+    assert max(np.abs(p.semiparametric).max() for p in wanted) == 3.0
+
+
 def test_before_anything_was_learned() -> None:
     estimator, samples = learned("effort", **{"nystrom.window": 100.0})
     got = predict_block(estimator, samples, rigid_body_guesses(estimator, samples))

@@ -1,0 +1,61 @@
+"""`semiparam bench bags`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+DESCRIPTION = """\
+How many times faster than real time a bag of a seven-joint arm is evaluated, and what reading,
+filtering and each protocol cost a sample. `whole` is `semiparam evaluate` but for its report. Each
+configuration is measured once, on one core; comparison says whether the nonparametric model alone
+is learned as well."""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the benchmark to `semiparam bench`."""
+    parser = subparsers.add_parser(
+        "bags", help="the evaluation of bags beside real time", description=DESCRIPTION
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="the bag's length (default %(default)s)"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=1000.0, help="messages a second (default %(default)s)"
+    )
+    parser.add_argument(
+        "--features", type=int, default=500, metavar="D", help="of the residual (default 500)"
+    )
+    parser.add_argument(
+        "--residuals",
+        nargs="+",
+        choices=("random_fourier", "nystrom"),
+        default=["random_fourier", "nystrom"],
+        help="which residuals (default both)",
+    )
+    parser.add_argument(
+        "--comparison", choices=("yes", "no", "both"), default="no", help="default %(default)s"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there, too")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the table, and write it."""
+    from semiparam_dynamics.errors import ConfigurationError
+    from semiparam_dynamics.performance.bags import bag_table, measure_bags
+    from semiparam_dynamics.performance.machine import machine
+
+    if args.seconds * args.rate < 10.0 or args.rate < 4.0:
+        raise ConfigurationError("A bag needs ten messages, and four a second: ask for more.")
+    comparisons = {"yes": (True,), "no": (False,), "both": (False, True)}[args.comparison]
+    cases = measure_bags(args.seconds, args.rate, args.features, args.residuals, comparisons)
+    text = f"{machine()}.\n\n{bag_table(cases)}\n"
+    print(text, end="")
+    if args.out is not None:
+        args.out.write_text(text)
+    return 0

@@ -1,0 +1,151 @@
+"""Bad messages among good ones change nothing that is learned or predicted; they are counted."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sensor_msgs.msg import JointState
+
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.parameters import replace
+
+NAMES = ("shoulder", "elbow")
+NODE = "/inverse_dynamics"
+STEP = 10_000_000
+BAD_VALUES = st.sampled_from([math.nan, math.inf, -math.inf, 1e300, -1e10])
+
+
+def state_at(k: int) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    t = 0.01 * k
+    w = np.array([2.0, 3.1])
+    return 10_000_000_000 + k * STEP, np.sin(w * t), w * np.cos(w * t), 5.0 * np.sin(w * t + 0.1)
+
+
+def good(k: int, names: tuple[str, ...] = NAMES) -> JointState:
+    stamp, *values = state_at(k)
+    index = [NAMES.index(name) if name in NAMES else 0 for name in names]
+    return joint_state_message(stamp, names, *(value[index] for value in values))
+
+
+def bad(k: int, kind: str, value: float) -> Any:
+    """A message that comes after the `k`-th and must not count; value: not a number, or huge."""
+    stamp, q, dq, effort = state_at(k)
+    late = stamp + STEP // 2
+    if kind == "value":
+        return joint_state_message(late, NAMES, np.array([value, q[1]]), dq, effort)
+    if kind == "length":
+        return joint_state_message(late, NAMES, q[:1], dq, effort)
+    if kind == "missing":
+        return joint_state_message(late, ("shoulder", "wrist"), q, dq, effort)
+    if kind == "twice":
+        return joint_state_message(late, (*NAMES, "elbow"), *([*x, x[1]] for x in (q, dq, effort)))
+    if kind == "degrees":
+        return joint_state_message(late, NAMES, np.degrees(q) + 100.0, dq, effort)
+    if kind == "junk":
+        return SimpleNamespace(name=list(NAMES), position=None)
+    stamps = {"zero": 0, "repeated": stamp, "late": stamp - 3 * STEP}
+    return joint_state_message(stamps[kind], NAMES, q, dq, effort)
+
+
+KINDS = (*("value", "length", "missing", "twice", "degrees", "junk", "zero", "repeated", "late"),)
+
+
+@pytest.fixture
+def session(urdf) -> Session:
+    changes = {"defer_learning": False, "nystrom.window": 0.3}
+    return Session(str(urdf), replace(InverseDynamicsNodeConfig(), **changes))
+
+
+def run(session: Session, messages: list[Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """What was predicted and what was learned of all messages."""
+    session.reset()
+    steps = [step for message in messages for step in session.joint_state(message)]
+    predicted = np.array([step.prediction.semiparametric for step in steps])
+    return predicted, session.learner.estimator.state()
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    assert np.array_equal(one[0], other[0])
+    assert one[1].keys() == other[1].keys()
+    for name, array in one[1].items():
+        assert np.array_equal(array, other[1][name]), name
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 79), st.sampled_from(KINDS), BAD_VALUES), max_size=40),
+    st.lists(st.permutations([*NAMES, "gripper", "gripper"]), min_size=80, max_size=80),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_learned_is_bitwise_what_it_is_without_them(session, inserted, orders) -> None:
+    clean = run(session, [good(k) for k in range(80)])
+    messages = []
+    for k in range(80):
+        messages.append(good(k, tuple(orders[k])))  # in any order, with joints unknown here
+        messages += [bad(k, kind, value) for at, kind, value in inserted if at == k]
+    assert_equal(clean, run(session, messages))
+    assert session.dropped().total() == len(inserted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_counted_under_one_reason(session, kind) -> None:
+    run(session, [m for k in range(20) for m in (good(k), bad(k, kind, math.nan))])
+    assert list(session.dropped().values()) == [20]
+
+
+@pytest.mark.parametrize("jump", [3600, 10**9, -3, -9])
+def test_one_wild_stamp_costs_a_few_samples_and_teaches_nothing_wrong(session, jump) -> None:
+    messages = [good(k) for k in range(80)]
+    clean, _ = run(session, messages)
+    wild = good(40)
+    wild.header.stamp.sec += jump
+    messages.insert(40, wild)
+    predicted, state = run(session, messages)
+    assert len(clean) - 6 <= len(predicted) <= len(clean)
+    assert all(np.isfinite(array).all() for array in state.values())
+    assert np.abs(predicted).max() < 2.0 * np.abs(clean).max()
+    assert session.dropped()["clock jumped"] >= 1
+
+
+def test_a_sensor_that_sticks_is_not_learned_and_what_was_learned_stays(session) -> None:
+    messages = [good(k) for k in range(400)]
+    for message in messages[100:300]:
+        message.effort = messages[99].effort
+    session.reset()
+    states = {}
+    for k, message in enumerate(messages):
+        list(session.joint_state(message))
+        if k in (210, 299, 399):
+            states[k] = session.learner.estimator.state()
+    assert all(np.array_equal(states[210][name], states[299][name]) for name in states[210])
+    assert session.dropped() == {"effort stuck": 100}
+    assert session.predicted == 398  # predictions go on
+    assert session.learner.estimator.n_learned > states[299]["counts"][0] + 50
+
+
+def test_a_flood_reaches_neither_the_model_nor_the_log(peer, start, urdf, make_arm) -> None:
+    start("inverse_dynamics", urdf=urdf, defer_learning="false")
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(50)
+    for _ in range(2):
+        for k in range(900):
+            arm.publisher.publish(bad(k, KINDS[k % 4], math.nan))
+            if k % 5 == 0:
+                peer.spin(0.001)
+        arm.move(50)
+    peer.until(lambda: peer.figures().get("samples seen") == "150", "all good messages")
+    figures = peer.figures()
+    assert figures["samples learned"] == "148"
+    dropped = {name: int(count) for name, count in figures.items() if name.startswith("dropped")}
+    assert len(dropped) == 4 and sum(dropped.values()) > 1000  # best effort may lose some
+    log = (Path(urdf).parent / "inverse_dynamics.log").read_text()
+    assert len(log.splitlines()) < 20
