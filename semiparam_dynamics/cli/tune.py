@@ -26,6 +26,7 @@ semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
+    from semiparam_dynamics.cli.cluster import add_cluster
 
     parser = subparsers.add_parser(
         "tune", help="choose the learner's parameters on bags", description=DESCRIPTION
@@ -49,6 +50,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--jobs", type=int, default=0, metavar="N", help="processes (default: one a core)"
     )
+    add_cluster(parser)
     add_topics_and_output(
         parser, target="what is measured", out="the node's YAML goes", metavar="FILE"
     )
@@ -58,6 +60,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Tune, write the files, and print what was found."""
     from semiparam_dynamics.cli.bag_options import learner_config, warn
+    from semiparam_dynamics.cli.cluster import cluster_executor
     from semiparam_dynamics.errors import ConfigurationError
     from semiparam_dynamics.evaluation.bags import Bags
     from semiparam_dynamics.tuning.on_bags import processes, tune_on_bags, write_tuning
@@ -72,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     bars = _Bars()
     try:
-        with processes(args.jobs) as executor:
+        spread = cluster_executor(args.cluster) if args.cluster else processes(args.jobs)
+        with spread as executor:
             tuning = tune_on_bags(
                 bags,
                 config,

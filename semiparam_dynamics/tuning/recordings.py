@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.parameters import replace
@@ -38,9 +38,9 @@ class Recordings:
         motions = []
         for recording in self._measurements:
             end = recording[0].stamp + 1e9 * seconds
-            sampler = SampleFilter(self.model, config)
-            samples = (sampler.push(m) for m in recording if m.stamp <= end)
-            motions.append(motion_of(self.arm, (s for s in samples if s is not None)))
+            within = [m for m in recording if m.stamp <= end]
+            samples = RecordingFilter(self.model, config).filter_recording(within)
+            motions.append(motion_of(self.arm, samples))
         return motions
 
     @property

@@ -37,7 +37,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         write_measurements(
             folder / f"motion_{k}",
             model.joint_names,
-            measurements(model, 6.0, 50.0, seed=k, extra=2.0),
+            measurements(model, 8.0, 50.0, extra=2.0),
             "effort",
         )
     return [str(folder / f"motion_{k}") for k in range(2)]
@@ -116,3 +116,16 @@ def test_what_is_wrong_is_said_in_a_line(
     monkeypatch.chdir(tmp_path)
     assert main(["tune", *bags, *OPTIONS, *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_cluster_gives_what_one_process_gives(bags: list[str], tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra 'distributed' is absent")
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    assert main(["tune", *bags, *OPTIONS, "--jobs", "1", "--out", str(one)]) == 0
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(processes=True, **settings) as cluster:
+        command = ["tune", *bags, *OPTIONS, "--cluster", cluster.scheduler_address]
+        assert main([*command, "--out", str(other)]) == 0
+    assert one.read_text() == other.read_text()
+    journals = [sorted(p.with_suffix(".journal").read_text().splitlines()) for p in (one, other)]
+    assert journals[0] == journals[1]
