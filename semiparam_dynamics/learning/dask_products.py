@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,18 @@ from semiparam_dynamics.learning.parallel import one_thread
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.ridge import NestedRidge
 
-Problem = tuple[Kernel, Array, int | None]  # kernel, centres (m, d), memory limit
+
+@dataclass(frozen=True)
+class Products:
+    """K(chunk, centres), for any chunk; sent to each worker once. (Dask would call a tuple.)"""
+
+    kernel: Kernel
+    centers: Array
+    memory_limit: int | None
+
+    def __call__(self, part: Part) -> KernelRows:
+        """Of one chunk."""
+        return KernelRows(part, self.kernel, self.centers, self.memory_limit, keep=False)
 
 
 class DaskKernelRows:
@@ -41,20 +53,20 @@ class DaskKernelRows:
         self.rows = rows
         self.centers = np.ascontiguousarray(centers, dtype=rows.dtype)
         kernel.bind(self.centers)  # checks its parameters here
-        self._problem = rows.share((kernel, self.centers, memory_limit))
+        self._products = rows.share(Products(kernel, self.centers, memory_limit))
 
     def multiply(self, B: Array) -> Iterator[Array]:
         """K B for B (m, T), a chunk of rows (k, T) at a time."""
-        yield from self.rows.each(_multiply, self._problem, self.rows.share(B))
+        yield from self.rows.each(_multiply, self._products, self.rows.share(B))
 
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        result: Array = self.rows.total(_normal, self._problem, self.rows.share(B))
+        result: Array = self.rows.total(_normal, self._products, self.rows.share(B))
         return result
 
     def targets(self) -> Array:
         """K' W Y, (m, T) in float64."""
-        result: Array = self.rows.total(_targets, self._problem)
+        result: Array = self.rows.total(_targets, self._products)
         return result
 
 
@@ -81,7 +93,8 @@ def predict_chunks(
 
     if X.ndim != 2 or X.shape[1] != centers.shape[1]:
         raise LearningError(f"X must be (rows, {centers.shape[1]}); found {X.shape}.")
-    model = delayed(_Sum, pure=False)(kernel, centers, coefficients, memory_limit)
+    products = Products(kernel, centers, memory_limit)
+    model = delayed(_Sum, pure=False)(products, coefficients)
     X = X.rechunk({1: -1})
     shape: dict[str, Any] = {"drop_axis": 1}
     if coefficients.ndim == 2:
@@ -90,37 +103,35 @@ def predict_chunks(
     return X.map_blocks(_predict, model=model, dtype=centers.dtype, meta=meta, **shape)
 
 
+@dataclass(frozen=True)
 class _Sum:
     """A fitted function, sent to each worker once."""
 
-    def __init__(
-        self, kernel: Kernel, centers: Array, coefficients: Array, memory_limit: int | None
-    ) -> None:
-        self.problem = kernel, centers, memory_limit
-        self.coefficients = coefficients
+    products: Products
+    coefficients: Array
 
 
 def _predict(X: Array, model: _Sum) -> Array:
-    coefficients, dtype = model.coefficients, model.problem[1].dtype
+    coefficients, dtype = model.coefficients, model.products.centers.dtype
     if not len(X):
         return np.empty((0, *coefficients.shape[1:]), dtype)
     X = check_array(X, dtype=dtype)
     with one_thread():
         part = Part([(X, np.zeros(len(X)))], dtype)
-        result = _multiply(part, model.problem, coefficients.reshape(len(coefficients), -1))
+        result = _multiply(part, model.products, coefficients.reshape(len(coefficients), -1))
     return result[:, 0] if coefficients.ndim == 1 else result
 
 
-def _multiply(part: Part, problem: Problem, B: Array) -> Array:
-    return np.concatenate(list(KernelRows(part, *problem, keep=False).multiply(B)))
+def _multiply(part: Part, products: Products, B: Array) -> Array:
+    return np.concatenate(list(products(part).multiply(B)))
 
 
-def _normal(part: Part, problem: Problem, B: Array) -> Array:
-    return KernelRows(part, *problem, keep=False).normal(B)
+def _normal(part: Part, products: Products, B: Array) -> Array:
+    return products(part).normal(B)
 
 
-def _targets(part: Part, problem: Problem) -> Array:
-    return KernelRows(part, *problem, keep=False).targets()
+def _targets(part: Part, products: Products) -> Array:
+    return products(part).targets()
 
 
 def _add_moments(
