@@ -119,7 +119,8 @@ def _curve(curve: Curve) -> str:
 
     def plot(axes: Axes) -> None:
         x = np.where(values > 0.0, values, 2.0 * values.max())  # 0 s of memory: for ever
-        axes.semilogx(x, errors, color=FROZEN, marker="o", markersize=4, linestyle="")
+        line = "-" if values.min() > 0.0 else ""  # none leads to the memory that is for ever
+        axes.semilogx(x, errors, color=FROZEN, marker="o", markersize=4, linestyle=line)
         chosen = float(x[values.tolist().index(curve.chosen)])
         axes.axvline(chosen, color=DELAYED, linewidth=1.2, linestyle=(0, (4, 2)))
         axes.set_ylim(0.0, 1.1 * float(np.nanmax(errors)))
