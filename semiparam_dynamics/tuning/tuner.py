@@ -127,17 +127,13 @@ def tune(
     config = work_on.rigid_body(config, [*tuning.splits, *regions])
     config = work_on.memory(config, tuning.splits)
     folds = work_on.folds(config, [*tuning.splits, *regions])
-    before = replace(
-        config.estimator, **{n: v for n, v in to_flat(recordings.config.estimator).items()}
-    )
-    tuning.screened["configured"] = work_on.single(folds, before)
+    tuning.screened["configured"] = own = work_on.single(folds, config.estimator)
     best, estimator = work_on.residual(folds, config.estimator)
-    own = tuning.screened["configured"]
     if choose([best], own, criterion) is own:
-        best, estimator = own, before
+        best, estimator = own, config.estimator  # the residual stays as it was
     tuning.screened["tuned"] = best
     tuning.config = dataclasses.replace(config, estimator=estimator)
-    work_on.confirm(urdf, dataclasses.replace(config, estimator=before))
+    work_on.confirm(urdf, dataclasses.replace(config, estimator=recordings.config.estimator))
     tuning.computed = work.computed
     tuning.seconds = time.perf_counter() - started
     return tuning
