@@ -104,14 +104,20 @@ class Outcome:
         return max(self.worst_mean - MEAN_LIMIT, self.worst_axis - AXIS_LIMIT, 0.0)
 
     def betters(self, other: Outcome) -> bool:
-        """Whether it is better on every held-out motion while learning, and no worse without.
+        """Whether it is better on every held-out motion while learning, and no worse frozen.
 
-        On their mean by more than a trifle: many candidates are tried.
+        On their mean by more than a trifle: many candidates are tried. Frozen, neither on any
+        motion or region, nor on the worst axis of them all.
         """
         pairs = list(zip(self.motions, other.motions, strict=True))
-        return self.delayed < (1.0 - TRIFLE) * other.delayed and all(
-            mine.ratio < theirs.ratio and mine.worst_mean <= theirs.worst_mean + FROZEN_MARGIN
-            for mine, theirs in pairs
+        return (
+            self.delayed < (1.0 - TRIFLE) * other.delayed
+            and all(mine.ratio < theirs.ratio for mine, theirs in pairs)
+            and all(
+                mine.worst_mean <= theirs.worst_mean + FROZEN_MARGIN
+                for mine, theirs in zip(self.scores, other.scores, strict=True)
+            )
+            and self.worst_axis <= max(other.worst_axis, 1.0)
         )
 
 
