@@ -106,8 +106,8 @@ class Outcome:
     def betters(self, other: Outcome) -> bool:
         """Whether it is better on every held-out motion while learning, and no worse frozen.
 
-        On their mean by more than a trifle: many candidates are tried. Frozen, neither on any
-        motion or region, nor on the worst axis of them all.
+        On their mean by more than a trifle: many candidates are tried. Frozen, on every motion
+        and every region.
         """
         pairs = list(zip(self.motions, other.motions, strict=True))
         return (
@@ -117,7 +117,6 @@ class Outcome:
                 mine.worst_mean <= theirs.worst_mean + FROZEN_MARGIN
                 for mine, theirs in zip(self.scores, other.scores, strict=True)
             )
-            and self.worst_axis <= max(other.worst_axis, 1.0)
         )
 
 
