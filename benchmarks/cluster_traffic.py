@@ -9,6 +9,7 @@ that they keep. Needs the extra "distributed".
 
 from __future__ import annotations
 
+import argparse
 import resource
 import time
 from typing import Any
@@ -110,6 +111,7 @@ def memory_line(
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     settings: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1}
     with (
         LocalCluster(processes=True, dashboard_address=":0", **settings) as cluster,
