@@ -32,10 +32,11 @@ from semiparam_dynamics.tuning.journal import Journal
 from semiparam_dynamics.tuning.motion import join
 from semiparam_dynamics.tuning.on_bags import processes
 from semiparam_dynamics.tuning.recordings import Recordings
+from semiparam_dynamics.tuning.result import Tuning
 from semiparam_dynamics.tuning.screening import screen_nystrom
 from semiparam_dynamics.tuning.splits import motion_splits, region_splits
 from semiparam_dynamics.tuning.summary import text
-from semiparam_dynamics.tuning.tuner import Tuning, tune
+from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Work
 
 CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots"

@@ -8,6 +8,7 @@ from itertools import product
 
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.tuning.task import is_kept
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Grid:
 
         def values(name: str, tried: Sequence[float]) -> list[float]:
             own = value_of(config, name)
-            if any(name == k or name.startswith(f"{k}.") for k in keep):
+            if is_kept(name, keep):
                 return [own]
             return sorted({own, *tried})
 

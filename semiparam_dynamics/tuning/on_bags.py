@@ -21,7 +21,8 @@ from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.tuning.journal import Journal
 from semiparam_dynamics.tuning.page import tuning_page
 from semiparam_dynamics.tuning.recordings import Recordings
-from semiparam_dynamics.tuning.tuner import Tuning, tune
+from semiparam_dynamics.tuning.result import Tuning
+from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Work
 
 Stage = Callable[[str], Callable[[float], None]]

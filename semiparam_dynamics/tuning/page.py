@@ -22,8 +22,8 @@ from semiparam_dynamics.evaluation.page import (
 )
 from semiparam_dynamics.evaluation.svg import draw
 from semiparam_dynamics.tuning.candidates import AXIS_LIMIT, Outcome
+from semiparam_dynamics.tuning.result import Curve, Step, Tuning
 from semiparam_dynamics.tuning.summary import ROWS, findings, headline, shown
-from semiparam_dynamics.tuning.tuner import Curve, Step, Tuning
 
 DELAYED = LOOKS["semiparametric"].color
 FROZEN = LOOKS["rigid_body"].color

@@ -28,7 +28,7 @@ class Recordings:
     ) -> None:
         if not measurements or not all(measurements):
             raise BagError("there is a recording without measurements among those to tune on")
-        self.model, self.config, self.names = model, config, tuple(names)
+        self.model, self.config, self.names = model, config, _apart(names)
         self.arm = Arm.of(model)
         self._measurements = measurements
 
@@ -59,3 +59,11 @@ class Recordings:
                 if m.y is not None:
                     digest.update(np.asarray(m.y).tobytes())
         return digest.hexdigest()[:24]
+
+
+def _apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The same names, numbered where bags of several folders have one name."""
+    return tuple(
+        f"{name} ({names[:k].count(name) + 1})" if names.count(name) > 1 else name
+        for k, name in enumerate(names)
+    )

@@ -62,16 +62,11 @@ def cutoff_errors(
 
 
 def penalty_errors(
-    arm: Arm, splits: Sequence[Split], config: RigidBodyConfig, penalties: Sequence[float]
+    arm: Arm, split: Split, config: RigidBodyConfig, penalties: Sequence[float]
 ) -> dict[float, float]:
-    """For each ridge on the rigid body, its nmse, frozen, over what the splits hold out."""
-    errors = np.array(
-        [
-            [nmse(arm, s.held_out, pi) for pi in identified(arm, s.train, config, penalties)]
-            for s in splits
-        ]
-    )
-    return dict(zip(penalties, errors.mean(axis=0).tolist(), strict=True))
+    """For each ridge on the rigid body, its nmse, frozen, on what the split holds out."""
+    found = identified(arm, split.train, config, penalties)
+    return {p: nmse(arm, split.held_out, pi) for p, pi in zip(penalties, found, strict=True)}
 
 
 def memory_errors(

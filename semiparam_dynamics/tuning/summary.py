@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from semiparam_dynamics.parameters import Value
 from semiparam_dynamics.tuning.candidates import AXIS_LIMIT, Outcome
-from semiparam_dynamics.tuning.tuner import Tuning
+from semiparam_dynamics.tuning.result import Tuning
 
 SHORT = 60.0  # s
 WORST_PROMISE = 1.0  # a ratio to the rigid body that isn't below this is no gain

@@ -97,3 +97,13 @@ def pack_scores(scores: dict[tuple[float, int], FoldScore]) -> list[Any]:
 def unpack_scores(packed: list[Any]) -> dict[tuple[float, int], FoldScore]:
     """The scores again."""
     return {(float(p), int(size)): unpack_score(s) for p, size, s in packed}
+
+
+def packed(errors: dict[float, Any]) -> list[Any]:
+    """Results by a parameter's value as JSON can hold them."""
+    return [[value, found] for value, found in errors.items()]
+
+
+def unpacked(pairs: list[Any]) -> dict[float, Any]:
+    """The results again; tuples have become lists."""
+    return {float(value): found for value, found in pairs}

@@ -14,7 +14,8 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.tuning.journal import Journal
 from semiparam_dynamics.tuning.page import DELAYED, FROZEN, tuning_page
-from semiparam_dynamics.tuning.tuner import Tuning, tune
+from semiparam_dynamics.tuning.result import Tuning
+from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Work
 
 from ..dynamics.arms import URDF
