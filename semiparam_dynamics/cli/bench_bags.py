@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ is learned as well."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the benchmark to `semiparam bench`."""
+    from semiparam_dynamics.cli.bench_output import add_out
+
     parser = subparsers.add_parser(
         "bags", help="the evaluation of bags beside real time", description=DESCRIPTION
     )
@@ -40,12 +41,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--comparison", choices=("yes", "no", "both"), default="no", help="default %(default)s"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there, too")
+    add_out(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write it."""
+    from semiparam_dynamics.cli.bench_output import show
     from semiparam_dynamics.errors import ConfigurationError
     from semiparam_dynamics.performance.bags import bag_table, measure_bags
     from semiparam_dynamics.performance.machine import machine
@@ -55,7 +57,5 @@ def run(args: argparse.Namespace) -> int:
     comparisons = {"yes": (True,), "no": (False,), "both": (False, True)}[args.comparison]
     cases = measure_bags(args.seconds, args.rate, args.features, args.residuals, comparisons)
     text = f"{machine()}.\n\n{bag_table(cases)}\n"
-    print(text, end="")
-    if args.out is not None:
-        args.out.write_text(text)
+    show(text, args.out)
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ KEPT = 2**33  # bytes of --kept's limit
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the benchmark to `semiparam bench`."""
+    from semiparam_dynamics.cli.bench_output import add_out
+
     parser = subparsers.add_parser(
         "falkon", help="FALKON beside its multiplications and its rivals", description=DESCRIPTION
     )
@@ -46,7 +47,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="COUNT",
         help="sizes, the first ones, at which others are measured (default %(default)s)",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the tables there, too")
+    add_out(parser)
     parser.set_defaults(run=run)
 
 
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print the tables, and write them."""
     import numpy as np
 
+    from semiparam_dynamics.cli.bench_output import show
     from semiparam_dynamics.errors import ConfigurationError
     from semiparam_dynamics.performance.falkon import FalkonTimes, measure
     from semiparam_dynamics.performance.falkon_data import synthetic
@@ -83,7 +85,5 @@ def run(args: argparse.Namespace) -> int:
     about = f"{args.inputs} inputs, {args.dtype}, penalty {args.penalty:g}, {args.repeats} fits."
     parts = [f"{about}\n{machine('scipy', 'scikit-learn')}.", times_table(times), *others]
     text = "\n\n".join(parts) + "\n"
-    print(text, end="")
-    if args.out is not None:
-        args.out.write_text(text)
+    show(text, args.out)
     return 0

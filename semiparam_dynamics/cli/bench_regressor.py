@@ -17,6 +17,8 @@ pinocchio's regressor alone. Medians in microseconds, all measured in turns."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the benchmark to `semiparam bench`."""
+    from semiparam_dynamics.cli.bench_output import add_out
+
     parser = subparsers.add_parser(
         "regressor", help="regressors and filters, live and of recordings", description=DESCRIPTION
     )
@@ -26,12 +28,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="of measuring (default %(default)s)"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there, too")
+    add_out(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write it."""
+    from semiparam_dynamics.cli.bench_output import show
     from semiparam_dynamics.performance.machine import machine
     from semiparam_dynamics.performance.regressor import measure_regressor, regressor_table
     from semiparam_dynamics.performance.serial_arm import serial_arm_urdf
@@ -39,7 +42,5 @@ def run(args: argparse.Namespace) -> int:
     urdf = serial_arm_urdf() if args.urdf is None else str(args.urdf)
     table = regressor_table(measure_regressor(urdf, args.seconds))
     text = f"{machine('pin')}.\n\n{table}\n"
-    print(text, end="")
-    if args.out is not None:
-        args.out.write_text(text)
+    show(text, args.out)
     return 0

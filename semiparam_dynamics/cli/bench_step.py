@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +18,8 @@ that is called from compiled code, without Python between."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the benchmark to `semiparam bench`."""
+    from semiparam_dynamics.cli.bench_output import add_out
+
     parser = subparsers.add_parser(
         "step", help="the recursive step beside the memory's speed", description=DESCRIPTION
     )
@@ -43,12 +44,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--seconds", type=float, default=1.0, help="for each line (default %(default)s)"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there, too")
+    add_out(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write it."""
+    from semiparam_dynamics.cli.bench_output import show
     from semiparam_dynamics.errors import ConfigurationError
     from semiparam_dynamics.performance.machine import machine
     from semiparam_dynamics.performance.step import StepTimes, measure
@@ -64,7 +66,5 @@ def run(args: argparse.Namespace) -> int:
             progress(len(times) / len(cases))
             times.append(measure(*case, args.seconds))
     text = f"{machine()}.\n\n{step_table(times)}\n"
-    print(text, end="")
-    if args.out is not None:
-        args.out.write_text(text)
+    show(text, args.out)
     return 0
