@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
-from scipy.linalg.lapack import dlauum, dpotrf
+from scipy.linalg.lapack import dpotrf
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
@@ -97,10 +97,13 @@ def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
 
 def _triangular_gram(basis: NystromBasis, share: Array) -> Array:
     """Phi' diag(share) Phi of a triangular Phi, its upper half, in one matrix."""
-    scaled = basis.expansion * np.sqrt(share)[:, None]
-    gram, _ = dlauum(scaled.T, lower=0, overwrite_c=1)
-    result: Array = gram
-    return result
+    # LAPACK's lauum reaches half of the matrix products' speed. A block of rows needs only itself
+    # and those below it, so that it can take its own place.
+    gram = basis.expansion * np.sqrt(share)[:, None]
+    for start in range(0, len(gram), BLOCK):
+        end = min(start + BLOCK, len(gram))
+        gram[start:end, :end] = gram[start:, start:end].T @ gram[start:, :end]
+    return gram.T
 
 
 def mean_products(basis: NystromBasis, share: Array, X: Array | None = None) -> Array:
