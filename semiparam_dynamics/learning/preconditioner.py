@@ -98,10 +98,11 @@ def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
 def _triangular_gram(basis: NystromBasis, share: Array) -> Array:
     """Phi' diag(share) Phi of a triangular Phi, its upper half, in one matrix."""
     # LAPACK's lauum reaches half of the matrix products' speed. A block of rows needs only itself
-    # and those below it, so that it can take its own place.
+    # and those below it, so that it can take its own place; a twentieth of the matrix at a time.
     gram = basis.expansion * np.sqrt(share)[:, None]
-    for start in range(0, len(gram), BLOCK):
-        end = min(start + BLOCK, len(gram))
+    rows = -(-len(gram) // 20)
+    for start in range(0, len(gram), rows):
+        end = min(start + rows, len(gram))
         gram[start:end, :end] = gram[start:, start:end].T @ gram[start:, :end]
     return gram.T
 
