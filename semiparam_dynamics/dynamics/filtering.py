@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.compiled_sample import outside, sample_row
 from semiparam_dynamics.dynamics.lowpass import LowPass
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
@@ -76,7 +77,7 @@ class SampleFilter:
         self._wide = LowPass(2 * n + axes, config.prefilter_ratio * config.cutoff)
         self._size = 3 * n + axes + axes * width
         self._narrow = LowPass(self._size, config.cutoff, config.stages)
-        self._state, self._step = np.zeros((3, 1, n)), np.zeros(1)
+        self._state, self._no_velocity = np.zeros((3, 1, n)), np.zeros(n)
         self._past: list[tuple[int, Array, bool, bool]] = []
         self._held_y = np.zeros(axes)
         self._unmeasured = -(1 << 62)  # stamp of the last measurement without y
@@ -103,7 +104,9 @@ class SampleFilter:
         long pause, the filters start anew.
         """
         m = measurement
-        if np.any(m.q < self._lowest) or np.any(m.q > self._highest):
+        dq = self._no_velocity if m.dq is None else m.dq
+        signals = np.concatenate((m.q, dq, self._held_y if m.y is None else m.y))
+        if outside(signals, self._lowest, self._highest):
             self.dropped[IMPLAUSIBLE] += 1
             return None
         if self._past and not self._follows(m):
@@ -112,25 +115,23 @@ class SampleFilter:
         if len(self._past) == 1 and m.dq is None and self._moves(m.q, step):
             # The filters began in equilibrium: differences of what moves would show a jerk.
             self._unmeasured = self._past[0][0]
-        wide = self._wide(self._signals(m), step)
-        measured = m.stamp > self._unmeasured + self._settling
-        self._past.append((m.stamp, wide, m.dq is not None, measured))
-        return self._between() if len(self._past) == 3 else None
-
-    def _moves(self, q: Array, dt: float) -> bool:
-        n = self._model.n_joints
-        first = self._past[0][1][:n]  # as it came: the first input is the equilibrium
-        return bool(np.max(np.abs(q - first)) > STILL * dt)
-
-    def _signals(self, m: Measurement) -> Array:
         if m.y is None:
             # Prediction goes on where the effort is missing: the filters are fed the last one,
             # and nothing is learned until they have forgotten it.
             self._unmeasured = m.stamp
         else:
             self._held_y = m.y
-        dq = np.zeros(self._model.n_joints) if m.dq is None else m.dq
-        return np.concatenate((m.q, dq, self._held_y))
+        measured = m.stamp > self._unmeasured + self._settling
+        self._past.append((m.stamp, signals, m.dq is not None, measured))
+        if len(self._past) == 3:
+            return self._between(step)
+        self._wide.filter_rows(signals.reshape(1, -1), np.array([step]))
+        return None
+
+    def _moves(self, q: Array, dt: float) -> bool:
+        n = self._model.n_joints
+        first = self._past[0][1][:n]  # as it came: the first input is the equilibrium
+        return bool(np.max(np.abs(q - first)) > STILL * dt)
 
     def _follows(self, m: Measurement) -> bool:
         """False if `m` is to be left out; where it can't follow the past, the past is dropped."""
@@ -148,28 +149,13 @@ class SampleFilter:
             self.reset()
         return True
 
-    def _between(self) -> Sample | None:
-        n = self._model.n_joints
-        (t0, a, _, _), (t1, b, has_velocity, measured), (t2, c, _, _) = self._past
-        back, ahead = (t1 - t0) * NANO, (t2 - t1) * NANO
-        q = b[:n]
-        if has_velocity:
-            dq = b[n : 2 * n]
-            ddq = (c[n : 2 * n] - a[n : 2 * n]) / (back + ahead)
-        else:
-            before, after = (q - a[:n]) / back, (c[:n] - q) / ahead
-            dq = (c[:n] - a[:n]) / (back + ahead)
-            ddq = (after - before) * (2.0 / (back + ahead))
-        axes, row = self._model.n_axes, np.empty((1, self._size))
-        for place, values in zip(self._state, (q, dq, ddq), strict=True):
-            place[0] = values
-        row[0, : 3 * n] = self._state.ravel()
-        row[0, 3 * n : 3 * n + axes] = b[2 * n :]
-        states = self._state
-        self._model.fill_regressors(states[0], states[1], states[2], row, 3 * n + axes)
-        # The narrow filter's first input is its equilibrium, so its first step never counts.
-        self._step[0] = back
-        self._narrow.filter_rows(row, self._step)
+    def _between(self, ahead: float) -> Sample | None:
+        """The sample of the second of three measurements, whose third isn't filtered yet."""
+        (t0, a, _, _), (t1, b, has_velocity, measured), (_, c, _, _) = self._past
+        back, row = (t1 - t0) * NANO, np.empty((1, self._size))
+        filters = *self._wide.arguments(), *self._narrow.arguments()
+        model = self._model.regressor_arguments
+        sample_row(a, b, c, back, ahead, has_velocity, self._state, row, *filters, *model)
         del self._past[0]
         return self._sample(t1, back, row[0], measured)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.learning.compiled import compiled, lowpass_step
+from semiparam_dynamics.learning.compiled import compiled_as_written, lowpass_step
 
 
 class LowPass:
@@ -40,22 +40,37 @@ class LowPass:
 
         To the last bit as one by one: the same compiled function does both. C-ordered.
         """
-        if self._cutoff <= 0.0 or not len(rows):
-            return
-        first = 0
-        if not self._started:
-            self._band[:] = 0.0
-            self._low[:] = rows[0]
-            self._started = True
-            first = 1
-        _filter(rows, steps, self._band, self._low, self._cutoff, first)
+        if len(rows):
+            lowpass_rows(rows, steps, *self.arguments())
+
+    def arguments(self) -> tuple[Array, Array, float, bool]:
+        """What :func:`lowpass_row` takes of this filter, which counts as started from now on."""
+        started, self._started = self._started, True
+        return self._band, self._low, self._cutoff, started
 
 
-@compiled
-def _filter(rows: Array, steps: Array, band: Array, low: Array, cutoff: float, first: int) -> None:
-    """All stages over rows (n, size) from the `first` one on; band, low (stages, size)."""
-    for i in range(first, len(rows)):
-        # A cut-off near the Nyquist frequency would make tan() explode: there it passes all.
-        g = math.tan(math.pi * min(cutoff * steps[i], 0.45))
-        for k in range(len(band)):
-            lowpass_step(rows[i], band[k], low[k], rows[i], g)
+@compiled_as_written
+def lowpass_rows(
+    rows: Array, steps: Array, band: Array, low: Array, cutoff: float, started: bool
+) -> None:
+    """:func:`lowpass_row` of rows (n, size), one after the other; steps (n,)."""
+    for i in range(len(rows)):
+        lowpass_row(rows[i], steps[i], band, low, cutoff, started)
+        started = True
+
+
+@compiled_as_written
+def lowpass_row(
+    row: Array, step: float, band: Array, low: Array, cutoff: float, started: bool
+) -> None:
+    """All stages over a row (size,), in place; band, low (stages, size), step in s."""
+    if cutoff <= 0.0:
+        return
+    if not started:
+        band[:] = 0.0
+        low[:] = row
+        return
+    # A cut-off near the Nyquist frequency would make tan() explode: there it passes all.
+    g = math.tan(math.pi * min(cutoff * step, 0.45))
+    for k in range(len(band)):
+        lowpass_step(row, band[k], low[k], row, g)

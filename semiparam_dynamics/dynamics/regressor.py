@@ -19,6 +19,8 @@ class Regressor:
     the bodies before it) and without the columns left out. One compiled function does one state
     and a million, so that both give the same numbers to the last bit.
 
+    `arguments` is what `compiled_regressor.fill` takes between the states and the output.
+
     Not thread-safe: the working memory is shared between calls.
     """
 
@@ -33,13 +35,15 @@ class Regressor:
         row, column = np.nonzero(felt)
         entries = np.column_stack((row, column, row * self.n_columns + column))
         places = effects.rows * self.n_columns + len(kept) + np.arange(len(effects.labels))
-        self._tree = multibody.geometry, multibody.joints, multibody.units
-        self._columns = _indices(columns), _indices(entries)
-        self._mixing: Array = np.ascontiguousarray(effects.mixing)
-        self._effects = _indices(np.column_stack((places, effects.source)))
-        self._per_velocity = 1.0 / effects.coulomb_velocity
         rows = len(multibody.joints) + 1 + self.n_axes + len(kept)
-        self._work: Array = np.zeros((rows, MOTION))
+        self.arguments = (
+            *(multibody.geometry, multibody.joints, multibody.units),
+            *(_indices(columns), _indices(entries)),
+            np.ascontiguousarray(effects.mixing),
+            _indices(np.column_stack((places, effects.source))),
+            1.0 / effects.coulomb_velocity,
+            np.zeros((rows, MOTION)),  # the working memory
+        )
 
     def fill(self, q: Array, dq: Array, ddq: Array, out: Array, offset: int = 0) -> None:
         """The flat regressors at q, dq, ddq (n, n_joints) into out[:, offset:], (n, size).
@@ -47,9 +51,7 @@ class Regressor:
         All are C-ordered float64 that may be written to: for any others the function would be
         compiled again.
         """
-        effects = self._mixing, self._effects
-        per_velocity, work = self._per_velocity, self._work
-        fill(q, dq, ddq, *self._tree, *self._columns, *effects, per_velocity, work, out, offset)
+        fill(q, dq, ddq, *self.arguments, out, offset)
 
 
 def _indices(values: Indices) -> Indices:

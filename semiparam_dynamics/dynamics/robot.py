@@ -175,6 +175,11 @@ class RobotModel:
         """pinocchio's model of the moving bodies, other joints locked, gravity included."""
         return self._multibody.model
 
+    @property
+    def regressor_arguments(self) -> tuple[Any, ...]:
+        """What `compiled_regressor.fill` takes between the states and the output."""
+        return self._regressor.arguments
+
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, n_parameters) at one state; q, dq, ddq: (n_joints,) in rad, rad/s, rad/s^2.
 

@@ -157,12 +157,13 @@ def solve_lower(L: Array, k: Array, phi: Array, n: int) -> float:
     return total
 
 
-@compiled
+@compiled_as_written
 def lowpass_step(u: Array, s1: Array, s2: Array, out: Array, g: float) -> None:
     """One step of a second-order Butterworth low-pass in state-variable form.
 
     Trapezoidal integration, g = tan(pi f_c dt): equal to the bilinear Butterworth filter at a
-    constant step, and stable for any sequence of steps.
+    constant step, and stable for any sequence of steps. Rounded as it stands here, so that the
+    functions that it becomes part of give the same numbers.
     """
     k = np.sqrt(2.0)
     a = 1.0 / (1.0 + g * (g + k))
