@@ -63,20 +63,20 @@ class DeferredRotation:
     @property
     def R(self) -> Any:
         """R (capacity, capacity), everything learned in it; it may be written to."""
-        self._settle()
+        self.settle()
         return self._R[: self.capacity, : self.capacity]
 
     @property
     def U(self) -> Array:
         """U (capacity, T), everything learned in it; it may be written to."""
-        self._settle()
+        self.settle()
         U: Array = self._U[: self.capacity, : self.n_outputs]
         return U
 
     @property
     def storage(self) -> tuple[Any, Array]:
         """R and U with the rows and columns that fill them up, C-ordered, for compiled loops."""
-        self._settle()
+        self.settle()
         return self._R, self._U
 
     def solved(self, n: int) -> Array:
@@ -124,9 +124,17 @@ class DeferredRotation:
         self.n_rows *= root**2
         self._pending, self._asked = n, False
 
+    def settle(self) -> None:
+        """Do the rotation that learning left to do."""
+        # Whoever asks for R may write to it: what was solved with it may not hold any longer.
+        self._asked = False
+        if self._pending:
+            settle(self._R, self._U, self._work, self._side, self._pending)
+            self._pending = 0
+
     def __getstate__(self) -> dict[str, Any]:
         # What is loaded as read-only memory can still be asked if nothing is left to do.
-        self._settle()
+        self.settle()
         return self.__dict__
 
     def _count(self, n_rows: int) -> None:
@@ -137,13 +145,6 @@ class DeferredRotation:
                 f"float32 can't hold more than {self.most_rows:g} rows: each of them would change "
                 "R by less than its rounding. Use float64, or forget."
             )
-
-    def _settle(self) -> None:
-        # Whoever asks for R may write to it: what was solved with it may not hold any longer.
-        self._asked = False
-        if self._pending:
-            settle(self._R, self._U, self._work, self._side, self._pending)
-            self._pending = 0
 
 
 def row_length(n: int, itemsize: int) -> int:

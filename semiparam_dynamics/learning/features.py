@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compatibility import validate_data
-
-
-def draw_frequencies(n: int, n_inputs: int, length_scale: float, seed: Any) -> Array:
-    """Frequencies (n, d) ~ N(0, length_scale^-2 I): the Gaussian kernel's spectral density.
-
-    Thesis (8.9) prints the variance as sigma^2; the kernel of width sigma needs sigma^-2.
-    """
-    draws: Array = check_random_state(seed).standard_normal((n, n_inputs))
-    return draws / length_scale
-
-
-def fourier_features(X: Array, frequencies: Array) -> Array:
-    """[cos(X w'), sin(X w')] / sqrt(n) for inputs (d,) or (k, d): features (2n,) or (k, 2n).
-
-    Their inner products approximate exp(-|x - x'|^2 / 2 sigma^2), and their norm is 1.
-    """
-    phase = X @ frequencies.T
-    return np.concatenate((np.cos(phase), np.sin(phase)), axis=-1) / math.sqrt(len(frequencies))
+from semiparam_dynamics.learning.fourier import draw_frequencies, fourier_features
 
 
 class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +35,8 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         """Draw the frequencies for inputs (n, d)."""
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         half = max(self.n_features // 2, 1)
-        self.frequencies_ = draw_frequencies(half, X.shape[1], self.length_scale, self.random_state)
+        random = check_random_state(self.random_state)
+        self.frequencies_ = draw_frequencies(half, X.shape[1], self.length_scale, random)
         return self
 
     def transform(self, X: Any) -> Array:

@@ -152,6 +152,10 @@ class RecursiveLeastSquares:
             self.forget(self.forgetting)
         self._factor.learn(row, target, self.n_features)
 
+    def settle(self) -> None:
+        """Rotate in now the row learned last, so that the next prediction needn't; same numbers."""
+        self._factor.settle()
+
     def add_feature(self) -> None:
         """Make room for one more feature, whose weights start at zero."""
         if self.n_features == self._factor.capacity:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.learning.features import draw_frequencies, fourier_features
+from semiparam_dynamics.learning.fourier import draw_frequencies, fourier_features
 from semiparam_dynamics.learning.grown_features import grow_features
 from semiparam_dynamics.learning.prequential import prequential_errors
 from semiparam_dynamics.learning.ridge import NestedRidge

@@ -9,7 +9,7 @@ import pytest
 
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.features import fourier_features
+from semiparam_dynamics.learning.fourier import fourier_features
 from semiparam_dynamics.learning.kernels import Gaussian, Matern
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
