@@ -6,8 +6,9 @@ doesn't load the batch methods.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from semiparam_dynamics.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from semiparam_dynamics.learning.aggregation import NystromAggregator
@@ -111,14 +112,7 @@ __all__ = [
     "subsampling_size",
     "uniform",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,9 @@ Names are imported when they are first used, so that a node doesn't load what re
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from semiparam_dynamics.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from semiparam_dynamics.samples.bag import BagReader, read_measurements
@@ -22,14 +23,7 @@ _HOMES = {
     "read_measurements": "bag",
 }
 __all__ = ["BagReader", "Measurement", "MeasurementStream", "StreamConfig", "read_measurements"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
