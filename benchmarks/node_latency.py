@@ -1,64 +1,84 @@
-"""The learner node's round trip: joint states in at a high rate, predictions out, over DDS.
+"""The learner node at a high rate, over real DDS: predictions lost, their latency, what is learned.
 
-One process publishes a 7-joint arm's joint states and hears the node's predictions; both read the
-same clock. A prediction answers the message after the one whose stamp it bears, which completes
-the central difference; that is the message from which its round trip is counted.
+One process publishes a seven-joint arm's joint states and hears the node's predictions. A
+prediction answers the message after the one whose stamp it bears, which completes the central
+difference: its time counts from just before that message is published until DDS has the answer.
+`late` is how much later than planned messages were sent: what else the machine was doing.
+Beside it a bare echo of the same messages in rclpy, which is what no learner in rclpy can beat.
 
-    python benchmarks/node_latency.py --seconds 30
-    python benchmarks/node_latency.py --seconds 30 --residual random_fourier
+    python benchmarks/node_latency.py --seconds 600                            # 1 kHz, D = 1000
+    python benchmarks/node_latency.py --seconds 600 --rate 4000 --features 300
+    python benchmarks/node_latency.py --seconds 30 --executors events single
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.qos import QoSProfile
-from sensor_msgs.msg import JointState
+from node_peer import Exchange, Peer, Stream, resident_mb
+from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
-from semiparam_dynamics.nodes.runtime import make_executor
+from semiparam_dynamics.performance.machine import machine
+from semiparam_dynamics.performance.serial_arm import serial_arm_urdf
 
-JOINTS = 7
+PROGRAM = Path(__file__).resolve().parent / "node_process.py"
+STARTING = 120.0  # s that the node may take, compiling included
+FIRST = 12.0  # s before what counts: the inputs' scales come from the first 10
+PAUSE = 2.0  # s in which diagnostics come
+COUNTS = ("samples seen", "samples predicted", "samples learned")
+HEAD = (
+    *(
+        "node",
+        "executor",
+        "sent",
+        "late p99, us",
+        "lost to it",
+        "lost from it",
+        "p50, us",
+        "p99, us",
+        "max, us",
+    ),
+    *("over 2 ms", "learned", "node, cores", "peer, cores", "startup, s", "memory, MB"),
+)
 
 
 def main() -> None:
     arguments = parse()
     use_own_network()
+    threadpool_limits(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        urdf = arguments.urdf or folder / "arm.urdf"
-        if arguments.urdf is None:
-            urdf.write_text(serial_arm(JOINTS))
-        parameters = {
-            "urdf": urdf,
-            "residual": arguments.residual,
-            "nystrom.max_centers": arguments.features,
-            "comparison": arguments.comparison,
-            "random_fourier.n_features": arguments.features,
-            "filter.max_rate": float(arguments.max_rate),
-        }
-        messages = trajectory(RobotModel(str(urdf)), arguments.rate, arguments.seconds)
-        with NodeProcess("inverse_dynamics", parameters, folder / "log") as node:
-            report(arguments, *exchange(node, messages, arguments.rate))
+        urdf = folder / "arm.urdf"
+        urdf.write_text(serial_arm_urdf())
+        total = arguments.seconds + 2.0 * FIRST
+        stream = Stream(RobotModel(str(urdf)), arguments.rate, total)
+        print(machine())
+        print(f"{arguments.rate:g} Hz for {arguments.seconds:g} s, {described(arguments)}\n")
+        print(row(HEAD), row(["---"] * len(HEAD)), sep="\n", flush=True)
+        for executor in arguments.executors:
+            for node in arguments.nodes:
+                print(row(measure(arguments, node, executor, urdf, stream)), flush=True)
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=30.0)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=30.0, help="that count")
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second [Hz]")
-    parser.add_argument("--features", type=int, default=500)
-    parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
+    parser.add_argument("--features", type=int, default=1000)
     parser.add_argument(
-        "--max-rate", type=float, default=0.0, help="the node's filter.max_rate; 0: all [Hz]"
+        "--residual", default="random_fourier", choices=("nystrom", "random_fourier")
+    )
+    parser.add_argument(
+        "--joint-centers", type=int, default=0, help="of the second residual of `nystrom`"
     )
     parser.add_argument(
         "--no-comparison",
@@ -66,116 +86,97 @@ def parse() -> argparse.Namespace:
         action="store_false",
         help="without the nonparametric model alone",
     )
-    parser.add_argument("--urdf", type=Path, help="another arm than the built-in one")
+    parser.add_argument(
+        "--nodes", nargs="+", choices=("echo", "learner"), default=["echo", "learner"]
+    )
+    parser.add_argument(
+        "--executors", nargs="+", choices=("default", "events", "single"), default=["default"]
+    )
+    parser.add_argument("--log", action="store_true", help="show what the node logs")
+    parser.add_argument("--figures", action="store_true", help="show the node's own timings")
     return parser.parse_args()
 
 
-def serial_arm(joints: int) -> str:
-    """A URDF of links of 0.3 m and ever less mass, each turning across the one before."""
-    parts = ['<robot name="serial"><link name="link_0"/>']
-    for k in range(1, joints + 1):
-        mass, axis = 4.0 / k, ("0 0 1", "0 1 0")[k % 2]
-        inertia = f'ixx="{0.03 / k}" iyy="{0.04 / k}" izz="{0.02 / k}" ixy="0.001" ixz="0" iyz="0"'
-        parts.append(
-            f'<link name="link_{k}"><inertial><origin xyz="0.02 0.01 0.15"/><mass value="{mass}"/>'
-            f'<inertia {inertia}/></inertial></link><joint name="joint_{k}" type="revolute">'
-            f'<parent link="link_{k - 1}"/><child link="link_{k}"/><origin xyz="0 0 0.3"/>'
-            f'<axis xyz="{axis}"/><limit lower="-3" upper="3" effort="90" velocity="3"/></joint>'
-        )
-    return "".join(parts) + "</robot>"
+def described(arguments: argparse.Namespace) -> str:
+    models = "three models" if arguments.comparison else "comparison: false"
+    return f"{arguments.residual}, D = {arguments.features}, {models}"
 
 
-def trajectory(model: RobotModel, rate: float, seconds: float) -> list[JointState]:
-    """Messages of a motion that doesn't repeat, with friction and noise; stamps filled in later."""
-    rng = np.random.default_rng(0)
-    t = np.arange(round(rate * seconds)) / rate
-    frequencies = 2.0 * np.pi * rng.uniform(0.05, 0.5, (4, model.n_joints))
-    phases = rng.uniform(0.0, 2.0 * np.pi, frequencies.shape)
-    angle = frequencies[:, None] * t[:, None] + phases[:, None]
-    q = 0.3 * np.sin(angle).sum(0)
-    dq = 0.3 * (frequencies[:, None] * np.cos(angle)).sum(0)
-    ddq = -0.3 * (frequencies[:, None] ** 2 * np.sin(angle)).sum(0)
-    effort = np.array([model.inverse_dynamics(*x) for x in zip(q, dq, ddq, strict=True)])
-    effort += np.tanh(20.0 * dq) + 0.5 * np.sin(3.0 * q) + rng.normal(0.0, 0.05, q.shape)
-    names = model.joint_names
-    rows = zip(q, dq, effort, strict=True)
-    return [joint_state_message(0, names, *row) for row in rows]
+def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str, object]:
+    if node == "echo":
+        return {}
+    return {
+        "urdf": urdf,
+        "residual": arguments.residual,
+        "comparison": arguments.comparison,
+        "random_fourier.n_features": arguments.features,
+        "nystrom.max_centers": arguments.features,
+        "nystrom.joint_max_centers": arguments.joint_centers,
+    }
 
 
-def exchange(
-    node: NodeProcess, messages: list[JointState], rate: float
-) -> tuple[np.ndarray, int, float, dict[str, str]]:
-    """Round trips (s), messages sent, the node's processor use (1: one core) and diagnostics."""
+def measure(
+    arguments: argparse.Namespace, node: str, executor: str, urdf: Path, stream: Stream
+) -> list[str]:
+    """A row of the table."""
+    program = [str(PROGRAM), node, "--executor", executor]
+    log = urdf.parent / "log"
+    log.unlink(missing_ok=True)
+    stream.rewind()
     rclpy.init()
-    peer = rclpy.create_node("node_latency")
-    executor = make_executor()
-    executor.add_node(peer)
-    publisher = peer.create_publisher(JointState, "joint_states", QoSProfile(depth=100))
-    answered: dict[int, int] = {}
-    figures: dict[str, str] = {}
-
-    def predicted(message: JointState) -> None:
-        answered[stamp_of(message)] = time.monotonic_ns()
-
-    def diagnosed(message: DiagnosticArray) -> None:
-        figures.update({pair.key: pair.value for pair in message.status[0].values})
-
-    peer.create_subscription(
-        JointState, "inverse_dynamics/predicted", predicted, QoSProfile(depth=100)
-    )
-    peer.create_subscription(DiagnosticArray, "/diagnostics", diagnosed, 10)
-    while not publisher.get_subscription_count():
-        node.check()
-        executor.spin_once(timeout_sec=0.1)
-    until = time.monotonic() + 1.0  # the other direction's discovery
-    while time.monotonic() < until:
-        executor.spin_once(timeout_sec=0.1)
-    used, start = cpu_seconds(node.pid), time.monotonic()
-    sent = []
-    for k, message in enumerate(messages):
-        while (delay := start + k / rate - time.monotonic()) > 0:
-            executor.spin_once(timeout_sec=delay)
-        now = time.monotonic_ns()
-        header = message.header
-        header.stamp.sec, header.stamp.nanosec = divmod(now, 1_000_000_000)
-        sent.append(now)
-        publisher.publish(message)
-    used, elapsed = cpu_seconds(node.pid) - used, time.monotonic() - start
-    until = time.monotonic() + 2.5
-    while time.monotonic() < until:
-        executor.spin_once(timeout_sec=0.1)
-    peer.destroy_node()
+    peer, rate = Peer(), arguments.rate
+    started = time.monotonic()
+    with NodeProcess(node, parameters(arguments, node, urdf), log, program=program) as process:
+        first = peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True)
+        startup = time.monotonic() - started
+        process.check()
+        if not first.heard:
+            sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
+        stream.rewind()
+        peer.send(stream, rate, round(FIRST * rate))
+        before = peer.listen(Exchange(), PAUSE)
+        memory = resident_mb(process.pid)
+        used, own = cpu_seconds(process.pid), cpu_seconds(os.getpid())
+        done = peer.send(stream, rate, round(arguments.seconds * rate))
+        used, own = cpu_seconds(process.pid) - used, cpu_seconds(os.getpid()) - own
+        after = peer.listen(done, PAUSE)
+        process.check()
+        grown = resident_mb(process.pid)
+    peer.node.destroy_node()
     rclpy.try_shutdown()
-    trips = [answered[a] - b for a, b in zip(sent, sent[1:], strict=False) if a in answered]
-    return np.array(trips) * 1e-9, len(sent), used / elapsed, figures
+    if arguments.log:
+        print(log.read_text(), file=sys.stderr)
+    if arguments.figures:
+        print({k: v for k, v in after.items() if not k.startswith("nmse")}, file=sys.stderr)
+    trips = done.trips() * 1e6
+    sent, elapsed = len(done.sent), (done.sent[-1] - done.sent[0]) * 1e-9
+    lost_to = lost_from = learned = "-"
+    # A pause came before: the first message that the filters answer is the second.
+    unanswered = done.unanswered(1 if node == "learner" else 0)
+    if after:
+        seen, predicted, known = (int(after[name]) - int(before[name]) for name in COUNTS)
+        lost_to, lost_from = str(sent - seen), str(predicted - len(done.heard))
+        learned = f"{100.0 * known / predicted:.1f} %"
+    else:
+        lost_from = str(unanswered)
+    p50, p99 = np.percentile(trips, (50, 99))
+    return [
+        *(node, executor, str(sent), f"{np.percentile(done.late, 99) * 1e-3:.0f}"),
+        *(lost_to, lost_from),
+        *(f"{p50:.0f}", f"{p99:.0f}", f"{trips.max():.0f}", f"{np.mean(trips > 2000):.4%}"),
+        *(learned, f"{used / elapsed:.2f}", f"{own / elapsed:.2f}", f"{startup:.2f}"),
+        f"{memory:.1f} to {grown:.1f}",
+    ]
+
+
+def row(cells: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def cpu_seconds(pid: int) -> float:
     """Processor time that a process has used (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def report(
-    arguments: argparse.Namespace,
-    trips: np.ndarray,
-    sent: int,
-    processor: float,
-    figures: dict[str, str],
-) -> None:
-    rows = {
-        "messages": f"{sent} at {arguments.rate:g} Hz, {arguments.residual}, {arguments.features}",
-        "messages lost on the way": f"{sent - int(figures['samples seen'])}",
-        "predictions lost on the way": f"{int(figures['samples predicted']) - len(trips)}",
-        "round trip p50 [us]": f"{np.percentile(trips, 50) * 1e6:.0f}",
-        "round trip p99 [us]": f"{np.percentile(trips, 99) * 1e6:.0f}",
-        "round trip max [us]": f"{trips.max() * 1e6:.0f}",
-        "node's processor use [cores]": f"{processor:.2f}",
-    }
-    wanted = ("samples", "dropped", "predict", "learn ")
-    rows |= {name: value for name, value in figures.items() if name.startswith(wanted)}
-    for name, value in rows.items():
-        print(f"{name:50} {value}")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -15,7 +13,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.learner import Step
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.nodes.messages import effort_message, parameters_message, wrench_message
+from semiparam_dynamics.nodes.messages import ReusedEffort, ReusedWrench, parameters_message
 
 DEPTH = 50
 
@@ -32,8 +30,11 @@ class Outputs:
         self._node = node
         self._model = model
         self._within_bounds = within_bounds
-        self._wrench = model.config.target == "wrench"
-        kind = WrenchStamped if self._wrench else JointState
+        wrench = model.config.target == "wrench"
+        kind = WrenchStamped if wrench else JointState
+        self._message: Callable[[int, Array], WrenchStamped | JointState] = (
+            ReusedWrench(model.config.sensor_frame) if wrench else ReusedEffort(model.joint_names)
+        )
         self._predicted = node.create_publisher(kind, "~/predicted", DEPTH)
         self._rigid_body = node.create_publisher(kind, "~/rigid_body", DEPTH)
         self._external = node.create_publisher(kind, "~/external", DEPTH)
@@ -42,27 +43,20 @@ class Outputs:
     def publish(self, step: Step) -> None:
         """Publish a sample's predictions and, where it was measured, the difference."""
         predicted = step.prediction.semiparametric
-        self._publish(self._predicted, step.stamp, predicted)
-        rigid_body = self._within_bounds(step.prediction.rigid_body)
-        self._publish(self._rigid_body, step.stamp, rigid_body)
-        if step.y is not None:
-            self._publish(self._external, step.stamp, step.y - predicted)
+        # Making a message costs as much as half a prediction: only where somebody listens.
+        if self._predicted.get_subscription_count():
+            self._predicted.publish(self._message(step.stamp, predicted))
+        if self._rigid_body.get_subscription_count():
+            rigid_body = self._within_bounds(step.prediction.rigid_body)
+            self._rigid_body.publish(self._message(step.stamp, rigid_body))
+        if step.y is not None and self._external.get_subscription_count():
+            self._external.publish(self._message(step.stamp, step.y - predicted))
 
     def publish_parameters(self, identifier: RigidBodyIdentifier) -> None:
         """Publish the base parameters as they stand."""
         deviations = identifier.standard_deviations()
         message = parameters_message(self._model.labels, identifier.parameters, deviations)
         self._parameters.publish(message)
-
-    def _publish(self, publisher: Publisher, stamp: int, values: np.ndarray) -> None:
-        # Making a message costs as much as a prediction: only where somebody listens.
-        if not publisher.get_subscription_count():
-            return
-        if self._wrench:
-            message = wrench_message(stamp, self._model.config.sensor_frame, values)
-        else:
-            message = effort_message(stamp, self._model.joint_names, values)
-        publisher.publish(message)
 
     def destroy(self) -> None:
         """Take the topics down."""

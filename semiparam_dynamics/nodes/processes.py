@@ -29,6 +29,7 @@ class NodeProcess:
     log: file that its output goes to.
     params_file: YAML file of further parameters.
     namespace: of the node and its topics.
+    program: how Python is told to run it, such as a script's path; empty: as the module NAME.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class NodeProcess:
         log: Path,
         params_file: Path | None = None,
         namespace: str = "",
+        program: Sequence[str] = (),
     ) -> None:
         self.name = name
         self._log = log
@@ -50,7 +52,11 @@ class NodeProcess:
             arguments += ["-p", f"{key}:={value}"]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", f"semiparam_dynamics.nodes.{name}", *arguments],
+                [
+                    sys.executable,
+                    *(program or ("-m", f"semiparam_dynamics.nodes.{name}")),
+                    *arguments,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -130,6 +130,8 @@ def spin_learner(node: LearningNode, executor: Executor) -> int:
     try:
         started = node.start() or not rclpy.ok()  # interrupted is not failed
         if started:
+            # What is there now stays: looking through it for garbage would keep messages waiting.
+            gc.freeze()
             with suppress(ExternalShutdownException):
                 spin(executor, lambda: node.session.backlog if node.session else None)
     finally:

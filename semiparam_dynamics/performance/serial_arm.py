@@ -32,13 +32,16 @@ def serial_arm_urdf(n_joints: int = N_JOINTS) -> str:
     return f'<robot name="serial_arm">{"".join(links + joints)}</robot>'
 
 
-def moving(model: RobotModel, seconds: float, rate: float) -> tuple[Array, Array, Array, Array]:
+def moving(
+    model: RobotModel, seconds: float, rate: float, start: float = 0.0
+) -> tuple[Array, Array, Array, Array]:
     """t (n,) s, q and dq (n, n_joints) and y (n, n_axes) of five sines a joint that don't repeat.
 
+    So many seconds of it from t = `start` on; the noise is drawn anew, and the same for each start.
     y is what the URDF says, friction, and an effect of the positions that no rigid body has.
     """
     rng = np.random.default_rng(0)
-    t = np.arange(round(seconds * rate)) / rate
+    t = start + np.arange(round(seconds * rate)) / rate
     w = rng.uniform(0.5, 4.0, (5, 1, model.n_joints))
     phase = rng.uniform(0.0, 2.0 * np.pi, w.shape)
     angles = w * t[:, None] + phase
