@@ -211,4 +211,4 @@ def _record_errors(
         }
         if alone is not None:
             errors["nonparametric"] = alone.held_out[i]
-        estimator.record_errors(int(stamp), data.y[i], errors)
+        estimator.errors.record(int(stamp), data.y[i], errors)

@@ -1,140 +1,159 @@
-"""Predictions of many samples at once, where nothing is learned between them.
+"""Many samples at once: predicted only, or predicted and learned in turn.
 
-One triangular solve with many right-hand sides instead of one for each sample: the numbers are
-those of `SemiparametricEstimator.predict`, to rounding.
+The numbers are those of `SemiparametricEstimator.predict` and `update` sample by sample, to
+rounding, in a few large matrix products; see :mod:`learning.row_blocks`. As each model's recursion
+says of every sample both what it knew just before it and what it knew before the block, the
+sequential and the delayed protocol come out of one pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.spatial.distance import cdist
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.fourier_residual import FourierResidual
-from semiparam_dynamics.dynamics.local_model import LocalModel
-from semiparam_dynamics.dynamics.nystrom_residual import NystromResidual
-from semiparam_dynamics.dynamics.sample import Guess, Prediction, Sample
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
+from semiparam_dynamics.dynamics.sample import GuessBlock, SampleBlock
 from semiparam_dynamics.dynamics.spread import blend
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 
 
 @dataclass(frozen=True, slots=True)
-class RigidBodyGuess:
-    """What the rigid body says of a sample, and the parameters that it then had."""
+class BlockPrediction:
+    """What the models say of k samples, by their names: (k, n_axes), NaN for one left out."""
 
-    value: Array  # (n_axes,)
-    leverage: Array  # (n_axes,)
-    parameters: Array  # (n_parameters,)
+    values: dict[str, Array]
+    stds: dict[str, Array]
 
-
-def rigid_body_guesses(
-    estimator: SemiparametricEstimator, samples: Sequence[Sample]
-) -> list[RigidBodyGuess]:
-    """The rigid body's part of predictions with the parameters that it has now."""
-    body = estimator.rigid_body
-    regressors = np.array([sample.regressor for sample in samples])
-    values = regressors @ body.parameters
-    leverages = body.leverages(regressors)
-    return [
-        RigidBodyGuess(value, leverage, body.parameters)
-        for value, leverage in zip(values, leverages, strict=True)
-    ]
+    def rows(self, chosen: Mask) -> BlockPrediction:
+        """Some of the predictions."""
+        both = ({k: v[chosen] for k, v in a.items()} for a in (self.values, self.stds))
+        return BlockPrediction(*both)
 
 
-def predict_block(
-    estimator: SemiparametricEstimator, samples: Sequence[Sample], rigid: Sequence[RigidBodyGuess]
-) -> list[Prediction]:
-    """What `estimator.predict` says of each sample with its `rigid` body's guess."""
-    value, leverage, parameters = (
-        np.array([getattr(guess, name) for guess in rigid])
-        for name in ("value", "leverage", "parameters")
-    )
-    states = np.array([(s.q, s.dq, s.ddq) for s in samples])  # (k, 3, n_joints)
-    used = 2 if estimator.config.residual == "nystrom" else 3
-    inputs = np.column_stack((states[:, :used].reshape(len(samples), -1), value))
-    left = _guesses(estimator.residual, inputs, parameters)
-    spread = {name: error.value for name, error in estimator._errors.items()}
-    near, far = spread["semiparametric"], spread["rigid_body"]
-    root = np.sqrt(1.0 + leverage)
-    both = value + np.array([guess.value for guess in left])
-    if not (np.abs(both) <= estimator.bound.limit).all():  # the usual case need not be looked at
-        both = np.array(
-            [estimator.bound(row, rigid) for row, rigid in zip(both, value, strict=True)]
-        )
-    stds = np.sqrt(far) * root, root * _blends(left, near, far)
-    alone: list[Guess | None] = [None] * len(samples)
-    nothing = np.full(value.shape, np.nan)
-    others, other_stds = nothing, nothing
+@dataclass(frozen=True, slots=True)
+class BlockGuesses:
+    """What the parts say of k samples; `alone` is None without the model for comparison."""
+
+    rigid: RigidBodyBlock
+    residual: GuessBlock
+    alone: GuessBlock | None
+
+
+def learns_in_blocks(estimator: SemiparametricEstimator) -> bool:
+    """Whether :func:`learn_block` can be asked.
+
+    Not with a gate, where what is learned depends on the whole prediction, nor where the residual
+    forgets. (A rigid body that does is learned sample by sample.)
+    """
+    config = estimator.config
+    nonparametric = config.nystrom if config.residual == "nystrom" else config.random_fourier
+    return config.output.gate <= 0.0 and nonparametric.memory <= 0.0
+
+
+def ask_block(estimator: SemiparametricEstimator, block: SampleBlock) -> BlockPrediction:
+    """What `estimator.predict` says of each sample; nothing is learned."""
+    rigid = estimator.rigid_body.ask_block(block.regressors)
+    inputs = _inputs(estimator, block, rigid.values)
+    alone = None
     if estimator.config.comparison:
-        guesses = _guesses(estimator.alone, states.reshape(len(samples), -1), parameters)
-        others = np.array([guess.value for guess in guesses])
-        other_stds = _blends(guesses, spread["nonparametric"], spread["y"])
-        alone[:] = guesses
-    rows = zip(value, others, both, stds[0], other_stds, stds[1], left, alone, strict=True)
-    return [Prediction(*row) for row in rows]
+        alone = estimator.alone.ask_block(_states(block, 3), rigid.parameters)
+    residual = estimator.residual.ask_block(inputs, rigid.parameters)
+    return predicted(estimator, BlockGuesses(rigid, residual, alone))
 
 
-def _blends(guesses: Sequence[Guess], near: Array, far: Array) -> Array:
-    """`blend` for each guess, (k, n_axes)."""
-    confidence = np.array([[guess.confidence] for guess in guesses])
-    return blend(confidence, near, far)
+def learn_block(
+    estimator: SemiparametricEstimator, block: SampleBlock
+) -> tuple[BlockGuesses, BlockGuesses]:
+    """Predict and learn each sample in turn, but for the errors; see :func:`learns_in_blocks`.
+
+    Returns what the parts said of each sample, and what the nonparametric ones said before they
+    learned any of the block; the rigid body learns sample by sample in either. Which of the two
+    predictions the standard deviations follow is left to :func:`counted` or :func:`record_block`.
+    """
+    return learn_nonparametric(estimator, block, learn_rigid_body(estimator, block))
 
 
-def _guesses(
-    model: NystromResidual | FourierResidual, inputs: Array, parameters: Array
-) -> list[Guess]:
-    if not model.standardizer.ready:
-        return [model.predict(x, pi) for x, pi in zip(inputs, parameters, strict=True)]
-    X = model.standardizer.transform(inputs)
-    if isinstance(model, FourierResidual):
-        phi = model.features(X)
-        values, leverage = _outputs(model.core, phi)
-        confidence = 1.0 - np.minimum(model.core.penalty * leverage, 1.0)
-        rows: Any = zip(values, confidence.tolist(), X, phi, strict=True)
-        return [Guess(value, sure, x, (row,)) for value, sure, x, row in rows]
-    known, confidence, phi = _local(model.shared, X)
-    values = _residuals(model.shared, known, parameters)
-    features = [phi]
-    for j, joint in enumerate(model.joints):
-        outputs, _, phi = _local(joint, X[:, model.own[j]])
-        values[:, j] += _residuals(joint, outputs, parameters)[:, 0]
-        features.append(phi)
-    rows = zip(values, confidence.tolist(), X, zip(*features, strict=True), known, strict=True)
-    return [
-        Guess(value, sure, x, row, outputs, model.n_updates)
-        for value, sure, x, row, outputs in rows
-    ]
+def learn_rigid_body(estimator: SemiparametricEstimator, block: SampleBlock) -> RigidBodyBlock:
+    """The first half of :func:`learn_block`, which doesn't depend on the second half before it."""
+    wanted = estimator.config.residual == "nystrom"  # by a residual that is exact in them
+    return estimator.rigid_body.learn_block(
+        block.regressors, block.y, block.stamps, parameters=wanted
+    )
 
 
-def _local(model: LocalModel, X: Array) -> tuple[Array, Array, Array]:
-    """`LocalModel.predict` of many inputs (k, d): (k, T), (k,) and (k, m)."""
-    features = model.features
-    if not features.n_centers:
-        return np.zeros((len(X), model.core.n_outputs)), np.zeros(len(X)), np.zeros((len(X), 0))
-    kernel = np.exp(-features.gamma * cdist(features.centers, X, "sqeuclidean"))
-    phi = np.ascontiguousarray(solve_triangular(features.factor, kernel, lower=True).T)
-    outputs, leverage = _outputs(model.core, phi)
-    variance = 1.0 - np.sum(phi**2, axis=1) + model.core.penalty * leverage
-    return outputs, np.clip(1.0 - variance, 0.0, 1.0), phi
+def learn_nonparametric(
+    estimator: SemiparametricEstimator, block: SampleBlock, rigid: RigidBodyBlock
+) -> tuple[BlockGuesses, BlockGuesses]:
+    """The second half of :func:`learn_block`."""
+    y, stamps = block.y, block.stamps
+    inputs = _inputs(estimator, block, rigid.values)
+    now, late = estimator.residual.learn_block(
+        stamps, inputs, y, block.regressors, rigid.values, rigid.parameters
+    )
+    alone: tuple[GuessBlock | None, GuessBlock | None] = None, None
+    if estimator.config.comparison:
+        nothing = block.regressors[:, :, :0], np.zeros_like(y), rigid.parameters
+        alone = estimator.alone.learn_block(stamps, _states(block, 3), y, *nothing)
+    return BlockGuesses(rigid, now, alone[0]), BlockGuesses(rigid, late, alone[1])
 
 
-def _outputs(core: RecursiveLeastSquares, rows: Array) -> tuple[Array, Array]:
-    """Outputs (k, T) and leverages (k,) at feature rows (k, D)."""
-    n = core.n_features
-    solved = solve_triangular(core.R[:n, :n], rows.T, trans="T")
-    return solved.T @ core.U[:n], np.sum(solved**2, axis=0)
+def predicted(estimator: SemiparametricEstimator, guesses: BlockGuesses) -> BlockPrediction:
+    """Predictions of `guesses`, with the standard deviations that `estimator` has now."""
+    return BlockPrediction(_values(estimator, guesses), _stds(guesses, estimator.errors.values()))
 
 
-def _residuals(model: LocalModel, outputs: Array, parameters: Array) -> Array:
-    """`LocalModel.residual` of rows of outputs (k, T), with each one's parameters."""
-    columns = np.zeros((len(model.axis), model.n_axes))
-    columns[np.arange(len(model.axis)), model.axis] = 1.0
-    moved = outputs[:, model.n_axes :] * parameters[:, model.column]
-    left: Array = outputs[:, : model.n_axes] - moved @ columns
-    return left
+def counted(
+    estimator: SemiparametricEstimator, block: SampleBlock, guesses: BlockGuesses
+) -> BlockPrediction:
+    """Predictions of `guesses`, each of which counts as learned before the next one is made."""
+    values = _values(estimator, guesses)
+    return BlockPrediction(values, _stds(guesses, record_block(estimator, block, values)))
+
+
+def record_block(
+    estimator: SemiparametricEstimator, block: SampleBlock, values: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Count the samples as learned after these predictions; the mean squares before each."""
+    names = ["rigid_body", "semiparametric"]
+    if estimator.config.comparison:
+        names.append("nonparametric")
+    errors = {name: block.y - values[name] for name in names}
+    return estimator.errors.record_rows(block.stamps, block.y, errors)
+
+
+def _states(block: SampleBlock, used: int) -> Array:
+    """Positions, velocities and, if three are `used`, accelerations side by side."""
+    return np.concatenate((block.q, block.dq, block.ddq)[:used], axis=1)
+
+
+def _inputs(estimator: SemiparametricEstimator, block: SampleBlock, rigid: Array) -> Array:
+    used = 2 if estimator.config.residual == "nystrom" else 3
+    return np.concatenate((_states(block, used), rigid), axis=1)
+
+
+def _values(estimator: SemiparametricEstimator, guesses: BlockGuesses) -> dict[str, Array]:
+    rigid = guesses.rigid.values
+    both = rigid + guesses.residual.values
+    if not (np.abs(both) <= estimator.bound.limit).all():  # the usual case need not be looked at
+        rows = zip(both, rigid, strict=True)
+        both = np.array([estimator.bound(row, otherwise) for row, otherwise in rows])
+    alone = np.full_like(rigid, np.nan) if guesses.alone is None else guesses.alone.values
+    return {"rigid_body": rigid, "nonparametric": alone, "semiparametric": both}
+
+
+def _stds(guesses: BlockGuesses, spreads: Mapping[str, Array]) -> dict[str, Array]:
+    """By mean squared errors of one moment (n_axes,), or of each sample's (k, n_axes)."""
+    root = np.sqrt(1.0 + guesses.rigid.leverages)
+    near, far = spreads["semiparametric"], spreads["rigid_body"]
+    alone = np.full_like(root, np.nan)
+    if guesses.alone is not None:
+        sure = guesses.alone.confidence[:, None]
+        alone = blend(sure, spreads["nonparametric"], spreads["y"])
+    return {
+        "rigid_body": np.sqrt(far) * root,
+        "nonparametric": alone,
+        "semiparametric": root * blend(guesses.residual.confidence[:, None], near, far),
+    }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.error_spreads import ErrorSpreads
 from semiparam_dynamics.dynamics.estimator_config import DEFAULTS, LIVE
 from semiparam_dynamics.dynamics.estimator_config import EstimatorConfig as EstimatorConfig
 from semiparam_dynamics.dynamics.fourier_residual import FourierResidual
@@ -20,7 +22,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scales import expected_scales
-from semiparam_dynamics.dynamics.spread import RunningSquare, blend
+from semiparam_dynamics.dynamics.spread import blend
 from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import replace, to_flat
@@ -41,7 +43,6 @@ class SemiparametricEstimator:
     ) -> None:
         self.model = model
         self.config = replace(config or EstimatorConfig(), **overrides)
-        self.n_learned = 0
         scales = expected_scales(model)
         from_urdf = self.config.rigid_body.prior == "urdf"
         self.rigid_body = RigidBodyIdentifier(
@@ -66,14 +67,14 @@ class SemiparametricEstimator:
             self.residual = FourierResidual(widths, axes, fourier, seed)
             widths = input_widths(fourier, ALONE, n, axes)
             self.alone = FourierResidual(widths, axes, fourier, seed + 1)
-        self._last_stamp: int | None = None
-        self._mean_y = np.zeros(model.n_axes)
-        self._errors = {
-            name: RunningSquare(model.n_axes, self.config.error_horizon)
-            for name in ("rigid_body", "nonparametric", "semiparametric", "y")
-        }
+        self.errors = ErrorSpreads(model.n_axes, self.config.error_horizon)
         self.bound = OutputBound(model, self.config.output)
         self.gate = LearningGate(self.config.output)
+
+    @property
+    def n_learned(self) -> int:
+        """Samples learned."""
+        return self.errors.n_learned
 
     def configure(self, config: EstimatorConfig) -> None:
         """Go on with other values of the live parameters; no prediction changes by that alone.
@@ -90,8 +91,7 @@ class SemiparametricEstimator:
                 model.remember(config.nystrom)
             else:
                 model.remember(config.random_fourier)
-        for error in self._errors.values():
-            error.horizon = config.error_horizon
+        self.errors.set_horizon(config.error_horizon)
         counts, self.bound = self.bound.counts, OutputBound(self.model, config.output)
         self.bound.counts.update(counts)
         self.gate.config = config.output
@@ -138,7 +138,7 @@ class SemiparametricEstimator:
         rigid = self.rigid_body.predict(s.regressor)
         left = self.residual.predict(self._inputs(s, rigid), self.rigid_body.parameters)
         leverage = 1.0 + self.rigid_body.leverage(s.regressor)
-        near, far = self._errors["semiparametric"].value, self._errors["rigid_body"].value
+        near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         nothing = np.full(len(rigid), np.nan)
         prediction = Prediction(
             rigid_body=rigid,
@@ -158,7 +158,7 @@ class SemiparametricEstimator:
             return prediction
         x = np.concatenate((sample.q, sample.dq, sample.ddq))
         alone = self.alone.predict(x, self.rigid_body.parameters)
-        near, far = self._errors["nonparametric"].value, self._errors["y"].value
+        near, far = self.errors["nonparametric"].value, self.errors["y"].value
         return dataclasses.replace(
             prediction,
             nonparametric=alone.value,
@@ -195,7 +195,7 @@ class SemiparametricEstimator:
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
         if p.alone is not None:
             errors["nonparametric"] = y - p.nonparametric
-        self.record_errors(s.stamp, y, errors)
+        self.errors.record(s.stamp, y, errors)
 
     def _inputs(self, s: Sample, rigid_body: Array) -> Array:
         """The residual's inputs: accelerations only as in the thesis, they spread local centres."""
@@ -203,43 +203,34 @@ class SemiparametricEstimator:
             return np.concatenate((s.q, s.dq, rigid_body))
         return np.concatenate((s.q, s.dq, s.ddq, rigid_body))
 
-    def record_errors(self, stamp: int, y: Array, errors: dict[str, Array]) -> None:
-        """Count a sample as learned: the models' `errors` (n_axes,) on it, before, by name."""
-        dt = 0.0 if self._last_stamp is None else (stamp - self._last_stamp) * 1e-9
-        dt = min(max(dt, 0.0), 1.0)
-        self._last_stamp = stamp
-        self._mean_y += (y - self._mean_y) / (self.n_learned + 1)
-        for name, error in (errors | {"y": y - self._mean_y}).items():
-            self._errors[name].update(error, dt)
-        self.n_learned += 1
-
     def state(self) -> dict[str, Array]:
         """Everything learned, as named arrays."""
         state: dict[str, Array] = {}
         parts = {"rigid_body": self.rigid_body, "residual": self.residual, "alone": self.alone}
-        errors = {f"error.{name}": error for name, error in self._errors.items()}
-        for name, owner in (parts | errors).items():
+        for name, owner in parts.items():
             state |= {f"{name}.{key}": value for key, value in owner.state().items()}
-        state["mean_y"] = self._mean_y.copy()
-        last = -1 if self._last_stamp is None else self._last_stamp
-        state["counts"] = np.array([self.n_learned, last], dtype=np.int64)
-        return state
+        return state | self.errors.state()
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a :meth:`state` of an estimator of the same robot and configuration."""
         self.rigid_body.restore(part(state, "rigid_body."))
         self.residual.restore(part(state, "residual."))
         self.alone.restore(part(state, "alone."))
-        for name, error in self._errors.items():
-            error.restore(part(state, f"error.{name}."))
-        self._mean_y = state["mean_y"].copy()
-        self.n_learned, last = (int(value) for value in state["counts"])
-        self._last_stamp = None if last < 0 else last
+        self.errors.restore(state)
 
     def copy(self) -> SemiparametricEstimator:
         """Another estimator of the same robot that knows the same and learns on its own."""
         other = SemiparametricEstimator(self.model, self.config)
         other.restore(self.state())
+        return other
+
+    def beside(self) -> SemiparametricEstimator:
+        """Another one that shares what is learned with this one, and keeps errors of its own.
+
+        For predictions that are made later than here: nothing may be learned through it but errors.
+        """
+        other = copy.copy(self)
+        other.errors, other.bound = copy.deepcopy(self.errors), copy.deepcopy(self.bound)
         return other
 
     def save(self, path: str | Path) -> None:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.forgetting import ForgettingClock
 from semiparam_dynamics.dynamics.input_groups import width_parameter
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
-from semiparam_dynamics.dynamics.sample import Guess
+from semiparam_dynamics.dynamics.sample import Guess, GuessBlock
 from semiparam_dynamics.dynamics.standardizer import Standardizer
-from semiparam_dynamics.learning.features import draw_frequencies, fourier_features
+from semiparam_dynamics.learning.fourier import draw_frequencies, fourier_features
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.learning.warm_start import fitted_rows, fourier_start, recursion_from
+from semiparam_dynamics.learning.row_blocks import ask_block, learn_block
 from semiparam_dynamics.parameters import parameter
 
 
@@ -108,17 +108,72 @@ class FourierResidual:
     ) -> None:
         """Learn one sample: the target is y minus the rigid body's prediction of it."""
         if guess.inputs is None:
-            self.standardizer.observe(stamp, x)
-            return
+            if not self.standardizer.ready:
+                self.standardizer.observe(stamp, x)
+                return
+            guess = self.predict(x, np.zeros(0))  # the scales are known since it was predicted
         if (share := self._clock.share(stamp)) > 0.0:
             self.core.forget(1.0 - share)
         self.core.update(guess.features[0], y - rigid_body)
+
+    def settle(self) -> None:
+        """Do what the next prediction would have to do first."""
+        self.core.settle()
+
+    def ask_block(self, inputs: Array, parameters: Array) -> GuessBlock:
+        """:meth:`predict` of inputs (k, d), of which nothing is learned."""
+        if not self.standardizer.ready:
+            return self._nothing(len(inputs))
+        features = self.features(self.standardizer.transform(inputs))
+        values, leverages = ask_block(self.core, features)
+        return GuessBlock(values, self._confidence(leverages))
+
+    def learn_block(
+        self,
+        stamps: Indices,
+        inputs: Array,
+        y: Array,
+        regressors: Array,
+        rigid_body: Array,
+        parameters: Array,
+    ) -> tuple[GuessBlock, GuessBlock]:
+        """Predict and :meth:`update` k samples in turn; there must be no memory.
+
+        Returns what is said of each before it is learned, and before any of them is.
+        """
+        first = self.standardizer.observe_rows(stamps, inputs)
+        known, beforehand = self._nothing(len(y)), self._nothing(len(y))
+        if first == len(y):
+            return known, beforehand
+        targets = (y - rigid_body)[first:]
+        features = self.features(self.standardizer.transform(inputs[first:]))
+        learned = learn_block(self.core, features, targets)
+        self._clock.share(int(stamps[-1]))
+        known.values[first:] = targets - learned.errors
+        known.confidence[first:] = self._confidence(learned.leverage)
+        if not first:
+            beforehand = GuessBlock(learned.before, self._confidence(learned.leverage_before))
+        return known, beforehand
+
+    def _confidence(self, leverages: Array) -> Array:
+        confidence: Array = 1.0 - np.minimum(self.core.penalty * leverages, 1.0)
+        return confidence
+
+    def _nothing(self, k: int) -> GuessBlock:
+        return GuessBlock(np.zeros((k, self.core.n_outputs)), np.zeros(k))
 
     def start(self, data: ResidualData, fit: Fit) -> BatchErrors:
         """Go on from a model that `fit` trains in batch on `data`.
 
         The targets are what the rigid body leaves with the parameters that it has in the end.
         """
+        # Not at the top: it needs scikit-learn, which a node would load for nothing.
+        from semiparam_dynamics.learning.warm_start import (
+            fitted_rows,
+            fourier_start,
+            recursion_from,
+        )
+
         self.standardizer.fit(data.stamps, data.inputs)
         X = self.standardizer.transform(data.inputs)
         model = fit(self, X, data.left)

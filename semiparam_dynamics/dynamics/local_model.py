@@ -9,7 +9,9 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.learning.warm_start import fitted_rows, nystrom_start, recursion_from
+from semiparam_dynamics.learning.row_blocks import BlockAnswer, ask_block, learn_block
+
+LEAST_BLOCK = 64  # samples that are learned at once, or as many as there are features
 
 
 class LocalModel:
@@ -77,6 +79,32 @@ class LocalModel:
         else:
             self.core.update(phi, targets)
 
+    def ask_block(self, X: Array) -> tuple[Array, Array]:
+        """:meth:`predict` of inputs (k, d): outputs (k, T) and confidence (k,)."""
+        phi = self.features.transform_rows(X)
+        outputs, leverages = ask_block(self.core, phi)
+        return outputs, self._confidence(phi, leverages)
+
+    def learn_block(self, X: Array, targets: Array) -> tuple[BlockAnswer, Array, Array]:
+        """Predict and then :meth:`update`, in turn, inputs (k, d) and targets (k, T).
+
+        Returns the recursion's answer and the confidences (k,), of each sample before it was
+        learned and before any of them was. A row has zeros for the centres that came after it; its
+        own centre's weights are zero until it is learned, and what the new feature adds to the
+        leverage is what it explains.
+        """
+        phi = self.features.grow_rows(X)
+        for _ in range(phi.shape[1] - self.core.n_features):
+            self.core.add_feature()
+        answer = learn_block(self.core, phi, targets, most=max(phi.shape[1], LEAST_BLOCK))
+        confident = self._confidence(phi, answer.leverage)
+        return answer, confident, self._confidence(phi, answer.leverage_before)
+
+    def _confidence(self, phi: Array, leverages: Array) -> Array:
+        variance = 1.0 - np.einsum("ij,ij->i", phi, phi) + self.core.penalty * leverages
+        confidence: Array = np.clip(1.0 - variance, 0.0, 1.0)
+        return confidence
+
     def start(self, model: Any, X: Array) -> tuple[Array, Array]:
         """Go on from a kernel model trained in batch on inputs X (n, d).
 
@@ -85,6 +113,13 @@ class LocalModel:
             as that, so that new places can have some.
         Returns what :func:`fitted_rows` does: outputs (n, T), and 1 - leverage (n,).
         """
+        # Not at the top: it needs scikit-learn, which a node would load for nothing.
+        from semiparam_dynamics.learning.warm_start import (
+            fitted_rows,
+            nystrom_start,
+            recursion_from,
+        )
+
         penalty, capacity = self.core.penalty, self.features.capacity
         fits = len(model.centers_) <= capacity
         basis, weights = nystrom_start(model, capacity if fits else capacity - capacity // 2)
@@ -93,10 +128,11 @@ class LocalModel:
         return fitted_rows(self.core, basis.transform, X)
 
     def residuals(self, outputs: Array, parameters: Array) -> Array:
-        """:meth:`residual` of many rows of outputs, (n, n_axes)."""
-        moved = np.zeros((len(self.axis), self.n_axes))
-        moved[np.arange(len(self.axis)), self.axis] = parameters[self.column]
-        value: Array = outputs[:, : self.n_axes] - outputs[:, self.n_axes :] @ moved
+        """:meth:`residual` of many rows of outputs, (n, n_axes), for one pi or each row's own."""
+        on_axis = np.zeros((len(self.axis), self.n_axes))
+        on_axis[np.arange(len(self.axis)), self.axis] = 1.0
+        moved = outputs[:, self.n_axes :] * parameters[..., self.column]
+        value: Array = outputs[:, : self.n_axes] - moved @ on_axis
         return value
 
     def state(self) -> dict[str, Array]:

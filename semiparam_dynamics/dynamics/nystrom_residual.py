@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.forgetting import ForgettingClock
 from semiparam_dynamics.dynamics.input_groups import width_parameter
 from semiparam_dynamics.dynamics.local_model import LocalModel, part
 from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, ResidualData
-from semiparam_dynamics.dynamics.sample import Guess
+from semiparam_dynamics.dynamics.sample import Guess, GuessBlock
 from semiparam_dynamics.dynamics.standardizer import Standardizer
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import parameter
@@ -146,22 +146,83 @@ class NystromResidual:
     ) -> None:
         """Learn one sample: y (n_axes,) and its regressor; `guess` is predict's answer for x."""
         if guess.inputs is None:
-            self.standardizer.observe(stamp, x)
-            return
+            if not self.standardizer.ready:
+                self.standardizer.observe(stamp, x)
+                return
+            # The scales are known since it was predicted; the parameters don't matter here.
+            guess = self.predict(x, np.zeros(regressor.shape[1]))
+        inputs = guess.inputs
+        assert inputs is not None  # the standardizer is ready
         targets, share = self.shared.targets(y, regressor), self._clock.share(stamp)
         if self.joints:
             known = guess.outputs
             if guess.version != self.n_updates or known is None:
-                known, _, _ = self.shared.predict(guess.inputs)
+                known, _, _ = self.shared.predict(inputs)
             left = targets - known
             unknown_y = left[: len(y)]
             unknown_columns = np.zeros_like(regressor)
             unknown_columns[self.shared.axis, self.shared.column] = left[len(y) :]
         self.n_updates += 1
-        self.shared.update(guess.inputs, guess.features[0], targets, share)
+        self.shared.update(inputs, guess.features[0], targets, share)
         for j, model in enumerate(self.joints):
             own = model.targets(unknown_y[j : j + 1], unknown_columns[j : j + 1])
-            model.update(guess.inputs[self.own[j]], guess.features[1 + j], own, share)
+            model.update(inputs[self.own[j]], guess.features[1 + j], own, share)
+
+    def settle(self) -> None:
+        """Do what the next prediction would have to do first."""
+        for model in (self.shared, *self.joints):
+            model.core.settle()
+
+    def ask_block(self, inputs: Array, parameters: Array) -> GuessBlock:
+        """:meth:`predict` of inputs (k, d) and each one's parameters; nothing is learned."""
+        if not self.standardizer.ready:
+            return self._nothing(len(inputs))
+        X = self.standardizer.transform(inputs)
+        outputs, confidence = self.shared.ask_block(X)
+        values = self.shared.residuals(outputs, parameters)
+        for j, model in enumerate(self.joints):
+            outputs, _ = model.ask_block(X[:, self.own[j]])
+            values[:, j] += model.residuals(outputs, parameters)[:, 0]
+        return GuessBlock(values, confidence)
+
+    def learn_block(
+        self,
+        stamps: Indices,
+        inputs: Array,
+        y: Array,
+        regressors: Array,
+        rigid_body: Array,
+        parameters: Array,
+    ) -> tuple[GuessBlock, GuessBlock]:
+        """Predict and :meth:`update` k samples in turn; there must be no memory.
+
+        Returns what is said of each before it is learned, and before any of them is.
+        """
+        first = self.standardizer.observe_rows(stamps, inputs)
+        known, beforehand = self._nothing(len(y)), self._nothing(len(y))
+        if first == len(y):
+            return known, beforehand
+        self._clock.share(int(stamps[-1]))
+        X, pi = self.standardizer.transform(inputs[first:]), parameters[first:]
+        columns = regressors[first:, self.shared.axis, self.shared.column]
+        targets = np.concatenate((y[first:], columns), axis=1)
+        answer, confidence, unsure = self.shared.learn_block(X, targets)
+        self.n_updates += len(X)
+        known.confidence[first:] = confidence
+        values = self.shared.residuals(targets - answer.errors, pi)
+        late = self.shared.residuals(answer.before, pi)
+        left = answer.errors
+        for j, model in enumerate(self.joints):
+            own = np.concatenate(([j], self.shared.n_axes + np.flatnonzero(self.shared.axis == j)))
+            targets = left[:, own]
+            answer, _, _ = model.learn_block(X[:, self.own[j]], targets)
+            values[:, j] += model.residuals(targets - answer.errors, pi)[:, 0]
+            late[:, j] += model.residuals(answer.before, pi)[:, 0]
+        known.values[first:] = values
+        return known, beforehand if first else GuessBlock(late, unsure)
+
+    def _nothing(self, k: int) -> GuessBlock:
+        return GuessBlock(np.zeros((k, self.shared.n_axes)), np.zeros(k))
 
     def start(self, data: ResidualData, fit: Fit) -> BatchErrors:
         """Go on from models that `fit` trains in batch on `data`.

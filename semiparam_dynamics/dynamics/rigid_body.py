@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.forgetting import ForgettingClock
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.learning.directional import DirectionalForgetting
@@ -47,6 +47,15 @@ class RigidBodyConfig:
         choices=("directional", "exponential"),
         live=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RigidBodyBlock:
+    """What the rigid body said of each of k samples, and the parameters that it then had."""
+
+    values: Array  # (k, n_axes)
+    leverages: Array  # (k, n_axes)
+    parameters: Array  # (k, n_parameters), or (k, 0) where nobody asks for them
 
 
 class RigidBodyIdentifier:
@@ -126,6 +135,50 @@ class RigidBodyIdentifier:
         self._rows += len(y)
         self.core.update_rows(rows, (y * weight)[:, None])
         self.parameters = self.core.weights()[:, 0]
+
+    def ask_block(self, regressors: Array) -> RigidBodyBlock:
+        """Predict k samples with what is known now."""
+        values = regressors @ self.parameters
+        parameters = np.broadcast_to(self.parameters, (len(values), self.n_parameters))
+        return RigidBodyBlock(values, self.leverages(regressors), parameters)
+
+    def learn_block(
+        self, regressors: Array, y: Array, stamps: Indices, *, parameters: bool = True
+    ) -> RigidBodyBlock:
+        """Predict and then learn each of k samples, in turn: the numbers of one by one.
+
+        regressors : (k, n_axes, n_parameters); y : (k, n_axes); stamps : (k,) ns.
+        """
+        if self._clock.memory > 0.0:
+            return self._learn_one_by_one(regressors, y, stamps)
+        k, axes = y.shape
+        squares = np.cumsum(np.concatenate((self._square[None], y**2)), axis=0)
+        counts = self._count + np.arange(k + 1.0)[:, None]
+        weights = np.sqrt(counts[1:] / squares[1:])
+        rows = (regressors * weights[:, :, None]).reshape(-1, self.n_parameters)
+        path = np.empty((k + 1 if parameters else 1, self.n_parameters))
+        path[0] = self.parameters
+        targets, after = (y * weights).reshape(-1, 1), path[1:] if parameters else None
+        learned = self.core.learn_in_turn(rows, targets, axes, after)
+        errors, leverages = (found.reshape(k, axes) for found in learned)
+        self._error_square += float(np.sum(errors**2 / (1.0 + leverages)))
+        self._rows += y.size
+        self._square, self._count = squares[-1].copy(), float(counts[-1, 0])
+        self._clock.share(int(stamps[-1]))
+        self.parameters = self.core.weights()[:, 0]
+        # A prediction's rows are divided by the scale of before its sample.
+        leverages = leverages * (counts[:-1] / squares[:-1]) / weights**2
+        before = path[:-1] if parameters else np.empty((k, 0))
+        return RigidBodyBlock(y - errors / weights, leverages, before)
+
+    def _learn_one_by_one(self, regressors: Array, y: Array, stamps: Indices) -> RigidBodyBlock:
+        values, leverages = np.empty_like(y), np.empty_like(y)
+        parameters = np.empty((len(y), self.n_parameters))
+        for i, (regressor, row) in enumerate(zip(regressors, y, strict=True)):
+            values[i], leverages[i] = self.predict(regressor), self.leverage(regressor)
+            parameters[i] = self.parameters
+            self.update(regressor, row, int(stamps[i]))
+        return RigidBodyBlock(values, leverages, parameters)
 
     def _forget(self, share: float) -> None:
         """Before a sample is learned, so that it counts in full."""

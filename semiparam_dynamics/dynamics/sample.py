@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
-from semiparam_dynamics.arrays import Array
+import numpy as np
+
+from semiparam_dynamics.arrays import Array, Indices, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,36 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleBlock:
+    """Measured samples in the order in which they came, as arrays."""
+
+    stamps: Indices  # (k,) ns
+    q: Array  # (k, n_joints)
+    dq: Array
+    ddq: Array
+    regressors: Array  # (k, n_axes, n_parameters)
+    y: Array  # (k, n_axes)
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> SampleBlock:
+        """The block of at least one sample, all of them measured."""
+        return cls(
+            np.array([s.stamp for s in samples], dtype=np.intp),
+            *(
+                np.array([getattr(s, name) for s in samples])
+                for name in ("q", "dq", "ddq", "regressor", "y")
+            ),
+        )
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def rows(self, chosen: Mask) -> SampleBlock:
+        """Some of the samples."""
+        return SampleBlock(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
 class Guess:
     """A nonparametric model's answer, with what its update will need again."""
 
@@ -29,6 +62,14 @@ class Guess:
     features: tuple[Array, ...] = ()
     outputs: Array | None = None  # the shared model's, as they were after `version` updates
     version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GuessBlock:
+    """A nonparametric model's answers for k samples."""
+
+    values: Array  # (k, n_axes)
+    confidence: Array  # (k,)
 
 
 @dataclass(frozen=True, slots=True)

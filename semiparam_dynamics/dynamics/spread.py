@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.compiled import compiled_as_written
 
 
 class RunningSquare:
@@ -24,6 +25,13 @@ class RunningSquare:
         self._weight = keep * self._weight + 1.0
         self.value += (error**2 - self.value) / self._weight
 
+    def update_rows(self, errors: Array, steps: Array) -> Array:
+        """:meth:`update` for errors (m, n_axes) and steps (m,) in s; what it was before each."""
+        before = np.empty_like(errors)
+        keep = np.exp(-steps / self.horizon)
+        self._weight = _running(self.value, self._weight, errors, keep, before)
+        return before
+
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         return {"value": self.value.copy(), "weight": np.array([self._weight])}
@@ -32,6 +40,16 @@ class RunningSquare:
         """Go on from a :meth:`state`."""
         self.value = state["value"].copy()
         self._weight = float(state["weight"][0])
+
+
+@compiled_as_written
+def _running(value: Array, weight: float, errors: Array, keep: Array, before: Array) -> float:
+    for i in range(len(errors)):
+        weight = keep[i] * weight + 1.0
+        for j in range(value.size):
+            before[i, j] = value[j]
+            value[j] += (errors[i, j] ** 2 - value[j]) / weight
+    return weight
 
 
 def blend(confidence: float | Array, near: Array, far: Array) -> Array:

@@ -42,6 +42,14 @@ class Standardizer:
         if self._seen >= self._window and self._count > 1:
             self._finish()
 
+    def observe_rows(self, stamps: Indices, X: Array) -> int:
+        """:meth:`observe` rows of X (n, d) until the window is full; how many that took."""
+        for i in range(len(X)):
+            if self.ready:
+                return i
+            self.observe(int(stamps[i]), X[i])
+        return len(X)
+
     def fit(self, stamps: Indices, X: Array) -> None:
         """Take the scales from all of X (n, d), at `stamps` (n,) in ns, whatever the window."""
         steps = np.diff(stamps) * 1e-9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +20,17 @@ from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.evaluation.joined_runs import JoinedRuns
 from semiparam_dynamics.evaluation.leakage import LearnedStates
-from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.evaluation.scored import ALL_MODELS
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.samples.measurement import Measurement
 
 TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training
+
+# Steps at the end that are timed, and before them some that make what they need ready.
+TIMED, WARM_UP = 256, 16
 
 
 @dataclass
@@ -35,7 +40,7 @@ class Evaluation:
     model: RobotModel
     config: InverseDynamicsConfig
     runs: dict[str, ProtocolRun]
-    timing: list[float] = field(default_factory=list)  # s, filter + predict + update
+    timing: list[float] = field(default_factory=list)  # s, a step of the last samples, as live
     skipped: Counter[str] = field(default_factory=Counter)
     samples: int = 0
     motion: float = 0.0  # s between samples that follow each other
@@ -122,37 +127,36 @@ def evaluate(
             learned.add(sample)
             progress(min((done + elapsed) / total, 1.0))
         done += _duration(recording)
+    frozen: ProtocolRun | None = None
+    split = TRAINING_SHARE * sum(map(_duration, test))
     if train or start:
-        runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
-        runs["frozen"].repeats = learned.repeats()
-        split = np.inf
-    else:
-        delayed = ProtocolRun(SemiparametricEstimator(model, config.estimator), "delayed")
-        runs = {"sequential": first, "delayed": delayed}
-        split = TRAINING_SHARE * sum(map(_duration, test))
-    evaluation.runs = runs
+        frozen, first = first.branch("frozen"), first.branch("sequential")
+        frozen.repeats = learned.repeats()
+    learning = JoinedRuns(first)
+    last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
     trained, evaluation.samples, evaluation.motion = done, 0, 0.0
     evaluation.skipped.clear()  # the results speak of the test recordings
     for recording in test:
         for sample, elapsed, spent in _samples(evaluation, recording):
-            if "frozen" not in runs and done - trained + elapsed > split:
-                for run in runs.values():
-                    run.score_rest()
-                runs["frozen"] = first.branch("frozen")
-                runs["frozen"].repeats = learned.repeats()
-            started = time.perf_counter()
-            runs["sequential"].step(sample)
-            evaluation.timing.append(spent + time.perf_counter() - started)
-            if len(evaluation.timing) % MOST == 0:
-                runs["sequential"].settle()  # scoring is no part of a step
-            if "frozen" not in runs:
+            if frozen is None and done - trained + elapsed > split:
+                learning.score_rest()
+                frozen = learning.branch("frozen")
+                frozen.repeats = learned.repeats()
+            learning.step(sample)
+            if frozen is None:
                 learned.add(sample)
-            for name, run in runs.items():
-                if name != "sequential":
-                    run.step(sample)
+            else:
+                frozen.step(sample)
+            if sample.y is not None:
+                last.append((sample, spent))
             progress(min((done + elapsed) / total, 1.0))
         done += _duration(recording)
-    if not runs["sequential"].scores.samples:
+    learning.finish()
+    evaluation.runs = {"sequential": first, "delayed": learning.delayed}
+    if frozen is not None:
+        evaluation.runs["frozen"] = frozen
+    evaluation.timing = _live_steps(first.estimator.copy(), list(last))
+    if not first.scores.samples:
         reasons = (
             ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
         )
@@ -183,6 +187,21 @@ def _samples(
         if not block:
             break
     evaluation.skipped.update(sampler.dropped)
+
+
+def _live_steps(
+    estimator: SemiparametricEstimator, samples: Sequence[tuple[Sample, float]]
+) -> list[float]:
+    """What it takes (s) to filter, predict and learn these samples one by one, as a node does.
+
+    `estimator` is used up. Its share of what filtering the block took stands for the filter.
+    """
+    times = []
+    for sample, spent in samples:
+        started = time.perf_counter()
+        estimator.update(sample, estimator.predict(sample))
+        times.append(spent + time.perf_counter() - started)
+    return times[WARM_UP:] or times
 
 
 def _duration(recording: Sequence[Measurement]) -> float:

@@ -10,7 +10,8 @@ import numpy as np
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.appearance import PROTOCOL_TITLES, listing, number
 from semiparam_dynamics.evaluation.experiment import Evaluation
-from semiparam_dynamics.evaluation.protocols import LEAST_PART, ProtocolRun
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.evaluation.scored import LEAST_PART
 
 LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word

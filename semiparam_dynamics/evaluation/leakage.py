@@ -6,16 +6,12 @@ that only remembers does well on them. So they are told apart from the others an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.sample import Sample
 
-Mask = npt.NDArray[np.bool_]
 SPACING = 0.01  # s between the states that are kept
 STILL = 1e-3  # rad or m, and per second
 REACH = 0.05  # s: a state is repeated if it is nearer to a learned one than motion goes in this
@@ -75,11 +71,10 @@ class Repeats:
 
     def __call__(self, sample: Sample) -> bool:
         """Whether the sample's state repeats one that was learned."""
-        return bool(self.among([sample])[0])
+        return bool(self.among(np.concatenate((sample.q, sample.dq))[None])[0])
 
-    def among(self, samples: Sequence[Sample]) -> Mask:
-        """:meth:`__call__` of each sample, (k,)."""
-        states = np.array([(s.q, s.dq) for s in samples]).reshape(len(samples), -1)
+    def among(self, states: Array) -> Mask:
+        """:meth:`__call__` of each state, (k,) for (k, 2 n_joints)."""
         # What stood still while learning tells by moving at all.
         moved = np.any(np.abs(states[:, ~self._moving] - self._still) > STILL, axis=1)
         scaled = states[:, self._moving] / self._deviation

@@ -43,8 +43,9 @@ from semiparam_dynamics.evaluation.prediction_plots import (
     residual_panels,
     score_histogram,
 )
-from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.run_facts import run_facts
+from semiparam_dynamics.evaluation.scored import ALL_MODELS
 
 TITLE = "Inverse dynamics, learned and judged"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.learning.compiled import compiled, compiled_as_written
+from semiparam_dynamics.learning.compiled import compiled, compiled_as_written, solve_back
 from semiparam_dynamics.learning.vector_block import (
     ANSWER,
     ASKED,
@@ -154,6 +154,45 @@ def learn_rows(
         root = np.sqrt(learn(work, side, Y[k], n, 1.0))
         for t in range(Y.shape[1]):
             Y[k, t] = (Y[k, t] + side[ANSWER, t]) / root
+
+
+@compiled
+def learn_groups(
+    R: Array,
+    U: Array,
+    work: Array,
+    side: Array,
+    Z: Array,
+    Y: Array,
+    n: int,
+    group: int,
+    pending: bool,
+    asked: bool,
+    errors: Array,
+    leverages: Array,
+    weights: Array,
+) -> None:
+    """:func:`ask` `group` rows of Z (k, n), then :func:`learn` them, and so on with the next ones.
+
+    Y : (k, T) targets. errors (k, T) and leverages (k,) are filled with what was found when asking.
+    weights : (0, n), or with one output (k / group, n), filled with R^-1 U after each group.
+    """
+    for start in range(0, len(Z), group):
+        for k in range(start, start + group):
+            leverages[k] = ask(R, U, work, side, Z[k], n, pending, asked)
+            pending, asked = False, True
+            for t in range(Y.shape[1]):
+                errors[k, t] = Y[k, t] + side[ANSWER, t]
+        for k in range(start, start + group):
+            learn_row(R, U, work, side, Z[k], Y[k], n, pending, asked, 1.0)
+            pending, asked = True, False
+        if len(weights):
+            settle(R, U, work, side, n)
+            pending = False
+            known = weights[start // group]
+            for i in range(n):
+                known[i] = U[i, 0]
+            solve_back(R, known, n)
 
 
 @compiled

@@ -13,6 +13,7 @@ from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.compiled_step import (
     ask,
     fade,
+    learn_groups,
     learn_row,
     learn_rows,
     leverage_rows,
@@ -108,6 +109,35 @@ class DeferredRotation:
             arrays, asked = (self._R, self._U, self._work, self._side), self._asked
             learn_rows(*arrays, rows, targets, n, self._pending > 0, asked)
             self._pending, self._asked = n, False
+
+    def learn_groups(
+        self, rows: Array, targets: Array, n: int, group: int, weights: Array
+    ) -> tuple[Array, Array]:
+        """:meth:`ask` `group` rows before they are learned, and so on: errors (k, T), leverages.
+
+        rows : (k, n). targets : (k, T). weights : (0, n), or with one output (k / group, n), to be
+        filled with R^-1 U after each group.
+        """
+        self._count(len(rows))
+        errors, leverages = np.empty_like(targets), np.empty(len(rows))
+        if len(rows):
+            learn_groups(
+                self._R,
+                self._U,
+                self._work,
+                self._side,
+                rows,
+                targets,
+                n,
+                group,
+                self._pending > 0,
+                self._asked,
+                errors,
+                leverages,
+                weights,
+            )
+            self._pending, self._asked = 0 if len(weights) else n, False
+        return errors, leverages
 
     def leverages(self, rows: Array, n: int) -> Array:
         """z (R'R)^-1 z' of each row, (k,) for (k, n)."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+from scipy.linalg.blas import dtrsm
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.compiled import gaussian_row, solve_lower
+
+if TYPE_CHECKING:
+    from semiparam_dynamics.learning.basis import NystromBasis
 
 
 class IncrementalNystromFeatures:
@@ -59,6 +64,48 @@ class IncrementalNystromFeatures:
         self.n_centers = m + 1
         return True
 
+    def transform_rows(self, X: Array) -> Array:
+        """:meth:`transform` of inputs (k, d): features (k, m)."""
+        m = self.n_centers
+        if not m:
+            return np.zeros((len(X), 0))
+        kernel = gaussian_block(self.centers, X, self.gamma)
+        # L lies in rows, so that to BLAS it is the upper-triangular L'.
+        upper = np.ascontiguousarray(self.factor).T
+        phi: Array = dtrsm(1.0, upper, kernel.T, trans_a=1, overwrite_b=1).T
+        return phi
+
+    def grow_rows(self, X: Array) -> Array:
+        """Features (k, m) of inputs (k, d), each of which in turn may become a centre.
+
+        The same as :meth:`transform`, :meth:`grow` and, where it grew, :meth:`transform` again for
+        each row; a row has zeros for the centres that came after it.
+        """
+        phi = self.transform_rows(X)
+        rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
+        new, i = [phi], -1
+        while self.n_centers < self.capacity:
+            candidates = np.flatnonzero(rest[i + 1 :] > self.novelty)
+            if not len(candidates):
+                break
+            i += 1 + int(candidates[0])
+            m, root = self.n_centers, np.sqrt(rest[i])
+            own = np.concatenate([part[i] for part in new])
+            column = np.zeros((len(X), 1))
+            later = column[i + 1 :, 0]
+            later += gaussian_block(X[i : i + 1], X[i + 1 :], self.gamma)[:, 0]
+            for part in new:
+                later -= part[i + 1 :] @ part[i]
+            later /= root
+            column[i] = root
+            self._centers[m] = X[i]
+            self._factor[m, :m] = own
+            self._factor[m, m] = root
+            self.n_centers = m + 1
+            rest[i + 1 :] -= later**2
+            new.append(column)
+        return phi if len(new) == 1 else np.concatenate(new, axis=1)
+
     def start(self, basis: NystromBasis) -> None:
         """Go on from features computed in batch, of the same kernel; at most `capacity`."""
         self.restore({"centers": basis.centers[basis.kept], "factor": basis.factor})
@@ -73,3 +120,16 @@ class IncrementalNystromFeatures:
         m = self.n_centers = len(state["centers"])
         self._centers[:m] = state["centers"]
         self._factor[:m, :m] = state["factor"]
+
+
+def gaussian_block(centers: Array, X: Array, gamma: float) -> Array:
+    """exp(-gamma |x - c|^2) of inputs X (k, d) and centres (m, d), (k, m)."""
+    # Distances from products have rounding errors of their terms' size: so from the centres' mean.
+    mean = centers.mean(axis=0)
+    C, D = centers - mean, X - mean
+    exponent = D @ (2.0 * gamma * C.T)
+    exponent -= gamma * np.einsum("ij,ij->i", C, C)
+    exponent -= gamma * np.einsum("ij,ij->i", D, D)[:, None]
+    np.minimum(exponent, 0.0, out=exponent)
+    kernel: Array = np.exp(exponent, out=exponent)
+    return kernel

@@ -146,6 +146,18 @@ class RecursiveLeastSquares:
             self._factor.learn_rows(rows, left, self.n_features)
         return left
 
+    def learn_in_turn(
+        self, rows: Array, targets: Array, group: int = 1, weights: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Ask and then learn rows (k, D) with targets (k, T), `group` of them at a time.
+
+        weights : (k / group, D), where T is 1, to be filled with the weights after each group.
+        Returns errors (k, T) and leverages (k,) of when they were asked. Not with `forgetting`.
+        """
+        rows, targets = (np.ascontiguousarray(a, dtype=np.float64) for a in (rows, targets))
+        known = np.empty((0, self.n_features)) if weights is None else weights
+        return self._factor.learn_groups(rows, targets, self.n_features, group, known)
+
     def update(self, row: Array, target: Array) -> None:
         """Learn that the feature row (D,) gave the outputs `target` (T,)."""
         if self.forgetting < 1.0:

@@ -100,7 +100,7 @@ def test_the_rigid_body_is_the_one_learned_sample_by_sample(
     assert np.array_equal(one_by_one.rigid_body.parameters, start.rigid_body.parameters)
     for name in ("rigid_body", "y"):
         np.testing.assert_allclose(
-            start._errors[name].value, one_by_one._errors[name].value, rtol=1e-9
+            start.errors[name].value, one_by_one.errors[name].value, rtol=1e-9
         )
 
 

@@ -1,57 +1,95 @@
-"""A block's predictions against the same samples predicted one by one."""
+"""Blocks against the estimator's own steps, sample by sample."""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from semiparam_dynamics.dynamics.block_prediction import (
-    RigidBodyGuess,
-    predict_block,
-    rigid_body_guesses,
+    BlockPrediction,
+    ask_block,
+    counted,
+    learn_block,
+    learns_in_blocks,
+    predicted,
+    record_block,
 )
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
-from semiparam_dynamics.dynamics.sample import Guess, Prediction, Sample
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
+from semiparam_dynamics.samples.bag import read_measurements
+from semiparam_dynamics.samples.convert import convert_npz
 
 from .arms import measurements, small_arm
 
-NUMBERS = [f.name for f in dataclasses.fields(Prediction) if f.name not in ("residual", "alone")]
+MODELS = ("rigid_body", "nonparametric", "semiparametric")
+WINDOWS = {"nystrom.window": 1.0, "random_fourier.window": 1.0}
+
+
+def moving(target: str = "effort", **options: object) -> tuple[RobotModel, list[Sample]]:
+    model = small_arm(target=target, sensor_frame="boom_sensor" if target == "wrench" else "")
+    stream = list(measurements(model, 6.0, extra=1.0, **options))
+    return model, list(RecordingFilter(model, FilterConfig()).filter_recording(stream))
 
 
 def learned(target: str, **options: object) -> tuple[SemiparametricEstimator, list[Sample]]:
     """An estimator after four seconds, and the samples of two more."""
-    model = small_arm(target=target, sensor_frame="boom_sensor" if target == "wrench" else "")
-    stream = list(measurements(model, 6.0, extra=1.0))
-    samples = list(RecordingFilter(model, FilterConfig()).filter_recording(stream))
-    windows = {"nystrom.window": 1.0, "random_fourier.window": 1.0}
-    estimator = SemiparametricEstimator(model, **(windows | options))
+    model, samples = moving(target)
+    estimator = SemiparametricEstimator(model, **(WINDOWS | options))
     for sample in samples[:400]:
         estimator.update(sample)
     return estimator, samples[400:]
 
 
-def same_guess(got: Guess | None, wanted: Guess | None) -> None:
-    assert (got is None) == (wanted is None)
-    if got is None or wanted is None:
-        return
-    np.testing.assert_allclose(got.value, wanted.value, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(got.confidence, wanted.confidence, rtol=1e-9, atol=1e-12)
-    assert got.version == wanted.version and len(got.features) == len(wanted.features)
-    for a, b in zip(got.features, wanted.features, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
-    assert (got.outputs is None) == (wanted.outputs is None)
+def same(got: BlockPrediction, wanted: Sequence[Prediction], tolerance: float = 1e-9) -> None:
+    for name in MODELS:
+        for array, key in ((got.values[name], name), (got.stds[name], f"{name}_std")):
+            expected = np.array([getattr(p, key) for p in wanted])
+            size = np.nanmax(np.abs(expected), initial=1e-3)
+            np.testing.assert_allclose(array, expected, rtol=tolerance, atol=tolerance * size)
 
 
-def same(got: list[Prediction], wanted: list[Prediction]) -> None:
-    for a, b in zip(got, wanted, strict=True):
-        for name in NUMBERS:
-            np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-9, atol=1e-10)
-        same_guess(a.residual, b.residual)
-        same_guess(a.alone, b.alone)
+def same_state(got: SemiparametricEstimator, wanted: SemiparametricEstimator) -> None:
+    a, b = got.state(), wanted.state()
+    assert a.keys() == b.keys()
+    for name, value in b.items():
+        size = float(np.abs(value).max(initial=0.0))
+        np.testing.assert_allclose(a[name], value, rtol=1e-8, atol=1e-9 * size, err_msg=name)
+
+
+def both_protocols(
+    model: RobotModel, samples: Sequence[Sample], options: dict[str, object], size: int
+) -> None:
+    """Blocks of `size`, predicted promptly and late, against two estimators led by hand."""
+    block_by_block = SemiparametricEstimator(model, **options)
+    late_errors = block_by_block.beside()
+    prompt, late = (SemiparametricEstimator(model, **options) for _ in range(2))
+    for start in range(0, len(samples), size):
+        part = samples[start : start + size]
+        block = SampleBlock.of(part)
+        now, beforehand = learn_block(block_by_block, block)
+        at_once = predicted(late_errors, beforehand)
+        record_block(late_errors, block, at_once.values)
+        told = []
+        for sample in part:
+            told.append(prompt.predict(sample))
+            prompt.update(sample, told[-1])
+        same(counted(block_by_block, block, now), told)
+        told = []
+        for sample in part:
+            told.append(late.predict(sample))
+            late.update_rigid_body(sample, told[-1])
+        same(at_once, told)
+        for sample, prediction in zip(part, told, strict=True):
+            late.update_nonparametric(sample, prediction)
+    same_state(block_by_block, prompt)
+    same_state(late_errors, late)
+    assert block_by_block.n_learned == len(samples)
 
 
 @pytest.mark.parametrize("target", ["effort", "wrench"])
@@ -59,9 +97,38 @@ def same(got: list[Prediction], wanted: list[Prediction]) -> None:
 @pytest.mark.parametrize("comparison", [True, False])
 def test_equals_one_by_one(target: str, residual: str, comparison: bool) -> None:
     estimator, samples = learned(target, residual=residual, comparison=comparison)
-    got = predict_block(estimator, samples, rigid_body_guesses(estimator, samples))
+    got = ask_block(estimator, SampleBlock.of(samples))
     same(got, [estimator.predict(sample) for sample in samples])
-    assert np.abs(got[0].residual.value).max() > 0.0
+    assert np.abs(got.values["semiparametric"] - got.values["rigid_body"]).max() > 0.0
+
+
+@pytest.mark.parametrize("target", ["effort", "wrench"])
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_one_pass_is_both_protocols(target: str, residual: str) -> None:
+    # Blocks end before, at and after the sample from which on inputs are scaled; centres grow.
+    model, samples = moving(target)
+    options = WINDOWS | {"random_fourier.n_features": 60, "nystrom.max_centers": 25}
+    both_protocols(model, samples[:450], options | {"residual": residual}, size=50)
+
+
+def test_small_blocks_and_other_choices() -> None:
+    model, samples = moving(seed=3)
+    options = WINDOWS | {"residual": "nystrom", "comparison": False, "rigid_body.memory": 1.0}
+    both_protocols(model, samples[:200], options, size=7)
+    options |= {"nystrom.joint_max_centers": 0, "rigid_body.prior": "urdf", "nystrom.penalty": 1e-3}
+    both_protocols(model, samples[:300], options, size=60)
+
+
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_on_a_recorded_log(residual: str, data_file: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = data_file("robots/xmate7p")
+    urdf = next(folder.glob("*.urdf"))
+    model = RobotModel(str(urdf))
+    convert_npz(folder / "trajectory_1.npz", tmp_path / "bag", names=model.joint_names)
+    stream = read_measurements(tmp_path / "bag", model.joint_names).measurements
+    samples = list(RecordingFilter(model, FilterConfig()).filter_recording(stream))
+    options = {"residual": residual, "comparison": False, "random_fourier.n_features": 200}
+    both_protocols(model, samples[:1200], options, size=25)
 
 
 def test_bounds_hold_and_are_counted_alike() -> None:
@@ -71,30 +138,41 @@ def test_bounds_hold_and_are_counted_alike() -> None:
     wanted = [estimator.predict(sample) for sample in samples]
     one_by_one = dict(counts)
     counts.clear()
-    same(predict_block(estimator, samples, rigid_body_guesses(estimator, samples)), wanted)
+    same(ask_block(estimator, SampleBlock.of(samples)), wanted)
     assert dict(counts) == one_by_one and sum(one_by_one.values()) > 0
     assert max(np.abs(p.semiparametric).max() for p in wanted) == 3.0
 
 
 def test_before_anything_was_learned() -> None:
     estimator, samples = learned("effort", **{"nystrom.window": 100.0})
-    got = predict_block(estimator, samples, rigid_body_guesses(estimator, samples))
+    got = ask_block(estimator, SampleBlock.of(samples))
     same(got, [estimator.predict(sample) for sample in samples])
-    assert got[0].residual.inputs is None
+    assert np.array_equal(got.values["semiparametric"], got.values["rigid_body"])
     ready = SemiparametricEstimator(estimator.model, **{"nystrom.window": 0.0})
     for sample in samples[:2]:
         ready.update(sample)  # scales, but no centre yet
-    got = predict_block(ready, samples, rigid_body_guesses(ready, samples))
-    same(got, [ready.predict(sample) for sample in samples])
+    same(ask_block(ready, SampleBlock.of(samples)), [ready.predict(sample) for sample in samples])
 
 
-def test_the_rigid_body_may_go_on_learning_within_a_block() -> None:
-    estimator, samples = learned("effort")
-    rigid, wanted = [], []
-    body = estimator.rigid_body
-    for sample in samples:
-        wanted.append(estimator.predict(sample))
-        value, leverage = body.predict(sample.regressor), body.leverage(sample.regressor)
-        rigid.append(RigidBodyGuess(value, leverage, body.parameters))
-        body.update(sample.regressor, sample.y, sample.stamp)
-    same(predict_block(estimator, samples, rigid), wanted)
+def test_what_learns_by_its_predictions_or_forgets_is_not_learned_in_blocks() -> None:
+    model = small_arm()
+    for options, possible in (
+        ({}, True),
+        ({"rigid_body.memory": 10.0}, True),
+        ({"output.gate": 3.0}, False),
+        ({"nystrom.memory": 10.0}, False),
+        ({"random_fourier.memory": 10.0}, True),
+        ({"residual": "random_fourier", "random_fourier.memory": 10.0}, False),
+    ):
+        assert learns_in_blocks(SemiparametricEstimator(model, **options)) == possible
+
+
+def test_an_estimator_beside_another_has_errors_of_its_own() -> None:
+    estimator, samples = learned("effort", **{"nystrom.max_centers": 20})
+    beside = estimator.beside()
+    n_learned, spread = beside.n_learned, beside.errors["semiparametric"].value.copy()
+    block = SampleBlock.of(samples)
+    counted(estimator, block, learn_block(estimator, block)[0])
+    assert beside.n_learned == n_learned == estimator.n_learned - len(samples)
+    assert np.array_equal(beside.errors["semiparametric"].value, spread)
+    assert np.array_equal(beside.rigid_body.parameters, estimator.rigid_body.parameters)

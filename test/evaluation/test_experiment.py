@@ -9,7 +9,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.evaluation.protocols import ALL_MODELS
+from semiparam_dynamics.evaluation.scored import ALL_MODELS
 from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.samples.measurement import Measurement
 

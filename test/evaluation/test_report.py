@@ -12,8 +12,9 @@ import pytest
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.evaluation.experiment import Evaluation
-from semiparam_dynamics.evaluation.protocols import ALL_MODELS, ProtocolRun
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.report import report
+from semiparam_dynamics.evaluation.scored import ALL_MODELS
 
 from ..dynamics.arms import small_arm
 from .conftest import HOSTILE

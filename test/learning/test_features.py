@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
@@ -68,3 +69,24 @@ def test_a_repeated_point_is_no_new_centre() -> None:
     x = np.array([0.3, -0.2])
     assert features.grow(x, features.transform(x))
     assert not features.grow(x, features.transform(x))
+
+
+@pytest.mark.parametrize("capacity", [20, 150])
+def test_rows_that_become_centres_in_blocks_are_those_one_by_one(capacity: int) -> None:
+    wanted, X = grown(0.3, capacity)
+    features = IncrementalNystromFeatures(3, 0.9, capacity, 0.3)
+    rows = IncrementalNystromFeatures(3, 0.9, capacity, 0.3)
+    for start in range(0, len(X), 40):
+        block = X[start : start + 40]
+        phi = features.grow_rows(block)
+        assert phi.shape == (40, features.n_centers)
+        for x, row in zip(block, phi, strict=True):
+            if rows.grow(x, rows.transform(x)):
+                rows.transform(x)
+            known = rows.transform(x)
+            np.testing.assert_allclose(row[: len(known)], known, rtol=1e-9, atol=1e-11)
+            assert not row[len(known) :].any()
+    assert np.array_equal(features.centers, wanted.centers)
+    np.testing.assert_allclose(features.factor, wanted.factor, rtol=1e-9, atol=1e-11)
+    expected = np.array([wanted.transform(x) for x in X])
+    np.testing.assert_allclose(features.transform_rows(X), expected, rtol=1e-9, atol=1e-11)

@@ -1,0 +1,135 @@
+"""Many rows of a recursion at once, in BLAS 3: what each would have met one by one, and their sum.
+
+Let R, U be the state before m rows Z (m, D) with targets Y (m, T), and
+
+    V = R^-T Z',  K = V'V,  L L' = I + K,  E = L^-1 (Y - V'U).
+
+Then V'U and diag(K) are the outputs and leverages with nothing of the block learned. I + K is the
+covariance of the targets given what is known, in units of the noise, so that its Cholesky factor
+gives each row given those before it: learned one by one, row i is predicted with the error
+L_ii E_i and the leverage L_ii^2 - 1 (the innovations form of the Kalman filter; Anderson and
+Moore 1979, Optimal Filtering, section 5.3). With C'C = I + V V' the state after it is
+C R and C^-T (U + V Y). These are the rotations' numbers, to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.blas import dsyrk, dtrmm
+from scipy.linalg.lapack import dpotrf
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.learning.triangular import solve_right
+
+# The block's Cholesky factors lose as many digits as the sum of its leverages has: a larger one,
+# as the first rows beside a tiny ridge have, is halved, and few rows are rotated one by one.
+MOST_LEVERAGE = 1e5
+FEW = 8  # rows
+# What a rotated number costs, and a block's calls, in multiplications of matrix products.
+ROTATION, CALLS = 8, 5e6
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAnswer:
+    """What was said of each of m rows before any of them, and before itself, was learned.
+
+    Attributes
+    ----------
+    before : (m, T) outputs by what was known before the block.
+    leverage_before : (m,) their leverages.
+    errors : (m, T) targets minus outputs, once the rows before it were learned.
+    leverage : (m,) then.
+    """
+
+    before: Array
+    leverage_before: Array
+    errors: Array
+    leverage: Array
+
+
+def learn_block(
+    core: RecursiveLeastSquares, rows: Array, targets: Array, *, most: int = 512
+) -> BlockAnswer:
+    """Learn rows (m, D) with `targets` (m, T), and tell what was expected of them on the way.
+
+    most : rows that are learned at once; a small D wants few, as each meets all others.
+    core : without `forgetting`. An R in single precision learns row by row.
+    """
+    m, n = rows.shape
+    if not m or not n:
+        nothing = np.zeros((m, core.n_outputs))
+        return BlockAnswer(nothing, np.zeros(m), targets - nothing, np.zeros(m))
+    W, before, leverages = _ask(core, rows)
+    if core.R.dtype != np.float64 or not _worth_it(core, m):
+        learned = core.learn_in_turn(rows, targets)
+    elif m <= most and leverages.sum() <= MOST_LEVERAGE:
+        learned = _at_once(core, W, leverages, targets, before)
+    else:
+        learned = _in_parts(core, rows, targets, most)
+    return BlockAnswer(before, leverages, *learned)
+
+
+def ask_block(core: RecursiveLeastSquares, rows: Array) -> tuple[Array, Array]:
+    """Outputs (m, T) and leverages (m,) at rows (m, D), of which nothing is learned."""
+    if not len(rows) or not core.n_features:
+        return np.zeros((len(rows), core.n_outputs)), np.zeros(len(rows))
+    return _ask(core, rows)[1:]
+
+
+def _ask(core: RecursiveLeastSquares, rows: Array) -> tuple[Array, Array, Array]:
+    """W = V' (m, D), outputs (m, T) and leverages (m,)."""
+    n = core.n_features
+    W = solve_right(np.asarray(rows, dtype=np.float64), np.asarray(core.R[:n, :n], np.float64))
+    return W, W @ core.U[:n], np.einsum("ij,ij->i", W, W)
+
+
+def _worth_it(core: RecursiveLeastSquares, m: int) -> bool:
+    """Whether the block's products take less time than rotating its rows one by one."""
+    if m <= FEW:
+        return False
+    n, outputs = core.n_features, core.n_outputs
+    rotations = m * n * (n + 2 * outputs)
+    products = n**2 * (2 * m + 4 * n / 3) + m**2 * (n + m / 3)
+    products += outputs * (4 * m * n + m**2 + n**2) + CALLS
+    return ROTATION * rotations > products
+
+
+def _in_parts(
+    core: RecursiveLeastSquares, rows: Array, targets: Array, most: int
+) -> tuple[Array, Array]:
+    m = len(rows)
+    size = most if m > most else -(-m // 2)
+    errors, leverage = np.empty_like(targets), np.empty(m)
+    for start in range(0, m, size):
+        part = slice(start, start + size)
+        answer = learn_block(core, rows[part], targets[part], most=most)
+        errors[part], leverage[part] = answer.errors, answer.leverage
+    return errors, leverage
+
+
+def _at_once(
+    core: RecursiveLeastSquares, W: Array, own: Array, targets: Array, before: Array
+) -> tuple[Array, Array]:
+    """Errors and leverages of the rows whose W = V' is (m, D), |W_i|^2 `own`; learns them."""
+    m = len(W)
+    # In rows, W is what BLAS calls V.
+    K = dsyrk(1.0, W.T, beta=1.0, c=np.eye(m).T, trans=1, lower=1, overwrite_c=1)
+    L, _ = dpotrf(K, lower=1, clean=0, overwrite_a=1)
+    errors = solve_right((targets - before).T, L.T).T * np.diagonal(L)[:, None]
+    L.T.flat[:: m + 1] = 0.0
+    leverage = own - np.einsum("ij,ij->i", L, L)  # L_ii^2 - 1, without the rounding of the one
+    _update(core, W, targets)
+    return errors, leverage
+
+
+def _update(core: RecursiveLeastSquares, W: Array, targets: Array) -> None:
+    """[R U] after the rows: C R and C^-T (U + V Y), with C'C = I + V V'."""
+    n = W.shape[1]
+    S = dsyrk(1.0, W.T, beta=1.0, c=np.eye(n).T, overwrite_c=1)
+    C, _ = dpotrf(S, clean=1, overwrite_a=1)
+    R, U = core.R, core.U  # views of what is stored, in rows: to BLAS, R' and U'
+    U[:n] = solve_right((U[:n] + W.T @ targets).T, C).T
+    R[:n, :n] = dtrmm(1.0, C, R[:n, :n].T, side=1, trans_a=1).T
