@@ -1,4 +1,5 @@
 # make demo: install and show the learner at work.  make test: install and test.  make lint: check.
+# make audit: look for known vulnerabilities in what was installed.
 # PYTHON names the interpreter (3.10 or newer), ARGS is passed on: make demo ARGS="--seconds 30".
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ export ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
 
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint audit clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -22,6 +23,10 @@ test: $(READY)
 lint: $(READY)
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
+	@$(VENV)/bin/bandit -q -c pyproject.toml -r semiparam_dynamics benchmarks fuzz launch .ci setup.py
+
+audit: $(READY)
+	@$(VENV)/bin/python .ci/audit.py
 
 clean:
 	rm -rf $(VENV) build dist install log demo_out *.egg-info

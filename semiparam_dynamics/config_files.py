@@ -67,7 +67,7 @@ def read_flat(path: str | Path, node_name: str = "") -> dict[str, object]:
 def parse_value(text: str) -> Any:
     """Parse YAML text as ROS does, so that 1e-3 is a number; ConfigurationError says why not."""
     try:
-        return yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=_Loader)  # nosec B506 # it is a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"broken YAML: {' '.join(str(error).split())}") from None
 

@@ -8,6 +8,7 @@ sensor splits needs no special case, its two pieces are bodies on either side of
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import xml.etree.ElementTree as ET
 
@@ -38,7 +39,7 @@ def cut_at_sensor(tree: UrdfTree, frame: str) -> tuple[UrdfTree, str]:
     element = ET.Element("joint")
     ET.SubElement(element, "parent", link=between)
     ET.SubElement(element, "child", link=joint.child)
-    moving = ET.fromstring(ET.tostring(joint.element))
+    moving = copy.deepcopy(joint.element)
     moving.find("child").set("link", between)  # type: ignore[union-attr]
     joints[joint.name] = dataclasses.replace(joint, child=between, element=moving)
     joints[name] = UrdfJoint(name, "floating", between, joint.child, False, 0.0, 0.0, element)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.xml_text import parse_xml
 
 ONE_DOF = ("revolute", "continuous", "prismatic")
 MOST = 2000  # links or joints: what follows would take long for more
@@ -102,10 +103,7 @@ def read_urdf(urdf: str | os.PathLike[str]) -> str:
 
 def parse_urdf(text: str) -> UrdfTree:
     """Parse URDF text; RobotModelError says what keeps it from being one tree of links."""
-    try:
-        robot = ET.fromstring(text.strip())
-    except ET.ParseError as error:
-        raise RobotModelError(f"the URDF is not well-formed XML: {error}") from None
+    robot = parse_xml(text.strip())
     if robot.tag != "robot":
         raise RobotModelError(f"the URDF's outermost element is <{robot.tag}>, not <robot>")
     if any("xacro" in str(element.tag) for element in robot.iter()):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semiparam_dynamics.errors import MissingExtraError, RobotModelError
+from semiparam_dynamics.xml_text import parse_xml
 
 ICUB_JOINTS = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")
 ICUB_SENSOR = "r_arm_ft_sensor"
@@ -53,10 +54,7 @@ def read_urdf(urdf: str) -> str:
             text = Path(urdf).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RobotModelError(f"the URDF file '{urdf}' can't be read: {error}") from None
-    try:
-        root = ET.fromstring(text)
-    except ET.ParseError as error:
-        raise RobotModelError(f"the URDF is not well-formed XML: {error}") from None
+    root = parse_xml(text)
     if root.tag != "robot":
         raise RobotModelError(f"a URDF starts with <robot>, but this one starts with <{root.tag}>")
     for link in root.iter("link"):
@@ -88,7 +86,7 @@ class Arm:
         self, urdf: str, joints: tuple[str, ...] = (), sensor_frame: str = "", hand_frame: str = ""
     ) -> None:
         self.urdf = urdf
-        self._root = ET.fromstring(urdf)
+        self._root = parse_xml(urdf)
         self._all = {
             name: Joint(name, joint.get("type", ""), _link(joint, "parent"), _link(joint, "child"))
             for joint in self._root.findall("joint")
@@ -108,7 +106,7 @@ class Arm:
         self.sensor_frame = sensor_frame
         self.sensor_link = self._sensor_link(sensor_frame) if sensor_frame else ""
         self.hand_frame = hand_frame or self._end()
-        self._frame_link(self.hand_frame)
+        self.hand_link = self._frame_link(self.hand_frame)
 
     def _frame_link(self, frame: str) -> str:
         """The link that a frame's name (a joint's or a link's) stands for."""
@@ -168,7 +166,7 @@ class Arm:
         Side branches of the fixed part and massless leaves are left out. Joint limits and the
         URDF's own friction too: the motion keeps the limits, and friction is an effect here.
         """
-        root = ET.fromstring(self.urdf)
+        root = parse_xml(self.urdf)
         for joint in root.findall("joint"):
             _simplify(joint, moving=joint.get("name", "") in self.joints)
         needed = self._needed_links()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from semiparam_dynamics.dynamics.message_checks import message_checks
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.xml_text import LONGEST
 
 TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
 VALUES = list(re.finditer(r'"([^"]*)"', TEXT))
@@ -79,3 +80,17 @@ def test_entities_that_grow_are_refused() -> None:
     entities = f'<!ENTITY e0 "{"x" * 10}">{"".join(grown)}'
     with pytest.raises(RobotModelError):
         RobotModel(f"<!DOCTYPE robot [{entities}]><robot name='&e11;'/>")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ['<!ENTITY e "x">', '<!ENTITY e SYSTEM "file:///etc/passwd">', '<!ENTITY % e SYSTEM "x"> %e;'],
+)
+def test_a_document_type_is_refused_whatever_it_declares(declared) -> None:
+    with pytest.raises(RobotModelError, match="document type"):
+        RobotModel(f'<?xml version="1.0"?><!DOCTYPE robot [{declared}]>{TEXT}')
+
+
+def test_a_text_that_is_too_long_is_refused_unread() -> None:
+    with pytest.raises(RobotModelError, match="10000001 characters"):
+        RobotModel("<" * (LONGEST + 1))
