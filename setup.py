@@ -40,10 +40,12 @@ EXTRAS = {
     "distributed": ["dask[array,distributed]>=2024.1"],
     "test": [
         "array-api-strict>=2",
+        "bandit[toml]>=1.7.5",
         "pytest>=7",
         "hypothesis>=6",
         "idyntree>=12",
         "mypy>=1.10",
+        "pip-audit>=2.7",
         "ruff>=0.5",
         "setuptools>=70.1",
     ],
@@ -59,6 +61,7 @@ def data_files():
         (f"{share}/launch", sorted(str(path) for path in Path("launch").glob("*.launch.py"))),
         (f"{share}/config", sorted(str(path) for path in Path("config").glob("*.yaml"))),
         (f"{share}/config/fastdds", sorted(str(p) for p in Path("config/fastdds").glob("*.xml"))),
+        (f"{share}/config/sros2", ["config/sros2/policy.xml"]),
         (f"{share}/config/robots", sorted(str(p) for p in Path("config/robots").glob("*.yaml"))),
         *(
             (f"{share}/config/{viewer}", sorted(str(p) for p in Path("config", viewer).iterdir()))

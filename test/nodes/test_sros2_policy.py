@@ -1,0 +1,134 @@
+"""The SROS 2 policy allows what the nodes really do on the network, and nothing else."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.nodes.processes import NodeProcess
+
+POLICY = Path(__file__).resolve().parents[2] / "config" / "sros2" / "policy.xml"
+NODES = ("inverse_dynamics", "object_recognition", "arm_simulator", "object_stream")
+# The attributes that sros2's schema (policy.xsd, version 0.2.0) allows of each kind of list.
+RULES = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}}
+Permissions = dict[str, set[str]]
+
+
+def profile(node: str) -> ElementTree.Element:
+    found = ElementTree.parse(POLICY).findall(f"enclaves/enclave/profiles/profile[@node='{node}']")
+    assert len(found) == 1, f"one profile of {node}"
+    return found[0]
+
+
+def allowed(node: str) -> Permissions:
+    permissions: Permissions = {rule: set() for rules in RULES.values() for rule in rules}
+    for names in profile(node):
+        for rule in names.attrib:
+            permissions[rule] |= {str(one.text) for one in names}
+    return permissions
+
+
+def expanded(permissions: Permissions, namespace: str, node: str) -> Permissions:
+    """With names as they are on the network, expanded as sros2's permissions.xsl does."""
+
+    def full(name: str) -> str:
+        if name.startswith("/"):
+            return name
+        return f"{namespace}/{node}{name[1:]}" if name.startswith("~") else f"{namespace}/{name}"
+
+    return {rule: set(map(full, names)) for rule, names in permissions.items()}
+
+
+def graph(peer: Any, namespace: str, node: str) -> Permissions:
+    """What the node has on the network now."""
+    kinds = {
+        "publish": peer.node.get_publisher_names_and_types_by_node,
+        "subscribe": peer.node.get_subscriber_names_and_types_by_node,
+        "reply": peer.node.get_service_names_and_types_by_node,
+        "request": peer.node.get_client_names_and_types_by_node,
+    }
+    if (node, namespace) not in peer.node.get_node_names_and_namespaces():
+        return {rule: set() for rule in kinds}
+    return {rule: {name for name, _ in look(node, namespace)} for rule, look in kinds.items()}
+
+
+def test_the_file_is_what_sros2_reads() -> None:
+    policy = ElementTree.parse(POLICY).getroot()
+    assert (policy.tag, policy.attrib) == ("policy", {"version": "0.2.0"})
+    (enclaves,) = policy
+    assert enclaves.tag == "enclaves"
+    assert [one.get("path") for one in enclaves] == [f"/semiparam_dynamics/{n}" for n in NODES]
+    for enclave, node in zip(enclaves, NODES, strict=True):
+        assert (enclave.tag, set(enclave.attrib)) == ("enclave", {"path"})
+        assert [one.tag for one in enclave] == ["profiles"]
+        assert [one.attrib for one in enclave[0]] == [{"ns": "/", "node": node}]
+        for names in enclave[0][0]:
+            assert names.attrib and set(names.attrib) <= RULES[names.tag]
+            assert set(names.attrib.values()) == {"ALLOW"}
+            assert len(names) and {one.tag for one in names} == {names.tag[:-1]}
+            texts = [str(one.text) for one in names]
+            assert len(set(texts)) == len(texts) and not any("*" in text for text in texts)
+
+
+def test_no_node_calls_services_or_writes_what_it_should_only_read() -> None:
+    for node in NODES:
+        permissions = allowed(node)
+        assert not permissions["request"]
+        assert not permissions["publish"] & permissions["subscribe"]
+
+
+# In each variant, what the node does not have of all that it may have.
+OUTPUTS = {"~/predicted", "~/rigid_body", "~/external", "~/inertial_parameters"}
+
+
+def test_inverse_dynamics(peer, tmp_path, urdf) -> None:
+    wrench = {"urdf": urdf, "target": "wrench", "sensor_frame": "elbow", "use_sim_time": "true"}
+    waits = {"/clock", "joint_states", "wrench", *OUTPUTS}
+    check(peer, tmp_path, "inverse_dynamics", (({}, waits), (wrench, {"robot_description"})))
+
+
+def test_object_recognition(peer, tmp_path) -> None:
+    pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
+    features = {"input": "features", "use_sim_time": "true"}
+    variants = (({"input": "image"}, {"/clock", "features"}), (features, {"image"}))
+    check(peer, tmp_path, "object_recognition", variants)
+
+
+def test_arm_simulator(peer, tmp_path) -> None:
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
+    check(peer, tmp_path, "arm_simulator", (({"use_sim_time": "true"}, set()),))
+
+
+def test_object_stream(peer, tmp_path) -> None:
+    source = tmp_path / "objects.npz"
+    np.savez(source, X=np.random.default_rng(0).normal(size=(8, 5)), y=np.repeat([0, 1], 4))
+    waits = {"wait_for_subscribers": 1}
+    features = {"source": source, "use_sim_time": "true", **waits}
+    check(peer, tmp_path, "object_stream", ((waits, {"/clock", "features"}), (features, {"image"})))
+
+
+def check(peer: Any, folder: Path, node: str, variants: Any) -> None:
+    policy = allowed(node)
+    used: Permissions = {rule: set() for rule in policy}
+    for k, (parameters, absent) in enumerate(variants):
+        present = {rule: names - absent for rule, names in policy.items()}
+        # Each in a namespace of its own: a node that has ended is seen for some time.
+        namespace = f"/variant{k}"
+        wanted = expanded(present, namespace, node)
+
+        def complete(wanted: Permissions = wanted, namespace: str = namespace) -> bool:
+            there = graph(peer, namespace, node)
+            return all(wanted[rule] <= there[rule] for rule in wanted)
+
+        with NodeProcess(node, parameters, folder / f"{k}.log", namespace=namespace[1:]):
+            peer.until(complete, f"{node} with all of {wanted}")
+            peer.spin(0.5)
+            assert graph(peer, namespace, node) == wanted
+        for rule, names in present.items():
+            used[rule] |= names
+    assert used == policy
