@@ -129,10 +129,20 @@ class InverseDynamicsNode(ManagedNode):
             if message.data != self._urdf:
                 self.get_logger().warning("another robot_description came; the first one is kept")
             return
+        if "<" not in message.data:
+            # It would be taken for a file's name, and no message may name a file.
+            self._refuse_description()
+            return
         wanted = "active" if self._config.autostart else self.state
         self.bring_to("unconfigured")
         self._urdf = message.data
         self.bring_to(wanted)
+
+    def _refuse_description(self) -> None:
+        problem = "a robot_description came without a URDF's text: publish the text, not a file"
+        if self.problem != problem:
+            self.get_logger().error(problem)
+        self.problem = problem
 
     def _required_session(self) -> Session:
         if self.session is None:

@@ -203,7 +203,7 @@ class RecognitionSession:
     def _features(self, message: Any) -> Array:
         n_inputs, most = self.recognizer.n_inputs, self._config.recognition.limits.max_inputs
         if self.backbone is None:
-            data = message.data[message.layout.data_offset :]
+            data = memoryview(message.data)[message.layout.data_offset :]  # copies nothing
             return feature_vector(data, n_inputs, most, normalize=self._config.normalize)
         image = image_array(
             message.data, message.height, message.width, message.encoding, message.step

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+MOST = 10_000  # names; what a message of more than that names is no robot
 QUOTED = 60  # characters of a name that a sentence repeats
 Index = npt.NDArray[np.intp]
 
@@ -20,8 +21,8 @@ class JointMatcher:
 
     Attributes
     ----------
-    problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``),
-        empty where it was accepted.
+    problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
+        ``too many joints``), empty where it was accepted.
     detail: the same as a sentence that names the joints.
     """
 
@@ -34,6 +35,11 @@ class JointMatcher:
 
     def match(self, names: Sequence[str]) -> Index | None:
         """Positions of the wanted joints in `names`, in the wanted order; None where refused."""
+        if len(names) > MOST:
+            # Before anything is made of them: a list of millions would be counted each time.
+            self._seen, self.problem = None, "too many joints"
+            self.detail = f"the message names {len(names)} joints; {MOST} are allowed"
+            return None
         if self._seen is None or names != self._seen:
             self._seen = list(names)
             self._index = self._find(self._seen)

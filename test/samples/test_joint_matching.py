@@ -41,3 +41,13 @@ def test_what_is_missing_or_doubled_is_named() -> None:
     assert matcher.problem == "duplicate joint name"
     assert matcher.match(["a", "b", "c", "c"]) is not None
     assert matcher.problem == ""
+
+
+def test_more_names_than_a_robot_has_are_refused_and_forgotten() -> None:
+    matcher = JointMatcher(["a", "b"])
+    many = ["a", "b", *map(str, range(10_000))]
+    assert matcher.match(many) is None
+    assert matcher.problem == "too many joints" and "10002" in matcher.detail
+    assert matcher.match(["a", "c"]) is None
+    assert matcher.problem == "missing joint"
+    assert matcher.match(many[:10_000]) is not None and matcher.problem == ""

@@ -1,0 +1,199 @@
+"""No message names a file, and none takes more memory than it brought."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from types import SimpleNamespace as Fields
+from typing import Any
+
+import numpy as np
+import pytest
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float32MultiArray, MultiArrayLayout, String
+from std_srvs.srv import Trigger
+
+from semiparam_dynamics.nodes.config import (
+    ArmSimulatorNodeConfig,
+    InverseDynamicsNodeConfig,
+    ObjectRecognitionNodeConfig,
+    ObjectStreamNodeConfig,
+)
+from semiparam_dynamics.nodes.recognition_session import RecognitionSession
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.parameters import parameters, replace
+
+CONFIGS = (
+    ArmSimulatorNodeConfig,
+    InverseDynamicsNodeConfig,
+    ObjectRecognitionNodeConfig,
+    ObjectStreamNodeConfig,
+)
+PATHS = {"urdf", "model_file", "backbone.file", "source", "script"}
+LABELS = ("../../escaped", "/etc/escaped", "mug/../../escaped", "~/escaped", "con.npz")
+UNPRINTABLE = ("mug\n../escaped", "mug\rx", "\x1b[2J")
+
+
+def files(folder: Path) -> set[str]:
+    """All files below a folder, but for logs and locks."""
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    found = {name for name in found if not name.endswith((".log", ".lock"))}
+    return {name for name in found if not name.startswith("ros_log")}
+
+
+def test_what_names_files_can_be_set_at_the_start_only() -> None:
+    found = set()
+    for config in CONFIGS:
+        for entry in parameters(config):
+            words = entry.description.replace(",", " ").split()
+            if entry.type is str and {"file", "folder"} & set(words):
+                found.add(entry.name)
+                assert not entry.live, entry.name
+    assert found == PATHS
+
+
+@pytest.mark.parametrize(
+    ("node", "names"),
+    [
+        ("inverse_dynamics", ("model_file", "urdf")),
+        ("object_recognition", ("model_file", "backbone.file")),
+    ],
+)
+def test_no_parameter_sends_a_configured_node_elsewhere(
+    peer, start, urdf, tmp_path, node, names
+) -> None:
+    own = tmp_path / "robot" / "model.npz"
+    given = {"urdf": urdf} if node == "inverse_dynamics" else {"input": "features"}
+    start(node, model_file=own, **given)
+    other = tmp_path / "escaped.npz"
+    for name in names:
+        request = SetParameters.Request(
+            parameters=[Parameter(name, value=str(other)).to_parameter_msg()]
+        )
+        (result,) = peer.call(SetParameters, f"/{node}/set_parameters", request).results
+        assert not result.successful, name
+    peer.until(lambda: peer.figures().get("state") == "active", "the active node")
+    answer = peer.call(Trigger, f"/{node}/save")
+    assert str(own) in answer.message or "nothing was taught" in answer.message
+    assert files(tmp_path) <= {"robot/model.npz", "two_links.urdf"}
+
+
+def test_a_description_that_names_a_file_is_refused(peer, start, urdf, make_arm) -> None:
+    start("inverse_dynamics")
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    publisher = peer.node.create_publisher(String, "robot_description", latched)
+    predicted = peer.listen(JointState, "/inverse_dynamics/predicted")
+    for path in (str(urdf), "/etc/passwd", ""):
+        peer.status = None
+        publisher.publish(String(data=path))
+        peer.until(lambda: peer.status and "URDF's text" in peer.status.message, f"a no to {path}")
+        assert peer.figures()["state"] == "unconfigured"
+        assert "root:" not in peer.status.message
+    publisher.publish(String(data=urdf.read_text()))  # as text the same robot serves
+    peer.until(lambda: peer.figures().get("state") == "active", "the active node")
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(20)
+    peer.until(lambda: bool(predicted), "predictions")
+
+
+def test_an_object_is_called_anything_and_no_file_is(peer, start, tmp_path) -> None:
+    model_file = tmp_path / "robot" / "objects.npz"
+    start("object_recognition", input="features", model_file=model_file)
+    frames = peer.node.create_publisher(Float32MultiArray, "features", 10)
+    says = peer.node.create_publisher(String, "label", 10)
+    edits = peer.node.create_publisher(String, "/object_recognition/edit", 10)
+    publishers = (frames, says, edits)
+    peer.until(lambda: all(p.get_subscription_count() for p in publishers), "the node")
+    peer.spin(0.5)
+    rng = np.random.default_rng(0)
+    for label in (*LABELS, *UNPRINTABLE):
+        says.publish(String(data=label))
+        peer.spin(0.05)
+        for _ in range(3):
+            frames.publish(Float32MultiArray(data=rng.normal(size=8).tolist()))
+            peer.spin(0.02)
+        says.publish(String(data=""))
+        peer.spin(0.05)
+    edits.publish(String(data="rename ../../escaped -> ../escaped too"))
+    edits.publish(String(data="merge /etc/escaped -> ~/escaped"))
+    peer.spin(0.3)
+    answer = peer.call(Trigger, "/object_recognition/save")
+    assert answer.success, answer.message
+    assert f"{len(LABELS) - 1} objects" in answer.message
+    kept = {"robot/objects.npz", "robot/objects.previous.npz"}
+    assert files(tmp_path) <= kept and "robot/objects.npz" in files(tmp_path)
+    assert not list(tmp_path.parent.glob("escaped*"))
+
+
+def allocated(act: Any) -> int:
+    """The bytes that a call had in use at most, beyond those before it."""
+    act()  # what is imported or compiled at the first call doesn't count
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def recognition(kind: str) -> RecognitionSession:
+    config = replace(ObjectRecognitionNodeConfig(), input=kind)
+    return RecognitionSession(config, lambda recognition: None)
+
+
+def test_long_feature_vectors_are_refused_before_anything_is_made_of_them() -> None:
+    session = recognition("features")
+    message = Float32MultiArray(data=np.ones(4_000_000, np.float32).tolist())
+
+    def show() -> None:
+        session.frame(message)
+        session.backlog.do_all()
+
+    assert allocated(show) < 100_000
+    assert session.refusals.counts["feature vector's length"] == 2
+    message.layout = MultiArrayLayout(data_offset=4_000_000_000)
+    assert allocated(show) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "step"),
+    [
+        (2**32 - 1, 2**32 - 1, 2**32 - 1),
+        (2**31, 1, 3),
+        (1, 2**31, 3 * 2**31),
+        (1000, 1000, 3000),
+    ],
+)
+def test_an_image_that_says_it_is_large_is_refused_before_anything_is_made_of_it(
+    height: int, width: int, step: int
+) -> None:
+    pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
+    session = recognition("image")
+    message = Fields(
+        data=np.zeros(3000, np.uint8), height=height, width=width, encoding="rgb8", step=step
+    )
+
+    def show() -> None:
+        session.frame(message)
+        session.backlog.do_all()
+
+    assert allocated(show) < 100_000
+    assert session.recognized == 0 and sum(session.refusals.counts.values()) == 2
+
+
+def test_a_million_joints_are_refused_before_anything_is_made_of_them(urdf) -> None:
+    session = Session(str(urdf), InverseDynamicsNodeConfig())
+    names = [*session.model.joint_names, *(f"../{k}" for k in range(10**6))]
+    values = np.zeros(len(names))
+    header = Fields(stamp=Fields(sec=1, nanosec=0), frame_id="")
+    message = Fields(header=header, name=names, position=values, velocity=values, effort=values)
+
+    def tell() -> None:
+        assert list(session.joint_state(message)) == []
+
+    assert allocated(tell) < 100_000
+    assert session.dropped() == {"too many joints": 2}
