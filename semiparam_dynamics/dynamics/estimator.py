@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.comparison import Comparison
 from semiparam_dynamics.dynamics.error_spreads import ErrorSpreads
 from semiparam_dynamics.dynamics.estimator_config import DEFAULTS, LIVE
 from semiparam_dynamics.dynamics.estimator_config import EstimatorConfig as EstimatorConfig
@@ -152,13 +153,19 @@ class SemiparametricEstimator:
         )
         return self.complete(s, prediction) if alone else prediction
 
-    def complete(self, sample: Sample, prediction: Prediction) -> Prediction:
-        """The same prediction with what the nonparametric model alone says, if there is one."""
+    def complete(
+        self, sample: Sample, prediction: Prediction, spread: Array | None = None
+    ) -> Prediction:
+        """The same prediction with what the nonparametric model alone says, if there is one.
+
+        spread : of y, see `Comparison`; None: as it is now.
+        """
         if prediction.alone is not None or not self.config.comparison:
             return prediction
         x = np.concatenate((sample.q, sample.dq, sample.ddq))
         alone = self.alone.predict(x, self.rigid_body.parameters)
-        near, far = self.errors["nonparametric"].value, self.errors["y"].value
+        near = self.errors["nonparametric"].value
+        far = self.errors["y"].value if spread is None else spread
         return dataclasses.replace(
             prediction,
             nonparametric=alone.value,
@@ -170,9 +177,7 @@ class SemiparametricEstimator:
         """Learn from a sample; `prediction` is what :meth:`predict` said of it, if it was asked."""
         if sample.y is None:
             return
-        prediction = prediction or self.predict(sample)
-        self.update_rigid_body(sample, prediction)
-        self.update_nonparametric(sample, prediction)
+        self.finish_update(self.begin_update(sample, prediction or self.predict(sample)))
 
     def update_rigid_body(self, sample: Sample, prediction: Prediction) -> None:
         """The first half of :meth:`update`; what the gate refuses is left out, in both halves."""
@@ -196,6 +201,45 @@ class SemiparametricEstimator:
         if p.alone is not None:
             errors["nonparametric"] = y - p.nonparametric
         self.errors.record(s.stamp, y, errors)
+
+    def begin_update(self, sample: Sample, prediction: Prediction) -> Comparison:
+        """:meth:`update` but for the nonparametric model alone, which :meth:`finish_update` does.
+
+        For a measured sample.
+        """
+        s, y, p, spread = sample, sample.y, prediction, self.errors["y"].value.copy()
+        assert y is not None  # as the docstring demands
+        self.update_rigid_body(s, p)
+        if self.gate.refused(s.stamp):
+            return Comparison(s, p, spread, 0.0, learn=False)
+        x = self._inputs(s, p.rigid_body)
+        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body)
+        errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
+        return Comparison(s, p, spread, self.errors.record(s.stamp, y, errors), learn=True)
+
+    def finish_update(self, rest: Comparison) -> Prediction:
+        """The rest of :meth:`update`, in the samples' order; returns what all models had said.
+
+        It shares nothing with what predicts and with :meth:`begin_update`, so that it may run in
+        another thread than they.
+        """
+        s, y, p = (
+            rest.sample,
+            rest.sample.y,
+            self.complete(rest.sample, rest.prediction, rest.spread),
+        )
+        if rest.learn and p.alone is not None and y is not None:
+            x = np.concatenate((s.q, s.dq, s.ddq))
+            self.alone.update(s.stamp, x, p.alone, y, s.regressor[:, :0], 0.0 * y)
+            self.errors["nonparametric"].update(y - p.nonparametric, rest.dt)
+        return p
+
+    def settle(self) -> None:
+        """Do what the next :meth:`predict` would have to do first; no number changes by that.
+
+        For when there is time before it. In all it is more work than to leave it.
+        """
+        self.residual.settle()
 
     def _inputs(self, s: Sample, rigid_body: Array) -> Array:
         """The residual's inputs: accelerations only as in the thesis, they spread local centres."""

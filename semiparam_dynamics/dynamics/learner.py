@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.comparison import Comparison
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.robot import RobotModel
@@ -77,19 +78,31 @@ class InverseDynamicsLearner:
             return None
         return Step(sample, self.estimator.predict(sample, alone=False))
 
-    def score(self, step: Step) -> Prediction:
-        """Score a step of :meth:`observe`; returns its prediction with all three models."""
-        prediction = self.estimator.complete(step.sample, step.prediction)
-        if step.y is not None:
-            values = {name: getattr(prediction, name) for name in MODELS}
-            stds = {name: getattr(prediction, f"{name}_std") for name in MODELS}
-            self.scores.add(step.y, values, stds)
-            self.recent.add(step.y, values, stds)
-        return prediction
+    def only_scored(self, step: Step) -> Comparison:
+        """What :meth:`compare` takes of a step that isn't learned."""
+        spread = self.estimator.errors["y"].value.copy()
+        return Comparison(step.sample, step.prediction, spread, 0.0, learn=False)
 
     def learn(self, step: Step) -> None:
-        """Score a step and learn from it; may come later, or never. No prediction waits for it."""
-        self.estimator.update(step.sample, self.score(step))
+        """Learn from a step and score it; may come later, or never. No prediction waits for it."""
+        if step.y is not None:
+            self.compare(self.begin_learning(step))
+
+    def begin_learning(self, step: Step) -> Comparison:
+        """Learn from a measured step what predictions need; :meth:`compare` does the rest."""
+        return self.estimator.begin_update(step.sample, step.prediction)
+
+    def compare(self, rest: Comparison) -> None:
+        """Have the nonparametric model alone predict and learn, and score all three models.
+
+        In the steps' order; it may run in another thread than all else.
+        """
+        prediction, y = self.estimator.finish_update(rest), rest.sample.y
+        if y is not None:
+            values = {name: getattr(prediction, name) for name in MODELS}
+            stds = {name: getattr(prediction, f"{name}_std") for name in MODELS}
+            self.scores.add(y, values, stds)
+            self.recent.add(y, values, stds)
 
     @property
     def dropped(self) -> Counter[str]:

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.comparison import Comparison
 from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.dynamics.message_checks import message_checks
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.nodes.backlog import Backlog
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.worker import Worker
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 
@@ -42,7 +44,13 @@ class Session:
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
-        self.backlog: Backlog[Step] = Backlog(self._learn, config.learning_queue)
+        self.backlog: Backlog[Step] = Backlog(
+            self._learn, config.learning_queue, spare=self._settle
+        )
+        # Half of the work of many features: no prediction waits for the model that is compared.
+        self._comparisons: Worker[Comparison] = Worker(
+            lambda rest: self.learner.compare(rest), config.learning_queue
+        )
         self.learning = True
         self.reset()
 
@@ -51,6 +59,7 @@ class Session:
 
         The file stays as it is until something is saved.
         """
+        self._comparisons.clear()
         self.learner.reset()
         self.autosave.agree()
         self.stream = MeasurementStream(
@@ -60,7 +69,7 @@ class Session:
             **self._checks,
         )
         self.backlog.clear()
-        self.backlog.dropped = 0
+        self.backlog.dropped = self._comparisons.dropped = 0
         self.measured = self.predicted = self.deferred = self.not_learned = 0
         self.predict_us: deque[float] = deque(maxlen=TIMINGS)
         self.learn_us: deque[float] = deque(maxlen=TIMINGS)
@@ -70,13 +79,15 @@ class Session:
 
         Raises ConfigurationError where that can't be, see the estimator's `check`.
         """
+        self._comparisons.wait()
         self.learner.configure(config.learner)
-        self.backlog.capacity = config.learning_queue
+        self.backlog.capacity = self._comparisons.capacity = config.learning_queue
         self.autosave.interval = config.save_interval
         self._config = config
 
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
+        self._comparisons.wait()
         self.learner.estimator.check(config.learner.estimator)
 
     def joint_state(self, message: Any) -> Iterator[Step]:
@@ -99,7 +110,7 @@ class Session:
                 if len(self.backlog) == 1:
                     self.backlog.do_one()
             self.measured += 1
-            waited = bool(self.backlog)
+            waited = len(self.backlog) > 0
             step = self.learner.observe(measurement)
             if step is None:
                 continue
@@ -119,22 +130,39 @@ class Session:
     def _learn(self, step: Step) -> None:
         if not self.learning:
             self.not_learned += 1
-            self.learner.score(step)
+            self._compare(self.learner.only_scored(step))
             return
         start = time.perf_counter()
-        self.learner.learn(step)
+        rest = self.learner.begin_learning(step)
         self.learn_us.append((time.perf_counter() - start) * 1e6)
+        self._compare(rest)
         self.autosave.changed()
         self.autosave.step()
 
+    def _compare(self, rest: Comparison) -> None:
+        if self._config.defer_learning:
+            self._comparisons.put(rest)
+        else:
+            self._comparisons.wait()
+            self.learner.compare(rest)
+
+    def _settle(self) -> bool:
+        self.learner.estimator.settle()
+        return False
+
+    def complete(self) -> None:
+        """Learn and compare all that still waits."""
+        self.backlog.do_all()
+        self._comparisons.wait()
+
     def save(self, path: str | Path) -> None:
         """Save what was learned, with what still waits. Raises StorageError."""
-        self.backlog.do_all()
+        self.complete()
         self.autosave.save(Path(path))
 
     def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
         """The same in a thread; see `Autosave.begin`."""
-        self.backlog.do_all()
+        self.complete()
         self.autosave.begin(path, done)
 
     def load(self, path: str | Path) -> None:
@@ -142,6 +170,7 @@ class Session:
 
         Raises StorageError; the learner is then what it was.
         """
+        self._comparisons.wait()
         self.autosave.load(Path(path), self.learner.load)
         self.backlog.clear()
 
@@ -151,9 +180,11 @@ class Session:
         Raises StorageError.
         """
         self.backlog.do_all()
+        self._comparisons.close()
         self.autosave.finish()
 
     def _snapshot(self) -> Snapshot:
+        self._comparisons.wait()
         estimator = self.learner.estimator
         return estimator.identity(), estimator.state()
 
@@ -173,6 +204,7 @@ class Session:
         """What was left out and why: messages, measurements and updates."""
         dropped = Counter(self.stream.dropped) + Counter(self.learner.dropped)
         dropped["learning could not keep up"] += self.backlog.dropped
+        dropped["comparison could not keep up, sample not scored"] += self._comparisons.dropped
         dropped["learning switched off"] += self.not_learned
         return +dropped
 

@@ -45,7 +45,26 @@ def test_learns_each_sample_before_the_next_message_if_asked(make_session):
     for message in messages(12):
         list(session.joint_state(message))
     assert session.learner.estimator.n_learned == 10
-    assert session.deferred == 0 and not session.backlog
+    assert session.deferred == 0 and len(session.backlog) == 0
+
+
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_learning_in_pauses_and_comparing_in_a_thread_change_no_bit(make_session, residual):
+    changes = {"residual": residual, f"{residual}.window": 0.2}
+    whole = make_session(defer_learning=False, **changes)
+    parts = make_session(**changes)
+    pauses = 0
+    for message in messages(60):
+        (list(parts.joint_state(message)), list(whole.joint_state(message)))
+        while parts.backlog:  # as the node does while no message waits
+            parts.backlog.do_one()
+            pauses += 1
+        parts.complete()
+        a, b = parts.learner.estimator.state(), whole.learner.estimator.state()
+        assert all(np.array_equal(a[name], b[name]) for name in a)
+    assert pauses >= 2 * 58 and parts.learner.estimator.n_learned == 58
+    for name in ("nonparametric", "semiparametric"):
+        assert np.array_equal(parts.learner.scores.rmse(name), whole.learner.scores.rmse(name))
 
 
 def test_the_rank_of_the_excitation_grows_from_nothing(make_session):
@@ -60,7 +79,7 @@ def test_reset_forgets_and_counts_anew(make_session):
     session = make_session(learning_queue=3)
     fresh = [list(session.joint_state(message)) for message in messages(12)]
     session.reset()
-    assert session.predicted == 0 and not session.dropped() and not session.backlog
+    assert session.predicted == 0 and not session.dropped() and len(session.backlog) == 0
     again = [list(session.joint_state(message)) for message in messages(12)]
     for before, after in zip(fresh, again, strict=True):
         for a, b in zip(before, after, strict=True):
