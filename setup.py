@@ -42,6 +42,7 @@ EXTRAS = {
         "array-api-strict>=2",
         "bandit[toml]>=1.7.5",
         "pytest>=7",
+        "pytest-xdist>=3",
         "hypothesis>=6",
         "idyntree>=12",
         "mypy>=1.10",
