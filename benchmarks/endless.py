@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -224,7 +224,7 @@ def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outc
     return out
 
 
-def runs(args: argparse.Namespace) -> Iterator[Callable[[], Outcome]]:
+def runs(args: argparse.Namespace) -> Iterator[partial[Outcome]]:
     """Everything that is to be run, not yet run."""
     arm, one = arm_rows(2000), random_rows(1, 80).repeat(BLOCK, axis=0)
     random = random_rows(20_000, 100)
@@ -246,9 +246,15 @@ def runs(args: argparse.Namespace) -> Iterator[Callable[[], Outcome]]:
         phases = [(arm, minute), (still, 7 * args.hour - minute)]
         yield partial(run, "arm, then a joint is still", phases, kind, memory=float(minute))
     for residual in ("nystrom", "random_fourier"):
-        for kind in ("directional", "exponential"):
-            for moving in (0, args.estimator // 20):
-                yield partial(estimator, residual, kind, args.estimator, moving)
+        for kind, moving in (("directional", args.estimator // 20), ("exponential", 0)):
+            yield partial(estimator, residual, kind, args.estimator, moving)
+
+
+def named(each: partial[Outcome]) -> str:
+    """What a run is called, such as ``arm, size 1e+06, directional``."""
+    if each.func is estimator:
+        return "estimator, {}, {}".format(*each.args)
+    return f"{each.args[0]}, {each.args[2]}"
 
 
 def main() -> None:
@@ -259,11 +265,14 @@ def main() -> None:
     parser.add_argument("--scaled-updates", type=int, default=10**6, help="of rows of other sizes")
     parser.add_argument("--hour", type=int, default=3_600_000, help="samples of the still joint")
     parser.add_argument("--estimator", type=int, default=10**5, help="samples of the estimator")
+    parser.add_argument("--only", default="", help="runs whose rows and forgetting begin so")
     args = parser.parse_args()
     print("| rows | forgetting | updates | finite | diagonal | largest | trace | error", end="")
     print(" | weights | predictions | s |\n|---|---|---|---|---|---|---|---|---|---|---|")
     with threadpool_limits(1):
         for each in runs(args):
+            if not named(each).startswith(args.only):
+                continue
             out = each()
             values = (out.diagonal, out.largest, out.trace, out.error, out.weights, out.predictions)
             figures = " | ".join("" if np.isnan(value) else f"{value:.2g}" for value in values)
