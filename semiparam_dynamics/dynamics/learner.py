@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.comparison import Comparison
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -54,11 +56,12 @@ class InverseDynamicsLearner:
         """Forget everything learned."""
         self.filter = SampleFilter(self.model, self.config.filter)
         self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
-        self.scores = RunningScores(MODELS, self.model.n_axes)
+        self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
         self.recent = self._recent_scores()
 
     def _recent_scores(self) -> RunningScores:
-        return RunningScores(MODELS, self.model.n_axes, math.exp(-1.0 / RECENT_SAMPLES))
+        keep = math.exp(-1.0 / RECENT_SAMPLES)
+        return RunningScores(MODELS, self.model.n_axes, keep).expect_stds()
 
     def configure(self, config: InverseDynamicsConfig) -> None:
         """Go on with other values of the live parameters; see the estimator's `configure`.
@@ -99,10 +102,10 @@ class InverseDynamicsLearner:
         """
         prediction, y = self.estimator.finish_update(rest), rest.sample.y
         if y is not None:
-            values = {name: getattr(prediction, name) for name in MODELS}
-            stds = {name: getattr(prediction, f"{name}_std") for name in MODELS}
-            self.scores.add(y, values, stds)
-            self.recent.add(y, values, stds)
+            values = np.array([getattr(prediction, name) for name in MODELS])
+            stds = np.array([getattr(prediction, f"{name}_std") for name in MODELS])
+            self.scores.add_arrays(y, values, stds)
+            self.recent.add_arrays(y, values, stds)
 
     @property
     def dropped(self) -> Counter[str]:

@@ -117,9 +117,10 @@ class RigidBodyIdentifier:
 
     def leverages(self, regressors: Array) -> Array:
         """:meth:`leverage` of each regressor, (k, n_axes) for (k, n_axes, n_parameters)."""
-        scale = np.sqrt(self._square / self._count)
-        rows = (regressors / scale[:, None]).reshape(-1, self.n_parameters)
-        return self.core.leverages(rows).reshape(len(regressors), -1)
+        # Of rows that are not divided by their scale: a leverage goes with the row's square.
+        rows = regressors.reshape(-1, self.n_parameters)
+        leverages = self.core.leverages(rows).reshape(len(regressors), -1)
+        return leverages * (self._count / self._square)
 
     def update(self, regressor: Array, y: Array, stamp: int = 0) -> None:
         """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory."""
@@ -129,12 +130,12 @@ class RigidBodyIdentifier:
         self._square += y**2
         self._count += 1.0
         weight = np.sqrt(self._count / self._square)
-        rows = regressor * weight[:, None]
-        errors = (y - regressor @ self.parameters) * weight
-        self._error_square += float(np.sum(errors**2 / (1.0 + self.core.leverages(rows))))
+        rows, targets = regressor * weight[:, None], (y * weight)[:, None]
+        parameters = np.empty((1, self.n_parameters))
+        errors, leverages = self.core.learn_in_turn(rows, targets, len(y), parameters)
+        self._error_square += float(np.sum(errors[:, 0] ** 2 / (1.0 + leverages)))
         self._rows += len(y)
-        self.core.update_rows(rows, (y * weight)[:, None])
-        self.parameters = self.core.weights()[:, 0]
+        self.parameters = parameters[0]
 
     def ask_block(self, regressors: Array) -> RigidBodyBlock:
         """Predict k samples with what is known now."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.compiled import compiled_as_written
 
 
 class RunningScores:
@@ -38,19 +39,29 @@ class RunningScores:
 
     def add(self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]) -> None:
         """Take in one sample: measured y (n_axes,), each model's prediction and, if any, std."""
+        self._has_std.update(stds)
+        nothing = np.full(len(y), -1.0)
+        self.add_arrays(
+            y,
+            np.array([predictions[name] for name in self._row]),
+            np.array([stds.get(name, nothing) for name in self._row]),
+        )
+
+    def add_arrays(self, y: Array, predictions: Array, stds: Array) -> None:
+        """:meth:`add` of all models in order, predictions and stds (models, n_axes).
+
+        A negative std covers nothing; :meth:`coverage` is of models whose std :meth:`add` or
+        :meth:`expect_stds` has named.
+        """
         self.samples += 1
         self._count = self._keep * self._count + 1.0
-        delta = y - self._mean
-        self._mean += delta / self._count
-        self._spread = self._keep * self._spread + delta * (y - self._mean)
-        # All models at once: this runs for every sample, on arrays of a few numbers.
-        errors = y - np.array([predictions[name] for name in self._row])
-        self._errors = self._keep * self._errors + errors * errors
-        if stds:
-            self._has_std.update(stds)
-            nothing = np.full(len(y), -1.0)
-            bounds = 2.0 * np.array([stds.get(name, nothing) for name in self._row])
-            self._covered = self._keep * self._covered + (np.abs(errors) <= bounds)
+        sums = self._mean, self._spread, self._errors, self._covered
+        _add(y, predictions, stds, self._keep, self._count, *sums)
+
+    def expect_stds(self) -> RunningScores:
+        """Note that standard deviations of all models will come; returns itself."""
+        self._has_std.update(self._row)
+        return self
 
     def add_rows(
         self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]
@@ -100,3 +111,27 @@ class RunningScores:
 
     def _nothing(self) -> Array:
         return np.full(len(self._mean), np.nan)
+
+
+@compiled_as_written
+def _add(
+    y: Array,
+    predictions: Array,
+    stds: Array,
+    keep: float,
+    count: float,
+    mean: Array,
+    spread: Array,
+    errors: Array,
+    covered: Array,
+) -> None:
+    """One sample into all sums: it runs for every sample, on arrays of a few numbers."""
+    for j in range(y.size):
+        delta = y[j] - mean[j]
+        mean[j] += delta / count
+        spread[j] = keep * spread[j] + delta * (y[j] - mean[j])
+        for k in range(len(predictions)):
+            error = y[j] - predictions[k, j]
+            errors[k, j] = keep * errors[k, j] + error * error
+            inside = 1.0 if abs(error) <= 2.0 * stds[k, j] else 0.0
+            covered[k, j] = keep * covered[k, j] + inside

@@ -22,8 +22,7 @@ class RunningSquare:
         """Take in the errors (n_axes,) of a sample that came `dt` seconds after the last one."""
         keep = math.exp(-dt / self.horizon)
         # The weight makes it a plain mean at first, so that it doesn't start from zero.
-        self._weight = keep * self._weight + 1.0
-        self.value += (error**2 - self.value) / self._weight
+        self._weight = _step(self.value, self._weight, error, keep)
 
     def update_rows(self, errors: Array, steps: Array) -> Array:
         """:meth:`update` for errors (m, n_axes) and steps (m,) in s; what it was before each."""
@@ -43,12 +42,18 @@ class RunningSquare:
 
 
 @compiled_as_written
+def _step(value: Array, weight: float, error: Array, keep: float) -> float:
+    weight = keep * weight + 1.0
+    for j in range(value.size):
+        value[j] += (error[j] ** 2 - value[j]) / weight
+    return weight
+
+
+@compiled_as_written
 def _running(value: Array, weight: float, errors: Array, keep: Array, before: Array) -> float:
     for i in range(len(errors)):
-        weight = keep[i] * weight + 1.0
-        for j in range(value.size):
-            before[i, j] = value[j]
-            value[j] += (errors[i, j] ** 2 - value[j]) / weight
+        before[i] = value
+        weight = _step(value, weight, errors[i], keep[i])
     return weight
 
 
