@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.dynamics.estimator_config import EstimatorConfig
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.robot import RobotConfig
@@ -19,3 +20,4 @@ class InverseDynamicsConfig:
     estimator: EstimatorConfig = group(EstimatorConfig, inline=True)
     filter: FilterConfig = group(FilterConfig)
     samples: StreamConfig = group(StreamConfig)
+    changes: ChangesConfig = group(ChangesConfig)

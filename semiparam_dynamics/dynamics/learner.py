@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,22 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.comparison import Comparison
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.estimator_config import DEFAULTS, LIVE
 from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.storage import load_state, save_state
 
 if TYPE_CHECKING:
+    from semiparam_dynamics.changes.monitor import ChangeMonitor
     from semiparam_dynamics.config import InverseDynamicsConfig
 
 MODELS = ("rigid_body", "nonparametric", "semiparametric")
+KEPT_OUT = "during a change (changes.detect)"
 RECENT_SAMPLES = 1000.0  # over about how many samples the recent scores look back
 
 
@@ -32,6 +38,7 @@ class Step:
 
     sample: Sample
     prediction: Prediction
+    learned: Prediction | None = None  # the model's own, where the other allows for a change
 
     @property
     def stamp(self) -> int:
@@ -50,6 +57,7 @@ class InverseDynamicsLearner:
     def __init__(self, model: RobotModel, config: InverseDynamicsConfig) -> None:
         self.model = model
         self.config = config
+        self.changes: ChangeMonitor | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -58,6 +66,20 @@ class InverseDynamicsLearner:
         self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
         self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
         self.recent = self._recent_scores()
+        self._begin_changes()
+
+    def _begin_changes(self) -> None:
+        before, self.changes = self.changes, None
+        if not self.config.changes.detect:
+            return
+        # Only then: what the monitor needs imports this package.
+        from semiparam_dynamics.changes.monitor import ChangeMonitor
+        from semiparam_dynamics.changes.waiting import WaitingSamples
+
+        self.changes = ChangeMonitor(self.model, self.config.changes, self.config.filter)
+        self._waiting = WaitingSamples(self.changes)
+        if before is not None:
+            self.changes.snapshots = before.snapshots
 
     def _recent_scores(self) -> RunningScores:
         keep = math.exp(-1.0 / RECENT_SAMPLES)
@@ -72,6 +94,8 @@ class InverseDynamicsLearner:
         self.estimator.configure(config.estimator)
         if config.estimator.comparison != self.config.estimator.comparison:
             self.recent = self._recent_scores()
+        if self.changes is not None:
+            self.changes.configure(config.changes)
         self.config = config
 
     def observe(self, measurement: Measurement) -> Step | None:
@@ -79,7 +103,12 @@ class InverseDynamicsLearner:
         sample = self.filter.push(measurement)
         if sample is None:
             return None
-        return Step(sample, self.estimator.predict(sample, alone=False))
+        prediction = self.estimator.predict(sample, alone=False)
+        if self.changes is None:
+            return Step(sample, prediction)
+        self.changes.watch(sample, prediction)
+        changed = self.changes.correction.apply(prediction, sample.regressor)
+        return Step(sample, changed, prediction)
 
     def only_scored(self, step: Step) -> Comparison:
         """What :meth:`compare` takes of a step that isn't learned."""
@@ -93,7 +122,14 @@ class InverseDynamicsLearner:
 
     def begin_learning(self, step: Step) -> Comparison:
         """Learn from a measured step what predictions need; :meth:`compare` does the rest."""
-        return self.estimator.begin_update(step.sample, step.prediction)
+        if self.changes is None or step.learned is None:
+            return self.estimator.begin_update(step.sample, step.prediction)
+        rest = self.only_scored(step)
+        for sample, prediction in self._waiting.admit(step.sample, step.learned):
+            done = self.estimator.begin_update(sample, prediction)
+            if sample.stamp == step.stamp:
+                rest = replace(done, sample=step.sample, prediction=step.prediction)
+        return rest
 
     def compare(self, rest: Comparison) -> None:
         """Have the nonparametric model alone predict and learn, and score all three models.
@@ -110,12 +146,39 @@ class InverseDynamicsLearner:
     @property
     def dropped(self) -> Counter[str]:
         """Measurements that the filter left out and samples that the gate did, by reason."""
-        return self.filter.dropped + self.estimator.gate.dropped
+        dropped = self.filter.dropped + self.estimator.gate.dropped
+        if self.changes is not None:
+            dropped[KEPT_OUT] += self._waiting.dropped
+        return +dropped
+
+    def identity(self) -> dict[str, object]:
+        """What a saved model must agree in to be loaded here."""
+        return self.estimator.identity()
+
+    def state(self) -> dict[str, Array]:
+        """Everything learned, and what changed since, as named arrays."""
+        state = self.estimator.state()
+        if self.changes is not None:
+            state |= {f"changes.{name}": value for name, value in self.changes.state().items()}
+        return state
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file. Raises StorageError."""
-        self.estimator.save(path)
+        save_state(path, self.identity(), self.state())
 
     def load(self, path: str | Path) -> None:
         """Go on from a saved file. Raises StorageError; the learner is then what it was."""
-        self.estimator.load(path)
+        before = None if self.changes is None else self.changes.state()
+        if self.changes is not None:
+            state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
+            try:
+                self.changes.restore(part(state, "changes."))
+            except (ValueError, LookupError, TypeError) as error:
+                self.changes.restore(before or {})
+                raise StorageError(f"{path} can't be gone on from: {error!r}") from None
+        try:
+            self.estimator.load(path)
+        except StorageError:
+            if self.changes is not None:
+                self.changes.restore(before or {})
+            raise

@@ -81,25 +81,39 @@ class ConvexProblem:
             values = near._newton(values, 0.01 * near.weight)
         return self._newton(values, 1e-12 * self.weight)
 
+    def improve(self, values: Array, steps: int) -> Array:
+        """(n,) at most so many Newton steps nearer to the minimum, from consistent `values` (n,).
+
+        What they lead to is consistent as well, and no worse.
+        """
+        return self._descend(values, 1e-12 * self.weight, steps)[0]
+
     def _newton(self, values: Array, enough: float) -> Array:
         """Down from `values` until there is no more than `enough` to gain."""
+        values, arrived = self._descend(values, enough, _STEPS)
+        if not arrived:
+            raise LearningError(
+                f"the consistent parameters were not found within {_STEPS} steps: give the URDF "
+                "more weight, or leave out what the motion doesn't excite"
+            )
+        return values
+
+    def _descend(self, values: Array, enough: float, steps: int) -> tuple[Array, bool]:
+        """The same in at most so many steps, and whether it got there."""
         inertial, least = self.bodies.size, self.objective(values)
-        for _ in range(_STEPS):
+        for _ in range(steps):
             step, gain = self._newton_step(values)
             if gain <= max(enough, 1e-12 * least):
-                return values
+                return values, True
             size = 1.0
             while not (new := self.objective(values + size * step)) <= least - 0.01 * size * gain:
                 size *= 0.5
                 if size < 1e-12:  # what is left to gain is lost in rounding
-                    return values
+                    return values, True
             values, least = values + size * step, new
             # Adding up a step leaves a rounding error beside the bound that it reaches.
             values[inertial:] = np.clip(values[inertial:], self.lower, self.upper)
-        raise LearningError(
-            f"the consistent parameters were not found within {_STEPS} steps: give the URDF more "
-            "weight, or leave out what the motion doesn't excite"
-        )
+        return values, False
 
     def _newton_step(self, values: Array) -> tuple[Array, float]:
         """The step (n,), and by how much the quadratic model says that it lowers the objective."""

@@ -19,6 +19,7 @@ from semiparam_dynamics.simulation import urdf as urdfs
 from semiparam_dynamics.simulation.bypass import Bypass
 from semiparam_dynamics.simulation.config import SimulatorConfig
 from semiparam_dynamics.simulation.kinematics import HandKinematics
+from semiparam_dynamics.simulation.load import HandLoad
 from semiparam_dynamics.simulation.trajectories import Motion, make_trajectory
 
 _CHUNK = 2000  # control steps whose desired motion is computed at once
@@ -53,7 +54,8 @@ class ArmSimulator:
     `urdf` is a URDF's text or its file's path, "" the iCub's right arm. `overrides` are
     parameters, with ``__`` for the dot: ``ArmSimulator(motion="circle_xz", effects__crosstalk=0)``.
     Attributes: `urdf` (the text for whoever learns this arm, without meshes), `joint_names`,
-    `sensor_frame` ("" without one), `period` (s) between readings, `config`.
+    `sensor_frame` ("" without one), `period` (s) between readings, `config`, `hand` (what it holds
+    and what pushes it).
     Raises RobotModelError, ConfigurationError, and MissingExtraError without mujoco or icub-models.
     """
 
@@ -121,6 +123,9 @@ class ArmSimulator:
         self._sensor_body = model.body(arm.sensor_link).id if arm.sensor_link else -1
         self._first_body = model.body(model.jnt_bodyid[joints[0].id]).id
         model.dof_armature[:] = self.config.effects.rotor_inertia
+        hand = model.body(arm.hand_link).id
+        self.hand = HandLoad(mujoco, model, hand)
+        self._pushed_past_sensor = hand == self._sensor_body
 
     def _start(self) -> None:
         """Put the arm at rest at the beginning of its motion, and set up the effects."""
@@ -189,6 +194,7 @@ class ArmSimulator:
         passed_on = torque - self._friction(dq) if self._friction.active else torque
         data.qfrc_applied[order] = passed_on
         bypass = self._pull_past_sensor()
+        self.hand.apply(data, beside=self._pushed_past_sensor and self._bypass is not None)
         self._mujoco.mj_step2(self._model, data)
         if self._transmission.active:
             rotors = self.config.effects.rotor_inertia * data.qacc[order]

@@ -1,0 +1,120 @@
+"""Contacts: external efforts or wrenches far beyond what the prediction's spread allows."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.config import ChangesConfig
+
+OVER = 0.5  # of the threshold, below which a contact is over
+CALM = 0.3  # s for which it must be below
+HORIZON = 120.0  # s after which the usual errors are forgotten
+DELAY = 1.0  # s after which errors that were no contact count as usual
+LEAST_SIZE = 0.1  # of predicted standard deviations that errors are taken to have
+BEYOND_USUAL = 1.5  # times the largest usual error is no longer usual
+
+
+class ContactDetector:
+    """Looks at every sample, so that no contact waits for a block to be complete.
+
+    Deviations are in standard deviations: predicted ones, corrected by what the errors were beside
+    them over the last minutes. A model's errors have longer tails than a normal distribution, by
+    how much depends on the robot; so a contact is also beyond the largest usual deviation.
+
+    Attributes
+    ----------
+    config: may be changed at any time.
+    active: whether there is a contact.
+    since: stamp of its first sample, ns.
+    given_up: it lasted longer than `config.contact_longest`: what is there now belongs to the robot
+        until the errors are small again.
+    deviation: the last sample's largest external effort, in such standard deviations.
+    threshold: that it is compared with.
+    """
+
+    def __init__(self, config: ChangesConfig, n_axes: int) -> None:
+        self.config = config
+        self._square: Array = np.ones(n_axes)
+        self._weight = 1.0
+        self._usual = 0.0
+        self._last = 0
+        self._pending: deque[tuple[int, Array]] = deque()
+        self.reset()
+
+    def reset(self) -> None:
+        """No contact, as after a pause or when what happens is explained."""
+        self.active = self.given_up = False
+        self.since = self._calm_since = 0
+        self.deviation = 0.0
+        self._pending.clear()
+
+    @property
+    def threshold(self) -> float:
+        """In standard deviations; 0 where contacts aren't looked for."""
+        limit = self.config.contact
+        return max(limit, BEYOND_USUAL * self._usual) if limit > 0.0 else 0.0
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the last sample was beyond what ends a contact."""
+        return 0.0 < self.threshold * OVER < self.deviation
+
+    def observe(self, stamp: int, error: Array, std: Array) -> None:
+        """Take a sample as usual, when a second has passed without a contact."""
+        self._pending.append((stamp, error / std))
+        while stamp - self._pending[0][0] > DELAY * 1e9:
+            self._learn(*self._pending.popleft())
+
+    def _learn(self, stamp: int, scaled: Array) -> None:
+        step = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
+        keep, self._last = math.exp(-step / HORIZON), stamp
+        self._weight = keep * self._weight + 1.0
+        self._square += (scaled**2 - self._square) / self._weight
+        largest = float(np.max(np.abs(scaled) / self._size()))
+        self._usual = max(keep * self._usual, largest)
+
+    def _size(self) -> Array:
+        return np.maximum(np.sqrt(self._square), LEAST_SIZE)
+
+    def add(self, stamp: int, error: Array, std: Array, longest: float = math.inf) -> str:
+        """Take the errors and predicted spreads (n_axes,) of the sample at `stamp` (ns).
+
+        longest: s after which a contact is given up, if that is less than what is configured.
+        Returns "begins", "over" or "given up" where that changes, else an empty text.
+        """
+        self.deviation = float(np.max(np.abs(error) / (std * self._size())))
+        limit = self.threshold
+        if self.suspicious:
+            self._calm_since = stamp
+        calm = (stamp - self._calm_since) * 1e-9 >= CALM
+        if self.active:
+            if calm or limit <= 0.0:
+                self.active = False
+                return "over"
+            if (stamp - self.since) * 1e-9 > min(longest, self.config.contact_longest):
+                self.active, self.given_up = False, True
+                return "given up"
+            return ""
+        if self.given_up:
+            self.given_up = not calm
+        elif 0.0 < limit < self.deviation:
+            self.active, self.since = True, stamp
+            self._pending.clear()
+            return "begins"
+        self.observe(stamp, error, std)
+        return ""
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {"square": self._square.copy(), "usual": np.array([self._weight, self._usual])}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self.reset()
+        self._square = state["square"].copy()
+        self._weight, self._usual = (float(value) for value in state["usual"])
+        self._last = 0

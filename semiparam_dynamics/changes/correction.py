@@ -1,0 +1,173 @@
+"""What is added to the predictions and taken off what is learned: the changes found so far."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.causes import PAYLOAD, Causes
+from semiparam_dynamics.changes.estimate import Estimate
+from semiparam_dynamics.changes.evidence import Sums, nothing
+from semiparam_dynamics.changes.hypotheses import Hypothesis
+from semiparam_dynamics.changes.snapshots import BARE, Snapshot, as_array, as_text
+from semiparam_dynamics.dynamics.sample import Prediction
+
+DISTRUST = 0.05  # of a change's effort is taken as noise: sensors and models have errors of gain
+
+
+class Correction:
+    """theta (n_columns,) of all causes: what settled, and what is being estimated on top of it.
+
+    A change is never put into the model itself. The rigid body's parameters and the residual stay
+    those of the robot that was learned, so that taking it back costs nothing, and the residual's
+    inputs stay where it was trained.
+
+    Attributes
+    ----------
+    settled: (n_columns,) before what is being estimated.
+    name: of the payload held, "" for one without a name, "bare" for none.
+    """
+
+    def __init__(self, causes: Causes) -> None:
+        self._causes = causes
+        n = causes.n_columns
+        self.settled: Array = np.zeros(n)
+        self._settled_covariance: Array = np.zeros((n, n))
+        self.name = BARE
+        self._sums: Sums = nothing(n)
+        self._found: Hypothesis | None = None
+        self._refresh()
+
+    @property
+    def estimating(self) -> Hypothesis | None:
+        """The change that is being estimated, if one is."""
+        return self._found
+
+    @property
+    def payload(self) -> slice:
+        """The payload's columns."""
+        return self._causes[PAYLOAD].columns
+
+    def begin(self, found: Hypothesis, sums: Sums) -> None:
+        """Estimate a change; `sums`, relative to `theta`, are of the stretch it was found in."""
+        self.settle()
+        self._found, self._sums = found, sums
+        self._rename(found)
+        self._refresh()
+
+    def add(self, sums: Sums) -> None:
+        """Take in a further block; `sums` of what was measured, nothing taken off."""
+        self._sums = self._sums + sums.shifted(self.settled)
+        self._refresh()
+
+    def switch(self, found: Hypothesis) -> None:
+        """Explain what was seen since the change began by another cause."""
+        self._found = found
+        self._rename(found)
+        self._refresh()
+
+    @property
+    def seen(self) -> Sums:
+        """What was seen since the change began, relative to `settled`."""
+        return self._sums
+
+    def _rename(self, found: Hypothesis) -> None:
+        if found.cause == PAYLOAD:
+            self.name = found.name
+
+    def settle(self) -> None:
+        """What was estimated stands from now on."""
+        self.settled, self._settled_covariance = self.theta, self.covariance
+        self._found, self._sums = None, nothing(len(self.theta))
+        self._refresh()
+
+    def hold(self, name: str, snapshot: Snapshot) -> None:
+        """Another payload, from now on: one known before, or none."""
+        if self._found is not None and self._found.cause == PAYLOAD:
+            self._found, self._sums = None, nothing(len(self.theta))
+        own = self.payload
+        self.settled = self.settled.copy()
+        self.settled[own] = snapshot.mean
+        self._settled_covariance = self._settled_covariance.copy()
+        self._settled_covariance[own, own] = snapshot.covariance
+        self.name = name
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.theta: Array = self.settled
+        self.covariance: Array = self._settled_covariance
+        if self._found is not None:
+            own = self._found.columns
+            estimate = self._estimate(self._found)
+            self.theta, self.covariance = self.settled.copy(), self._settled_covariance.copy()
+            self.theta[own] += estimate.mean
+            self.covariance[own, own] = estimate.covariance
+        self.active = bool(self.theta.any() or self.covariance.any())
+        self._base: Array = self._causes.combination @ self.theta
+        w, V = np.linalg.eigh(self.covariance)
+        keep = w > 1e-14 * max(float(w[-1]), 1e-300)
+        spread = V[:, keep] * np.sqrt(w[keep])
+        self._spread: Array = self._causes.combination @ spread if self.active else spread[:0]
+
+    def _estimate(self, found: Hypothesis) -> Estimate:
+        scale = np.sqrt(np.sum(found.root**2, axis=1))
+        scale = np.where(scale > 0.0, scale, 1e-6)
+        prior = Estimate.of(
+            np.zeros(len(scale)) if found.mean is None else found.mean,
+            found.root @ found.root.T,
+            scale,
+        )
+        return prior + self._sums.of(found.columns)
+
+    @property
+    def held(self) -> Snapshot:
+        """The payload as it is known now."""
+        own = self.payload
+        return Snapshot(self.theta[own].copy(), self.covariance[own, own].copy())
+
+    @property
+    def uncertainty(self) -> Hypothesis | None:
+        """How unsure what is being estimated still is, None where nothing is."""
+        if self._found is None:
+            return None
+        own = self._found.columns
+        root = self._estimate(self._found).root
+        return Hypothesis(self._found.cause, "", own, None, root)
+
+    def effort(self, regressor: Array) -> Array:
+        """(n_axes,) what the changes add to what is measured."""
+        added: Array = regressor @ self._base
+        return added
+
+    def apply(self, prediction: Prediction, regressor: Array) -> Prediction:
+        """The prediction of the changed robot from that of the one that was learned."""
+        if not self.active:
+            return prediction
+        added = self.effort(regressor)
+        variance = np.sum((regressor @ self._spread) ** 2, axis=1) + (DISTRUST * added) ** 2
+        return dataclasses.replace(
+            prediction,
+            rigid_body=prediction.rigid_body + added,
+            semiparametric=prediction.semiparametric + added,
+            rigid_body_std=np.sqrt(prediction.rigid_body_std**2 + variance),
+            semiparametric_std=np.sqrt(prediction.semiparametric_std**2 + variance),
+        )
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs; what is being estimated counts as settled."""
+        return {
+            "theta": self.theta.copy(),
+            "covariance": self.covariance.copy(),
+            "name": as_array(self.name),
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`. Raises ValueError where it is of another robot."""
+        if state["theta"].shape != self.theta.shape:
+            raise ValueError("the changes that were saved are of other columns")
+        self.settled, self._settled_covariance = state["theta"].copy(), state["covariance"].copy()
+        self.name = as_text(state["name"])
+        self._found, self._sums = None, nothing(len(self.settled))
+        self._refresh()

@@ -1,0 +1,291 @@
+"""Notices changes as samples come, says what they are, and what is to be learned meanwhile."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes import status as kinds
+from semiparam_dynamics.changes.blocks import Block, BlockMean
+from semiparam_dynamics.changes.causes import PAYLOAD, Causes
+from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.changes.correction import Correction
+from semiparam_dynamics.changes.hold import LearningHold
+from semiparam_dynamics.changes.hypotheses import Finding, Hypothesis
+from semiparam_dynamics.changes.innovations import Innovations
+from semiparam_dynamics.changes.payload import payload_status
+from semiparam_dynamics.changes.search import best_explanation, candidates
+from semiparam_dynamics.changes.snapshots import BARE, Snapshots
+from semiparam_dynamics.changes.status import ChangeEvent, ChangeStatus, PayloadStatus
+from semiparam_dynamics.dynamics.filtering import FilterConfig
+from semiparam_dynamics.dynamics.local_model import part
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.sample import Prediction, Sample
+
+UNFILTERED = 0.1  # s, a block's length where there is no filter
+SUSPICION = 0.4  # of the threshold, from which samples wait
+CLEAR = 3.0  # log likelihood ratio by which a cause must beat the others to be named
+PATIENCE = 10  # blocks after which the best cause is named although another is nearly as good
+WHILE_UNSURE = 1.0  # s after which what seemed a contact says that the estimate was wrong
+RECENT = 40  # blocks after a contact within which what it leaves is looked for
+EVENTS = 200
+
+
+class ChangeMonitor:
+    """What was learned meets what is measured: predictions' errors, tested for causes.
+
+    Feed every sample in order to :meth:`watch`. Predictions of the robot as it is now are those of
+    the model that was learned with :attr:`correction` applied; learn a sample only when
+    :meth:`verdict` says so, with the correction's effort taken off.
+
+    Parameters
+    ----------
+    model, config: the robot, and what to look for.
+    filter_config: of the filter that samples have passed.
+
+    Raises ConfigurationError where `config.payload_link` isn't a moving link.
+
+    Attributes
+    ----------
+    status: after the last sample. events: the last ones, oldest first.
+    correction, snapshots, hold: what holds now, payloads by name, what is learned.
+    """
+
+    def __init__(
+        self, model: RobotModel, config: ChangesConfig, filter_config: FilterConfig
+    ) -> None:
+        self.config = config
+        self.causes = Causes(model, config)
+        self.snapshots = Snapshots()
+        self._cutoff, self._gap = filter_config.cutoff, filter_config.max_gap
+        n = model.n_axes
+        self._kinds = np.arange(n) // 3 if model.config.target == "wrench" else np.arange(n)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all that was noticed; the snapshots stay."""
+        length = 0.5 / self._cutoff if self._cutoff > 0.0 else UNFILTERED
+        self._blocks = BlockMean(length, self._gap)
+        self.innovations = Innovations(self.causes.n_columns, self._kinds, length)
+        self.contact = ContactDetector(self.config, len(self._kinds))
+        self.correction = Correction(self.causes)
+        self.hold = LearningHold()
+        self.events: deque[ChangeEvent] = deque(maxlen=EVENTS)
+        self.counts: Counter[str] = Counter()
+        self.status = ChangeStatus()
+        self._settled = 0.0  # s of learning
+        self._waited = 0  # blocks for which the best cause wasn't clear
+        self._since_contact = RECENT + 1
+        self._estimated = 0.0  # s
+        self._onset = 0
+        self._evidence: dict[str, float] = {}
+        self._payload: PayloadStatus | None = None
+
+    def configure(self, config: ChangesConfig) -> None:
+        """Go on with other values of the live parameters."""
+        self.config = self.contact.config = config
+
+    @property
+    def threshold(self) -> float:
+        """The log likelihood ratio at which a change is believed.
+
+        Under nothing, a test that begins anew with each block passes c in a share of at most
+        exp(-c) of its beginnings; as many begin in an hour as there are blocks, for each cause.
+        """
+        tests = 3600.0 / self._blocks.length * len(self.causes.all)
+        return max(math.log(tests / self.config.false_alarms), CLEAR)
+
+    def watch(self, sample: Sample, prediction: Prediction) -> ChangeStatus:
+        """Take a sample and the prediction of it by what was learned, nothing corrected."""
+        if sample.y is None or prediction.residual.inputs is None:
+            return self._report(sample.stamp, None)
+        corrected = self.correction.apply(prediction, sample.regressor)
+        external = sample.y - corrected.semiparametric
+        std = np.maximum(corrected.semiparametric_std, 1e-12)
+        if self._settled >= self.config.settle:
+            self._touch(sample.stamp, external, std)
+        elif self._settled >= 0.5 * self.config.settle:
+            self.contact.observe(sample.stamp, external, std)
+        columns = sample.regressor @ self.causes.combination
+        error = sample.y - prediction.semiparametric
+        std = np.maximum(prediction.semiparametric_std, 1e-12)
+        block = self._blocks.add(sample.stamp, error, columns, std)
+        if block is not None:
+            self._take(block)
+        return self._report(sample.stamp, external)
+
+    def _touch(self, stamp: int, external: Array, std: Array) -> None:
+        """Contacts, sample by sample."""
+        unsure = self.correction.estimating is not None
+        what = self.contact.add(stamp, external, std, WHILE_UNSURE if unsure else math.inf)
+        if what == "begins":
+            self._note(stamp, stamp, kinds.CONTACT, evidence=self.contact.deviation)
+            self.hold.drop(stamp)
+            self.innovations.unusual()
+        elif what:
+            if what == "over" or not unsure:
+                cause = kinds.OVER if what == "over" else kinds.UNEXPLAINED
+                self._note(stamp, self.contact.since, cause)
+            self._go_on(stamp)
+        elif self.contact.suspicious:
+            self.hold.wait(stamp)
+
+    def _go_on(self, stamp: int) -> None:
+        """Learn again, unless something is being estimated."""
+        if self.correction.estimating is None and not self.contact.active:
+            self.hold.resume(stamp)
+
+    def _take(self, block: Block) -> None:
+        before = self.correction.theta
+        watching = self.correction.estimating is None and not self.contact.active
+        self.innovations.push(block, before, watching)
+        if self._settled < self.config.settle:
+            self._settled += self._blocks.length
+            return
+        self._since_contact = 0 if self.contact.active else self._since_contact + 1
+        if self.correction.estimating is not None:
+            self._refine(block)
+        finding, self._evidence = best_explanation(
+            self.innovations.windows,
+            self._candidates(),
+            self.correction,
+            began_before=self._since_contact <= RECENT,
+        )
+        if finding is not None and finding.score > self.threshold:
+            self._waited += 1
+            clear = finding.margin > CLEAR or self._waited > PATIENCE
+            if clear or finding.hypothesis.name:
+                self._accept(finding, block)
+                return
+            self.hold.wait(block.start)
+            return
+        self._waited = 0
+        if finding is not None and finding.score > SUSPICION * self.threshold:
+            self.hold.wait(block.start)
+        elif not self.contact.suspicious:
+            self.hold.clear()
+
+    def _candidates(self) -> list[Hypothesis]:
+        return candidates(self.causes, self.config, self.snapshots, self.correction)
+
+    def _accept(self, finding: Finding, block: Block) -> None:
+        found = finding.hypothesis
+        self._onset = block.end - round(finding.length * self._blocks.length * 1e9)
+        self._waited, self._estimated = 0, finding.length * self._blocks.length
+        self.contact.reset()
+        self._since_contact = RECENT + 1
+        self.hold.drop(self._onset)
+        if found.name:
+            self.correction.hold(found.name, self.snapshots[found.name])
+        else:
+            self.correction.begin(found, finding.sums)
+        self._payload = None
+        self._note(block.end, self._onset, found.cause, found.name, finding.score)
+        self.innovations.restart()
+        self._go_on(block.end)
+
+    def _refine(self, block: Block) -> None:
+        """Go on estimating, and look whether another cause explains all of it better."""
+        found = self.correction.estimating
+        if found is None or self.innovations.last is None or self.contact.active:
+            return
+        self.correction.add(self.innovations.last)
+        self._payload = None
+        self._estimated += self._blocks.length
+        seen = self.correction.seen
+        others = [h for h in self._candidates() if not h.name and h.cause != found.cause]
+        best = max(others, key=lambda h: float(h.evidence(seen)), default=None)
+        if best is not None and best.evidence(seen) > found.evidence(seen) + CLEAR:
+            self.correction.switch(best)
+            self._note(block.end, self._onset, best.cause, "", float(best.evidence(seen)))
+        if self._estimated >= self.config.payload_time:
+            self.correction.settle()
+            self._go_on(block.end)
+
+    def _note(
+        self, stamp: int, onset: int, cause: str, name: str = "", evidence: float = 0.0
+    ) -> None:
+        self.events.append(ChangeEvent(stamp, onset, cause, name, evidence))
+        self.counts[name or cause] += 1
+
+    def _report(self, stamp: int, external: Array | None) -> ChangeStatus:
+        estimating, touched = self.correction.estimating, self.contact.active
+        phase, cause, since = kinds.WATCHING, "", 0
+        if self._settled < self.config.settle:
+            phase = kinds.SETTLING
+        elif touched:
+            phase, cause, since = kinds.DISTURBED, kinds.CONTACT, self.contact.since
+        elif estimating is not None:
+            phase, cause, since = kinds.ESTIMATING, estimating.cause, self._onset
+        self.status = ChangeStatus(
+            stamp=stamp,
+            phase=phase,
+            cause=cause,
+            since=since,
+            learning=not self.hold.closed,
+            contact=touched,
+            deviation=self.contact.deviation,
+            external=external,
+            evidence=self._evidence,
+            threshold=self.threshold,
+        )
+        return self.status
+
+    def verdict(self, stamp: int) -> str:
+        """Whether the sample at `stamp` (ns) is to be learned: hold.LEARN, WAIT or DROP."""
+        return self.hold.verdict(stamp)
+
+    @property
+    def payload(self) -> PayloadStatus | None:
+        """What is held, None for the bare hand. Costs some milliseconds after each new block."""
+        if self.correction.name == BARE:
+            return None
+        if self._payload is None:
+            held, correction = self.correction.held, self.correction
+            settled = correction.estimating is None or correction.estimating.cause != PAYLOAD
+            self._payload = payload_status(
+                held, self.config.payload_reach, self.causes.link, correction.name, settled
+            )
+        return self._payload
+
+    def remember(self, name: str) -> None:
+        """Keep what is held under this name. Raises ConfigurationError where it can't be."""
+        held = self.correction.held
+        self.snapshots.store(name, held)
+        self.correction.name = name
+        self._payload = None
+
+    def recall(self, name: str) -> None:
+        """From now on this payload is held, or none ("bare"). Raises ConfigurationError."""
+        self.correction.hold(name, self.snapshots[name])
+        self._payload = None
+        self.innovations.restart()
+        self.contact.reset()
+        self._note(self.status.stamp, self.status.stamp, PAYLOAD, name)
+        self._go_on(self.status.stamp)
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        parts = {
+            "correction": self.correction.state(),
+            "noise": self.innovations.noise.state(),
+            "contact": self.contact.state(),
+            "snapshots": self.snapshots.state(),
+        }
+        state = {f"{n}.{key}": value for n, own in parts.items() for key, value in own.items()}
+        return state | {"settled": np.array(self._settled)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`; an empty one, of a model without, begins anew."""
+        self.reset()
+        if not state:
+            return
+        self.correction.restore(part(state, "correction."))
+        self.innovations.noise.restore(part(state, "noise."))
+        self.contact.restore(part(state, "contact."))
+        self.snapshots.restore(part(state, "snapshots."))
+        self._settled = float(state["settled"])

@@ -1,0 +1,46 @@
+"""Where among the last blocks, and for which causes, a change is looked for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.changes.causes import FRICTION, OFFSET, PAYLOAD, Causes
+from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.correction import Correction
+from semiparam_dynamics.changes.evidence import Windows
+from semiparam_dynamics.changes.hypotheses import Finding, Hypothesis, hypotheses, weigh
+from semiparam_dynamics.changes.snapshots import Snapshots
+
+
+def candidates(
+    causes: Causes, config: ChangesConfig, snapshots: Snapshots, correction: Correction
+) -> list[Hypothesis]:
+    """What may have changed beyond `correction`: a new cause, or to a payload known before."""
+    wanted = {PAYLOAD}
+    wanted |= {FRICTION} if config.friction else set()
+    wanted |= {OFFSET} if config.offset else set()
+    names = (name for name in snapshots.names if name != correction.name)
+    known = {name: snapshots[name] for name in names}
+    return hypotheses(causes, wanted, correction.held.mean, known)
+
+
+def best_explanation(
+    windows: Windows, among: list[Hypothesis], correction: Correction, *, began_before: bool
+) -> tuple[Finding | None, dict[str, float]]:
+    """The best of all stretches, and every candidate's best score by its name.
+
+    began_before: whether to look also at stretches that a change, such as one that seemed a contact
+    at first, was there before.
+    """
+    found: Finding | None = None
+    table: dict[str, float] = {}
+    for begins in (True, False) if began_before else (True,):
+        lengths, sums = windows.sums(begins=begins)
+        if not len(lengths):
+            continue
+        sums = sums.shifted(correction.theta)
+        finding, named = weigh(lengths, sums, among, correction.uncertainty)
+        table = {name: max(value, table.get(name, -np.inf)) for name, value in named.items()}
+        if finding is not None and (found is None or finding.score > found.score):
+            found = finding
+    return found, table

@@ -1,0 +1,94 @@
+"""A small arm whose hand, joints or surroundings change while it moves; for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.changes.causes import Causes
+from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.monitor import ChangeMonitor
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.samples.measurement import Measurement
+
+from ..dynamics.arms import motion, small_arm
+
+RATE = 50.0
+START = 1_000_000_000
+NOISE = 0.05  # of an axis' output's standard deviation, white
+Change = Callable[[float, np.ndarray, np.ndarray], np.ndarray]  # t, dq, columns -> (n_axes,)
+
+
+def learner(model: RobotModel, **values: Any) -> InverseDynamicsLearner:
+    """Quick to settle; the second residual is left out."""
+    settings: dict[str, Any] = {"changes.detect": True, "changes.settle": 10.0, "comparison": False}
+    settings |= {"nystrom.window": 5.0, "nystrom.joint_max_centers": 0} | values
+    return InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, settings))
+
+
+def monitor(of: InverseDynamicsLearner) -> ChangeMonitor:
+    assert of.changes is not None
+    return of.changes
+
+
+def moving(
+    model: RobotModel, seconds: float, change: Change, *, seed: int = 0, noise: float = NOISE
+) -> Iterator[Measurement]:
+    """The arm's own dynamics, an effect that no rigid body has, noise, and `change` on top."""
+    t = np.arange(int(seconds * RATE)) / RATE
+    q, dq, ddq = motion(model, t)
+    regressors = model.regressors(q, dq, ddq)
+    y = regressors @ model.prior
+    size = y.std(axis=0)
+    y = y + 0.2 * size * np.sin(3.0 * q[:, :1]) * np.cos(2.0 * q[:, 1:2])
+    y += noise * size * np.random.default_rng(seed).standard_normal(y.shape)
+    columns = regressors @ Causes(model, ChangesConfig()).combination
+    for k, instant in enumerate(t):
+        changed = y[k] + change(float(instant), dq[k], columns[k])
+        yield Measurement(START + round(instant * 1e9), q[k], dq[k], changed)
+
+
+def held(parameters: np.ndarray, since: float, until: float = np.inf) -> Change:
+    """A payload in the hand: ten parameters of the last link."""
+
+    def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        part: np.ndarray = columns[:, :10] @ parameters
+        return part if since <= t < until else 0.0 * part
+
+    return change
+
+
+def pushed(effort: np.ndarray, since: float, until: float) -> Change:
+    """Constant efforts from outside."""
+    return lambda t, dq, columns: effort if since <= t < until else 0.0 * effort
+
+
+def follow(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> list[Step]:
+    """Every step of it, learned at once."""
+    steps = []
+    for measurement in measurements:
+        step = of.observe(measurement)
+        if step is not None:
+            of.learn(step)
+            steps.append(step)
+    return steps
+
+
+def seconds(stamp: int) -> float:
+    return (stamp - START) * 1e-9
+
+
+def errors(steps: list[Step], begin: float, end: float) -> np.ndarray:
+    """Root mean square errors (n_axes,) of what was predicted within a stretch of time."""
+    chosen = [s for s in steps if begin <= seconds(s.stamp) < end and s.y is not None]
+    left = np.array([s.y - s.prediction.semiparametric for s in chosen])
+    rms: np.ndarray = np.sqrt(np.mean(left**2, axis=0))
+    return rms
+
+
+__all__ = ["errors", "follow", "held", "learner", "monitor", "moving", "pushed", "small_arm"]

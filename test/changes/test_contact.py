@@ -1,0 +1,73 @@
+"""When a contact begins and ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.contact import CALM, ContactDetector
+
+STD = np.array([0.5, 2.0])
+STEP = 10_000_000  # ns
+
+
+def run(detector: ContactDetector, deviations: list[float], start: int = 0) -> dict[int, str]:
+    """What is said, by sample, where axis 1 deviates so many standard deviations."""
+    said = {}
+    for k, size in enumerate(deviations, start):
+        what = detector.add(k * STEP, np.array([0.1, -2.0 * size]), STD)
+        if what:
+            said[k] = what
+    return said
+
+
+def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
+    calm = round(CALM * 1e9 / STEP)
+    said = run(detector, [1.0] * 5 + [6.1] + [4.0] * 9 + [1.0] * 50)
+    assert said == {5: "begins", 14 + calm: "over"}
+
+
+def test_a_short_pause_does_not_end_it() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
+    said = run(detector, [9.0] * 5 + [1.0] * 20 + [9.0] * 5 + [1.0] * 10)
+    assert said == {0: "begins"}
+
+
+def test_what_lasts_is_given_up_until_it_is_over() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0, contact_longest=1.0), 2)
+    said = run(detector, [9.0] * 400)
+    assert said == {0: "begins", 101: "given up"} and not detector.active
+    assert run(detector, [1.0] * 100 + [300.0], 400) == {500: "begins"}
+
+
+def test_without_a_threshold_there_is_none() -> None:
+    detector = ContactDetector(ChangesConfig(contact=0.0), 2)
+    assert run(detector, [1e6] * 10) == {} and not detector.suspicious
+
+
+def test_errors_that_are_usual_for_the_robot_are_no_contact() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
+    rng = np.random.default_rng(0)
+    # Predicted standard deviations a third of the errors, and twelve times as much now and then.
+    for k in range(3000):
+        error = 3.0 * STD * rng.standard_normal(2) * (4.0 if k % 50 == 0 else 1.0)
+        detector.observe(k * STEP, error, STD)
+    assert detector.threshold > 9.0
+    usual = detector.threshold / 1.5
+    detector.add(3000 * STEP, np.array([0.0, 3.0 * 2.0]), STD)
+    assert 0.7 < detector.deviation < 1.3  # in what the errors are, not in what was predicted
+    said = run(detector, [3.0 * usual] * 3, 3001)
+    assert said == {}
+    assert run(detector, [6.0 * usual], 3004) == {3004: "begins"}
+
+
+def test_a_restored_detector_goes_on_alike() -> None:
+    one, other = (ContactDetector(ChangesConfig(contact=6.0), 2) for _ in range(2))
+    rng = np.random.default_rng(1)
+    for k in range(500):
+        one.observe(k * STEP, 2.0 * rng.standard_normal(2), STD)
+    other.restore(one.state())
+    for detector in (one, other):
+        run(detector, [2.0], 500)
+    assert one.threshold == other.threshold and one.deviation == other.deviation

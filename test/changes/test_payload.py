@@ -1,0 +1,87 @@
+"""Bodies that an estimate means, beside the estimate itself and beside finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from semiparam_dynamics.changes.payload import compact_body, nearest_payload, payload_status
+from semiparam_dynamics.changes.snapshots import Snapshot
+from semiparam_dynamics.identification.log_cholesky import (
+    from_log_cholesky,
+    log_cholesky,
+    pseudo_inertia,
+)
+
+REACH = 0.3
+BODY = compact_body(0.8, np.array([0.05, -0.02, 0.1]))
+SCALE = np.array([0.1, *[0.02] * 3, *[0.004] * 6])
+
+
+def spread(size: float, seed: int = 0) -> np.ndarray:
+    root = np.random.default_rng(seed).standard_normal((10, 12))
+    return size**2 * SCALE[:, None] * (root @ root.T / 12.0) * SCALE
+
+
+def test_a_body_that_exists_is_left_alone() -> None:
+    found = nearest_payload(Snapshot(BODY, spread(0.1)), REACH)
+    np.testing.assert_allclose(found, BODY, atol=0.02 * SCALE.min())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_none_becomes_the_nearest_in_the_estimate_s_own_metric(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    covariance = spread(1.0, seed)
+    wrong = BODY + 2.0 * np.linalg.cholesky(covariance) @ rng.standard_normal(10)
+    wrong[4:] -= 0.02  # moments of inertia too small for any body
+    assert np.linalg.eigvalsh(pseudo_inertia(wrong))[0] < 0.0
+    found = nearest_payload(Snapshot(wrong, covariance), REACH)
+    assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0.0
+    precision = np.linalg.inv(covariance)
+
+    def distance(theta: np.ndarray) -> float:
+        left = from_log_cholesky(theta) - wrong
+        return float(left @ precision @ left)
+
+    other = minimize(distance, log_cholesky(found), method="Nelder-Mead", options={"maxiter": 4000})
+    assert distance(log_cholesky(found)) <= other.fun + 0.5  # the divergence's weight
+
+
+@pytest.mark.parametrize("mean", [np.zeros(10), -BODY, 1e6 * BODY, np.full(10, 1e-9)])
+def test_whatever_was_estimated_it_is_a_body(mean: np.ndarray) -> None:
+    found = nearest_payload(Snapshot(mean, spread(1.0)), REACH)
+    assert np.isfinite(found).all() and np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0.0
+
+
+def test_centre_and_inertia_are_the_body_s_own() -> None:
+    found = payload_status(Snapshot(BODY, spread(0.01)), REACH, "hand", "cup", True)
+    assert (found.link, found.name, found.settled) == ("hand", "cup", True)
+    assert found.mass == pytest.approx(0.8, rel=1e-3)
+    np.testing.assert_allclose(found.center, [0.05, -0.02, 0.1], atol=1e-3)
+    # Round and 5 cm of gyration about each axis: I = tr(S) 1 - S.
+    inertia = 0.8 * 2.0 * 0.05**2
+    np.testing.assert_allclose(found.inertia[[0, 2, 5]], inertia, rtol=0.02)
+    np.testing.assert_allclose(found.inertia[[1, 3, 4]], 0.0, atol=0.02 * inertia)
+
+
+def test_standard_deviations_are_those_of_draws() -> None:
+    covariance = spread(0.02)
+    found = payload_status(Snapshot(BODY, covariance), REACH, "hand", "", False)
+    draws = np.random.default_rng(1).multivariate_normal(BODY, covariance, 20_000)
+    assert found.mass_std == pytest.approx(draws[:, 0].std(), rel=0.05)
+    centers = draws[:, 1:4] / draws[:, :1]
+    np.testing.assert_allclose(found.center_std, centers.std(axis=0), rtol=0.05)
+    P = np.array([pseudo_inertia(draw) for draw in draws[:2000]])
+    central = P[:, :3, :3] - P[:, :3, 3, None] * P[:, None, :3, 3] / P[:, 3, 3][:, None, None]
+    traces = np.trace(central, axis1=1, axis2=2)
+    inertia = traces[:, None, None] * np.eye(3) - central
+    stds = inertia.std(axis=0)[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+    np.testing.assert_allclose(found.inertia_std, stds, rtol=0.1)
+
+
+def test_a_tool_that_is_missing_has_a_negative_mass_and_its_own_centre() -> None:
+    gone = payload_status(Snapshot(-BODY, spread(0.01)), REACH, "hand", "", True)
+    held = payload_status(Snapshot(BODY, spread(0.01)), REACH, "hand", "", True)
+    assert gone.mass == -held.mass and np.array_equal(gone.parameters, -held.parameters)
+    assert np.array_equal(gone.center, held.center)
