@@ -6,6 +6,7 @@ import itertools
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from semiparam_dynamics.samples.measurement import Measurement
 TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training
 
 # Steps at the end that are timed, and before them some that make what they need ready.
-TIMED, WARM_UP = 256, 16
+TIMED, WARM_UP = 128, 16
 
 
 @dataclass
@@ -132,26 +133,27 @@ def evaluate(
     if train or start:
         frozen, first = first.branch("frozen"), first.branch("sequential")
         frozen.repeats = learned.repeats()
-    learning = JoinedRuns(first)
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
     trained, evaluation.samples, evaluation.motion = done, 0, 0.0
     evaluation.skipped.clear()  # the results speak of the test recordings
-    for recording in test:
-        for sample, elapsed, spent in _samples(evaluation, recording):
-            if frozen is None and done - trained + elapsed > split:
-                learning.score_rest()
-                frozen = learning.branch("frozen")
-                frozen.repeats = learned.repeats()
-            learning.step(sample)
-            if frozen is None:
-                learned.add(sample)
-            else:
-                frozen.step(sample)
-            if sample.y is not None:
-                last.append((sample, spent))
-            progress(min((done + elapsed) / total, 1.0))
-        done += _duration(recording)
-    learning.finish()
+    with ThreadPoolExecutor(1) as worker:
+        learning = JoinedRuns(first, worker)
+        for recording in test:
+            for sample, elapsed, spent in _samples(evaluation, recording):
+                if frozen is None and done - trained + elapsed > split:
+                    learning.score_rest()
+                    frozen = learning.branch("frozen")
+                    frozen.repeats = learned.repeats()
+                learning.step(sample)
+                if frozen is None:
+                    learned.add(sample)
+                else:
+                    frozen.step(sample)
+                if sample.y is not None:
+                    last.append((sample, spent))
+                progress(min((done + elapsed) / total, 1.0))
+            done += _duration(recording)
+        learning.finish()
     evaluation.runs = {"sequential": first, "delayed": learning.delayed}
     if frozen is not None:
         evaluation.runs["frozen"] = frozen

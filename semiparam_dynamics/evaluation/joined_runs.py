@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor, Future
+
 from semiparam_dynamics.dynamics.block_prediction import (
     counted,
     learn_block,
+    learn_nonparametric,
+    learn_rigid_body,
     learns_in_blocks,
     predicted,
     record_block,
 )
-from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
+from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.evaluation.protocols import BLOCK, ProtocolRun
 from semiparam_dynamics.evaluation.scored import WaitingSamples
 
@@ -20,10 +25,15 @@ class JoinedRuns:
     After each block of the delayed protocol both have learned the same, so that one estimator
     learns for both, and the delayed run's has only errors of its own. Where the models don't learn
     in blocks (see `learns_in_blocks`) there are two, each on its own.
+
+    worker : of one thread, does what the rigid body doesn't wait for: the nonparametric models and
+        the scores of a block while the next one comes. The numbers are the same to the last bit.
     """
 
-    def __init__(self, sequential: ProtocolRun) -> None:
+    def __init__(self, sequential: ProtocolRun, worker: Executor | None = None) -> None:
         self.sequential = sequential
+        self._worker = worker
+        self._working: Future[None] | None = None
         self.shared = learns_in_blocks(sequential.estimator)
         if self.shared:
             sequential.settle()
@@ -54,9 +64,11 @@ class JoinedRuns:
         """After the last sample: the last block may be shorter, and is not learned by `delayed`."""
         if len(self._waiting):
             self._advance(whole=False)
+        self._join()
 
     def branch(self, protocol: str) -> ProtocolRun:
         """A run that goes on from a copy of what the sequential one has learned here."""
+        self._join()
         run = self.sequential.branch(protocol)
         if len(self._waiting):
             block = self._waiting.block()
@@ -66,12 +78,29 @@ class JoinedRuns:
         return run
 
     def _advance(self, whole: bool) -> None:
-        block, sequential, delayed = self._waiting.block(), self.sequential, self.delayed
-        now, beforehand = learn_block(sequential.estimator, block)
+        waiting, self._waiting = self._waiting, WaitingSamples()
+        block = waiting.block()
+        rigid = learn_rigid_body(self.sequential.estimator, block)
+        self._join()
+        if self._worker is None:
+            self._learn(waiting, block, rigid, whole)
+        else:
+            self._working = self._worker.submit(self._learn, waiting, block, rigid, whole)
+
+    def _join(self) -> None:
+        """Wait until the last block is learned, and raise what went wrong with it."""
+        if self._working is not None:
+            self._working.result()
+            self._working = None
+
+    def _learn(
+        self, waiting: WaitingSamples, block: SampleBlock, rigid: RigidBodyBlock, whole: bool
+    ) -> None:
+        sequential, delayed = self.sequential, self.delayed
+        now, beforehand = learn_nonparametric(sequential.estimator, block, rigid)
         late = predicted(delayed.estimator, beforehand)
         if whole:
             record_block(delayed.estimator, block, late.values)
         prompt = counted(sequential.estimator, block, now)
-        sequential.take(block, prompt, self._waiting, learned=True)
-        delayed.take(block, late, self._waiting, learned=whole)
-        self._waiting.clear()
+        sequential.take(block, prompt, waiting, learned=True)
+        delayed.take(block, late, waiting, learned=whole)

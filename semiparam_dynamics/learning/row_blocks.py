@@ -17,12 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrmm
-from scipy.linalg.lapack import dpotrf
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning import blas
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.learning.triangular import solve_right
+from semiparam_dynamics.learning.triangular import multiply_triangular, solve_right
 
 # The block's Cholesky factors lose as many digits as the sum of its leverages has: a larger one,
 # as the first rows beside a tiny ridge have, is halved, and few rows are rotated one by one.
@@ -66,7 +65,7 @@ def learn_block(
     if core.R.dtype != np.float64 or not _worth_it(core, m):
         learned = core.learn_in_turn(rows, targets)
     elif m <= most and leverages.sum() <= MOST_LEVERAGE:
-        learned = _at_once(core, W, leverages, targets, before)
+        learned = _at_once(core, rows, targets, W, before, leverages)
     else:
         learned = _in_parts(core, rows, targets, most)
     return BlockAnswer(before, leverages, *learned)
@@ -111,25 +110,18 @@ def _in_parts(
 
 
 def _at_once(
-    core: RecursiveLeastSquares, W: Array, own: Array, targets: Array, before: Array
+    core: RecursiveLeastSquares, rows: Array, targets: Array, W: Array, before: Array, own: Array
 ) -> tuple[Array, Array]:
-    """Errors and leverages of the rows whose W = V' is (m, D), |W_i|^2 `own`; learns them."""
-    m = len(W)
-    # In rows, W is what BLAS calls V.
-    K = dsyrk(1.0, W.T, beta=1.0, c=np.eye(m).T, trans=1, lower=1, overwrite_c=1)
-    L, _ = dpotrf(K, lower=1, clean=0, overwrite_a=1)
-    errors = solve_right((targets - before).T, L.T).T * np.diagonal(L)[:, None]
-    L.T.flat[:: m + 1] = 0.0
-    leverage = own - np.einsum("ij,ij->i", L, L)  # L_ii^2 - 1, without the rounding of the one
-    _update(core, W, targets)
-    return errors, leverage
-
-
-def _update(core: RecursiveLeastSquares, W: Array, targets: Array) -> None:
-    """[R U] after the rows: C R and C^-T (U + V Y), with C'C = I + V V'."""
+    """Errors and leverages of rows of which W = V', V'U and |V|^2 are known; learns them."""
     n = W.shape[1]
-    S = dsyrk(1.0, W.T, beta=1.0, c=np.eye(n).T, overwrite_c=1)
-    C, _ = dpotrf(S, clean=1, overwrite_a=1)
-    R, U = core.R, core.U  # views of what is stored, in rows: to BLAS, R' and U'
+    upper, C = blas.gram_rows(W), blas.gram_columns(W)
+    if not (blas.factorise(upper) and blas.factorise(C)):  # by rounding; never seen
+        return core.learn_in_turn(rows, targets)
+    diagonal = np.diagonal(upper).copy()
+    errors = solve_right((targets - before).T, upper).T * diagonal[:, None]
+    np.fill_diagonal(upper, 0.0)
+    leverage = own - np.einsum("ij,ij->j", upper, upper)  # L_ii^2 - 1, without the one's rounding
+    R, U = core.R, core.U  # views of what is stored
     U[:n] = solve_right((U[:n] + W.T @ targets).T, C).T
-    R[:n, :n] = dtrmm(1.0, C, R[:n, :n].T, side=1, trans_a=1).T
+    multiply_triangular(C, R[:n, :n])
+    return errors, leverage

@@ -1,4 +1,4 @@
-"""Triangular solves with many right-hand sides, made of matrix products.
+"""Triangular solves and products of a few hundred rows, made of matrix products.
 
 OpenBLAS 0.3.31 solves for a few hundred at a third of the speed of its products or less (AVX-512).
 So blocks on the diagonal are inverted, which costs little, and all else is products.
@@ -7,30 +7,43 @@ So blocks on the diagonal are inverted, which costs little, and all else is prod
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dtrtri
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning import blas
 
 SIZE = 64  # of the blocks on the diagonal
-# A block whose inverse could lose more digits than this is solved instead.
+SMALL = 128  # a product's factors that aren't divided any more
+# A block whose inverse could lose more digits than this is solved with instead.
 MOST_CONDITION = 1e4
 
 
 def solve_right(rows: Array, R: Array) -> Array:
-    """B R^-1 (k, n) for rows B (k, n) and an upper-triangular R (n, n), zeros below."""
-    rows = np.ascontiguousarray(rows)
-    result = np.empty_like(rows)
+    """B R^-1 (k, n) for rows B (k, n) and an upper-triangular R (n, n) with adjacent columns."""
+    result = np.array(rows, dtype=np.float64, order="C")
     n = len(R)
     for start in range(0, n, SIZE):
         part = slice(start, min(start + SIZE, n))
-        rest = rows[:, part]
+        left = result[:, part]
         if start:
-            rest = rest - result[:, :start] @ R[:start, part]
+            blas.subtract_product(left, result[:, :start], R[:start, part])
         block = R[part, part]
-        inverse, _ = dtrtri(block)
+        inverse = block.copy()
+        blas.invert(inverse)
         if np.abs(block).max() * np.abs(inverse).max() < MOST_CONDITION:
-            result[:, part] = rest @ inverse
+            blas.multiply_right(left, inverse)
         else:
-            result[:, part] = dtrsm(1.0, block, rest.T, trans_a=1).T
+            blas.divide_right(left, block)
     return result
+
+
+def multiply_triangular(C: Array, R: Array) -> None:
+    """R (n, n) becomes C R, both upper triangular with adjacent columns."""
+    n = len(C)
+    if n <= SMALL:
+        blas.multiply_left(C, R)
+        return
+    half = n // 2
+    multiply_triangular(C[:half, :half], R[:half, :half])
+    blas.multiply_left(C[:half, :half], R[:half, half:])
+    blas.subtract_product(R[:half, half:], C[:half, half:], R[half:, half:], sign=1.0)
+    multiply_triangular(C[half:, half:], R[half:, half:])

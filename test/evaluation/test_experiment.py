@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.evaluation.joined_runs import JoinedRuns
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.scored import ALL_MODELS
 from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.samples.measurement import Measurement
@@ -158,3 +162,35 @@ def test_results_have_every_model_and_axis() -> None:
 def test_nothing_to_score_is_an_error() -> None:
     with pytest.raises(BagError, match="no sample .* could be scored"):
         evaluate(small_arm(), CONFIG, [[]])
+
+
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_a_second_thread_changes_no_bit(residual: str) -> None:
+    model = small_arm()
+    config = replace(CONFIG, residual=residual, **{"random_fourier.window": 1.0})
+    estimator = config.estimator
+    found = evaluate(model, config, [list(measurements(model, 6.0, extra=1.0))])
+    samples = RecordingFilter(model, config.filter).filter_recording(
+        list(measurements(model, 6.0, extra=1.0))
+    )
+    alone = JoinedRuns(ProtocolRun(SemiparametricEstimator(model, estimator), "sequential"))
+    for sample in samples:
+        alone.step(sample)
+    alone.finish()
+    for name, run in (("sequential", alone.sequential), ("delayed", alone.delayed)):
+        for model_name in ALL_MODELS:
+            expected = run.scores.rmse(model_name)
+            assert np.array_equal(found.runs[name].scores.rmse(model_name), expected)
+    state = alone.sequential.estimator.state()
+    for key, value in found.runs["sequential"].estimator.state().items():
+        assert np.array_equal(value, state[key]), key
+
+
+def test_an_error_in_the_second_thread_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise FloatingPointError("as it was asked to")
+
+    monkeypatch.setattr(JoinedRuns, "_learn", fail)
+    model = small_arm()
+    with pytest.raises(FloatingPointError, match="as it was asked to"):
+        evaluate(model, CONFIG, [list(measurements(model, 3.0))])
