@@ -16,12 +16,13 @@ from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.samples.bag_files import BagFile, one_line, open_recording
+from semiparam_dynamics.samples.joint_state_decoder import JOINT_STATE as JOINT_STATE
+from semiparam_dynamics.samples.joint_state_decoder import JointStateDecoder
 from semiparam_dynamics.samples.measurement import Array, Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.samples.stream_config import StreamConfig
 from semiparam_dynamics.samples.zstd import decompress_message
 
-JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
 OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
@@ -99,10 +100,18 @@ class BagReader:
                 kind = self.topics[name].type
                 raise BagError(f"topic '{name}' of {self.path} has the unknown type {kind}")
         streams = [self._raw(file, topics) for file in self._files]
+        decoders = {
+            name: JointStateDecoder(self._store)
+            for name, topic in self.topics.items()
+            if topic.type == JOINT_STATE
+        }
         for stamp, topic, data in heapq.merge(*streams, key=itemgetter(0)):
             try:
                 whole = decompress_message(data)
-                message = self._store.deserialize_cdr(whole, self.topics[topic].type)
+                if topic in decoders:
+                    message = decoders[topic](whole)
+                else:
+                    message = self._store.deserialize_cdr(whole, self.topics[topic].type)
             except Exception:  # any byte may be wrong, so any error may come of it
                 self.undecodable[topic] += 1
                 continue
