@@ -32,7 +32,6 @@ from semiparam_dynamics.performance.serial_arm import serial_arm_urdf
 
 PROGRAM = Path(__file__).resolve().parent / "node_process.py"
 STARTING = 120.0  # s that the node may take, compiling included
-FIRST = 12.0  # s before what counts: the inputs' scales come from the first 10
 PAUSE = 2.0  # s in which diagnostics come
 COUNTS = ("samples seen", "samples predicted", "samples learned")
 HEAD = (
@@ -59,7 +58,7 @@ def main() -> None:
         folder = Path(name)
         urdf = folder / "arm.urdf"
         urdf.write_text(serial_arm_urdf())
-        total = arguments.seconds + 2.0 * FIRST
+        total = arguments.seconds + arguments.first + 1.0
         stream = Stream(RobotModel(str(urdf)), arguments.rate, total)
         print(machine())
         print(f"{arguments.rate:g} Hz for {arguments.seconds:g} s, {described(arguments)}\n")
@@ -72,6 +71,12 @@ def main() -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=30.0, help="that count")
+    parser.add_argument(
+        "--first",
+        type=float,
+        default=12.0,
+        help="seconds before those; the inputs' scales come from the first ten",
+    )
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second [Hz]")
     parser.add_argument("--features", type=int, default=1000)
     parser.add_argument(
@@ -91,6 +96,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--executors", nargs="+", choices=("default", "events", "single"), default=["default"]
+    )
+    parser.add_argument(
+        "--inline", action="store_true", help="without a thread for the model that is compared"
     )
     parser.add_argument("--log", action="store_true", help="show what the node logs")
     parser.add_argument("--figures", action="store_true", help="show the node's own timings")
@@ -112,6 +120,7 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
         "random_fourier.n_features": arguments.features,
         "nystrom.max_centers": arguments.features,
         "nystrom.joint_max_centers": arguments.joint_centers,
+        f"{arguments.residual}.window": min(10.0, 0.8 * arguments.first),
     }
 
 
@@ -120,6 +129,7 @@ def measure(
 ) -> list[str]:
     """A row of the table."""
     program = [str(PROGRAM), node, "--executor", executor]
+    program += ["--inline"] if arguments.inline else []
     log = urdf.parent / "log"
     log.unlink(missing_ok=True)
     stream.rewind()
@@ -133,13 +143,14 @@ def measure(
         if not first.heard:
             sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
         stream.rewind()
-        peer.send(stream, rate, round(FIRST * rate))
-        before = peer.listen(Exchange(), PAUSE)
+        peer.send(stream, rate, round(arguments.first * rate))
+        told = 20.0 if node == "learner" else 0.0
+        before = peer.listen(Exchange(), PAUSE, told)
         memory = resident_mb(process.pid)
         used, own = cpu_seconds(process.pid), cpu_seconds(os.getpid())
         done = peer.send(stream, rate, round(arguments.seconds * rate))
         used, own = cpu_seconds(process.pid) - used, cpu_seconds(os.getpid()) - own
-        after = peer.listen(done, PAUSE)
+        after = peer.listen(done, PAUSE, told)
         process.check()
         grown = resident_mb(process.pid)
     peer.node.destroy_node()

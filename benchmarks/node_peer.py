@@ -55,8 +55,8 @@ class Stream:
         self._next = 0
 
     def next(self, stamp: int) -> bytes:
-        """The next message, with its stamp in ns."""
-        row = self._numbers[self._next]
+        """The next message, with its stamp in ns; after the last one the first."""
+        row = self._numbers[self._next % len(self._numbers)]
         self._next += 1
         STAMP.pack_into(self._bytes, STAMP_AT, *divmod(stamp, 1_000_000_000))
         for place, columns in zip(self._places, self._columns, strict=True):
@@ -113,11 +113,14 @@ class Peer:
                 break
         return done
 
-    def listen(self, done: Exchange, seconds: float) -> dict[str, str]:
-        """Take what still comes in so many seconds; returns the last diagnostics by name."""
+    def listen(self, done: Exchange, seconds: float, told: float = 0.0) -> dict[str, str]:
+        """Take what still comes in so many seconds; returns the last diagnostics by name.
+
+        If none have come by then it waits for them, `told` seconds more at most.
+        """
         figures: dict[str, str] = {}
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < (end if figures else end + told):
             self._hear(done)
             while (taken := self._take(self._diagnosed, DiagnosticArray, False)) is not None:
                 figures = {pair.key: pair.value for pair in taken[0].status[0].values}

@@ -19,12 +19,18 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.nodes import runtime
+from semiparam_dynamics.nodes.worker import Worker
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("node", choices=("echo", "learner"))
     parser.add_argument("--executor", choices=("default", "events", "single"), default="default")
+    parser.add_argument(
+        "--inline",
+        action="store_true",
+        help="the model that is only compared learns in pauses, not in a thread of its own",
+    )
     options, rest = parser.parse_known_args(arguments)
     if options.executor != "default":
         runtime.make_executor = events if options.executor == "events" else SingleThreadedExecutor
@@ -32,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return echo(rest)
     from semiparam_dynamics.nodes import inverse_dynamics
 
+    if options.inline:
+        Worker.put = lambda worker, entry: worker._work(entry)  # type: ignore[method-assign]
     return inverse_dynamics.main(rest)
 
 
@@ -55,7 +63,7 @@ def echo(arguments: Sequence[str]) -> int:
         answer.name = message.name
         answer.effort = array("d", message.effort)
 
-    sensors = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
+    sensors = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
     node.create_subscription(JointState, "joint_states", take, sensors)
     executor = runtime.make_executor()
     executor.add_node(node)

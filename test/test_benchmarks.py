@@ -111,6 +111,16 @@ def test_the_recognisers_round_trip_comes_out() -> None:
     assert "image to scores [ms], teaching" in output
 
 
+def test_the_learners_round_trip_comes_out() -> None:
+    pytest.importorskip("rclpy")
+    script = ROOT / "benchmarks" / "node_latency.py"
+    times = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
+    echo, learner = run(script, *times).splitlines()[-2:]
+    cells = [cell.strip() for cell in learner.strip("|").split("|")]
+    assert "echo" in echo and cells[:3] == ["learner", "default", "200"] and "nan" not in echo
+    assert cells[4:6] == ["0", "0"]  # lost
+
+
 def test_the_cost_of_a_checkpoint_comes_out() -> None:
     sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
     output = run(ROOT / "benchmarks" / "checkpoint_cost.py", *sizes)
