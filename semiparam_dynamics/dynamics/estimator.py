@@ -23,7 +23,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scales import expected_scales
-from semiparam_dynamics.dynamics.spread import blend
+from semiparam_dynamics.dynamics.spread import blend, deviations
 from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import replace, to_flat
@@ -138,16 +138,17 @@ class SemiparametricEstimator:
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
         left = self.residual.predict(self._inputs(s, rigid), self.rigid_body.parameters)
-        leverage = 1.0 + self.rigid_body.leverage(s.regressor)
+        leverage = self.rigid_body.leverage(s.regressor)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
+        rigid_std, std = deviations(leverage, left.confidence, near, far)
         nothing = np.full(len(rigid), np.nan)
         prediction = Prediction(
             rigid_body=rigid,
             nonparametric=nothing,
             semiparametric=self.bound(rigid + left.value, rigid),
-            rigid_body_std=np.sqrt(far * leverage),
+            rigid_body_std=rigid_std,
             nonparametric_std=nothing,
-            semiparametric_std=np.sqrt(leverage) * blend(left.confidence, near, far),
+            semiparametric_std=std,
             residual=left,
             alone=None,
         )

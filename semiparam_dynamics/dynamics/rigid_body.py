@@ -112,8 +112,7 @@ class RigidBodyIdentifier:
 
     def leverage(self, regressor: Array) -> Array:
         """How unsure the parameters make each output, (n_axes,), in units of its noise variance."""
-        leverage: Array = self.leverages(regressor[None])[0]
-        return leverage
+        return self.core.leverages(regressor) * (self._count / self._square)
 
     def leverages(self, regressors: Array) -> Array:
         """:meth:`leverage` of each regressor, (k, n_axes) for (k, n_axes, n_parameters)."""

@@ -63,3 +63,24 @@ def blend(confidence: float | Array, near: Array, far: Array) -> Array:
     Confidences (k, 1) give (k, n_axes).
     """
     return np.sqrt(confidence * np.minimum(near, far) + (1.0 - confidence) * far)
+
+
+def deviations(leverage: Array, confidence: float, near: Array, far: Array) -> tuple[Array, Array]:
+    """Standard deviations (n_axes,) of the far model alone and of the two blended.
+
+    They are sqrt(1 + leverage) times the models' spreads: what is known of the parameters beside
+    the noise.
+    """
+    result = np.empty((2, len(leverage)))
+    _deviations(leverage, confidence, near, far, result)
+    return result[0], result[1]
+
+
+@compiled_as_written
+def _deviations(leverage: Array, confidence: float, near: Array, far: Array, out: Array) -> None:
+    for j in range(leverage.size):
+        more = 1.0 + leverage[j]
+        out[0, j] = math.sqrt(far[j] * more)
+        least = min(near[j], far[j])
+        spread = confidence * least + (1.0 - confidence) * far[j]
+        out[1, j] = math.sqrt(more) * math.sqrt(spread)
