@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 DESCRIPTION = """\
-How many times faster than real time a bag of a seven-joint arm is evaluated, and what reading,
-filtering and each protocol cost a sample. `whole` is `semiparam evaluate` but for its report. Each
-configuration is measured once, on one core; comparison says whether the nonparametric model alone
-is learned as well."""
+How many times faster than real time a bag of a seven-joint arm is evaluated, and what its parts
+cost a sample. Parts are measured once each, alone, on one core: protocols is sequential and delayed
+with their scores, of which rigid body and residual are parts, and products what the residual's
+multiplications would take at the speed of one large matrix product. whole is `semiparam evaluate`
+but for its report, by the clock, and cores whole by the processor's time. comparison says whether
+the nonparametric model alone is learned as well."""
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -11,7 +11,7 @@ from semiparam_dynamics.learning.local_features import IncrementalNystromFeature
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.learning.row_blocks import BlockAnswer, ask_block, learn_block
 
-LEAST_BLOCK = 64  # samples that are learned at once, or as many as there are features
+LEAST_BLOCK = 256  # samples that are learned at once, or as many as there are features
 
 
 class LocalModel:

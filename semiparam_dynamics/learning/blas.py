@@ -16,7 +16,7 @@ from numba.extending import get_cython_function_address
 
 from semiparam_dynamics.arrays import Array
 
-_ONE, _MINUS_ONE = ctypes.c_double(1.0), ctypes.c_double(-1.0)
+_ONE, _MINUS_ONE = ctypes.byref(ctypes.c_double(1.0)), ctypes.byref(ctypes.c_double(-1.0))
 
 
 def _function(module: str, name: str) -> Any:
@@ -41,22 +41,27 @@ def _int(number: int) -> Any:
     return ctypes.byref(ctypes.c_int(number))
 
 
-def _call(function: Any, *arguments: Any) -> None:
-    function(*(ctypes.byref(a) if isinstance(a, ctypes.c_double) else a for a in arguments))
+def subtract_product(C: Array, A: Array, B: Array) -> None:
+    """C -= A B, for C (m, n), A (m, k) and B (k, n)."""
+    _add(C, A, B, _MINUS_ONE)
 
 
-def subtract_product(C: Array, A: Array, B: Array, sign: float = -1.0) -> None:
-    """C -= A B, or += with `sign` 1, for C (m, n), A (m, k) and B (k, n)."""
+def add_product(C: Array, A: Array, B: Array) -> None:
+    """C += A B, for C (m, n), A (m, k) and B (k, n)."""
+    _add(C, A, B, _ONE)
+
+
+def _add(C: Array, A: Array, B: Array, sign: Any) -> None:
     (m, n), k = C.shape, A.shape[1]
     size = _int(n), _int(m), _int(k)
-    _call(_dgemm, b"N", b"N", *size, ctypes.c_double(sign), *_at(B), *_at(A), _ONE, *_at(C))
+    _dgemm(b"N", b"N", *size, sign, *_at(B), *_at(A), _ONE, *_at(C))
 
 
 def gram_rows(W: Array) -> Array:
     """I + W W' (m, m) of W (m, n): its upper triangle."""
     m, n = W.shape
     C = np.eye(m)
-    _call(_dsyrk, b"L", b"T", _int(m), _int(n), _ONE, *_at(W), _ONE, *_at(C))
+    _dsyrk(b"L", b"T", _int(m), _int(n), _ONE, *_at(W), _ONE, *_at(C))
     return C
 
 
@@ -64,7 +69,7 @@ def gram_columns(W: Array) -> Array:
     """I + W'W (n, n) of W (m, n): its upper triangle."""
     m, n = W.shape
     C = np.eye(n)
-    _call(_dsyrk, b"L", b"N", _int(n), _int(m), _ONE, *_at(W), _ONE, *_at(C))
+    _dsyrk(b"L", b"N", _int(n), _int(m), _ONE, *_at(W), _ONE, *_at(C))
     return C
 
 
@@ -74,29 +79,29 @@ def factorise(S: Array) -> bool:
     False where rounding leaves no answer.
     """
     failed = ctypes.c_int(0)
-    _call(_dpotrf, b"L", _int(len(S)), *_at(S), ctypes.byref(failed))
+    _dpotrf(b"L", _int(len(S)), *_at(S), ctypes.byref(failed))
     return failed.value == 0
 
 
 def invert(R: Array) -> None:
     """An upper-triangular R (n, n) becomes its inverse."""
     failed = ctypes.c_int(0)
-    _call(_dtrtri, b"L", b"N", _int(len(R)), *_at(R), ctypes.byref(failed))
+    _dtrtri(b"L", b"N", _int(len(R)), *_at(R), ctypes.byref(failed))
 
 
 def multiply_right(B: Array, R: Array) -> None:
     """B (m, n) becomes B R, for an upper-triangular R (n, n)."""
     m, n = B.shape
-    _call(_dtrmm, b"L", b"L", b"N", b"N", _int(n), _int(m), _ONE, *_at(R), *_at(B))
+    _dtrmm(b"L", b"L", b"N", b"N", _int(n), _int(m), _ONE, *_at(R), *_at(B))
 
 
 def multiply_left(C: Array, B: Array) -> None:
     """B (m, n) becomes C B, for an upper-triangular C (m, m)."""
     m, n = B.shape
-    _call(_dtrmm, b"R", b"L", b"N", b"N", _int(n), _int(m), _ONE, *_at(C), *_at(B))
+    _dtrmm(b"R", b"L", b"N", b"N", _int(n), _int(m), _ONE, *_at(C), *_at(B))
 
 
 def divide_right(B: Array, R: Array) -> None:
     """B (m, n) becomes B R^-1, for an upper-triangular R (n, n)."""
     m, n = B.shape
-    _call(_dtrsm, b"L", b"L", b"N", b"N", _int(n), _int(m), _ONE, *_at(R), *_at(B))
+    _dtrsm(b"L", b"L", b"N", b"N", _int(n), _int(m), _ONE, *_at(R), *_at(B))

@@ -178,7 +178,7 @@ def learn_groups(
     weights : (0, n), or with one output (k / group, n), filled with R^-1 U after each group.
     """
     for start in range(0, len(Z), group):
-        for k in range(start, start + group):
+        for k in range(start + group - 1, start - 1, -1):  # the first row is still asked below
             leverages[k] = ask(R, U, work, side, Z[k], n, pending, asked)
             pending, asked = False, True
             for t in range(Y.shape[1]):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.compiled import gaussian_row, solve_lower
+from semiparam_dynamics.learning.triangular import solve_right
 
 if TYPE_CHECKING:
     from semiparam_dynamics.learning.basis import NystromBasis
@@ -70,10 +70,7 @@ class IncrementalNystromFeatures:
         if not m:
             return np.zeros((len(X), 0))
         kernel = gaussian_block(self.centers, X, self.gamma)
-        # L lies in rows, so that to BLAS it is the upper-triangular L'.
-        upper = np.ascontiguousarray(self.factor).T
-        phi: Array = dtrsm(1.0, upper, kernel.T, trans_a=1, overwrite_b=1).T
-        return phi
+        return solve_right(kernel, np.ascontiguousarray(self.factor.T))
 
     def grow_rows(self, X: Array) -> Array:
         """Features (k, m) of inputs (k, d), each of which in turn may become a centre.

@@ -62,12 +62,7 @@ def learn_block(
         nothing = np.zeros((m, core.n_outputs))
         return BlockAnswer(nothing, np.zeros(m), targets - nothing, np.zeros(m))
     W, before, leverages = _ask(core, rows)
-    if core.R.dtype != np.float64 or not _worth_it(core, m):
-        learned = core.learn_in_turn(rows, targets)
-    elif m <= most and leverages.sum() <= MOST_LEVERAGE:
-        learned = _at_once(core, rows, targets, W, before, leverages)
-    else:
-        learned = _in_parts(core, rows, targets, most)
+    learned = _learn(core, rows, targets, most, W, before, leverages)
     return BlockAnswer(before, leverages, *learned)
 
 
@@ -96,17 +91,31 @@ def _worth_it(core: RecursiveLeastSquares, m: int) -> bool:
     return ROTATION * rotations > products
 
 
-def _in_parts(
-    core: RecursiveLeastSquares, rows: Array, targets: Array, most: int
+def _learn(
+    core: RecursiveLeastSquares,
+    rows: Array,
+    targets: Array,
+    most: int,
+    W: Array,
+    before: Array,
+    leverages: Array,
 ) -> tuple[Array, Array]:
+    """Errors and leverages of rows of which what :func:`_ask` says is known; learns them."""
     m = len(rows)
-    size = most if m > most else -(-m // 2)
-    errors, leverage = np.empty_like(targets), np.empty(m)
-    for start in range(0, m, size):
+    if core.R.dtype != np.float64 or not _worth_it(core, m):
+        return core.learn_in_turn(rows, targets)
+    if m <= most and leverages.sum() <= MOST_LEVERAGE:
+        return _at_once(core, rows, targets, W, before, leverages)
+    size = -(-m // max(-(-m // most), 2))
+    first = slice(0, size)
+    asked = W[first], before[first], leverages[first]
+    learned = [_learn(core, rows[first], targets[first], most, *asked)]
+    for start in range(size, m, size):
         part = slice(start, start + size)
-        answer = learn_block(core, rows[part], targets[part], most=most)
-        errors[part], leverage[part] = answer.errors, answer.leverage
-    return errors, leverage
+        asked = _ask(core, rows[part])
+        learned.append(_learn(core, rows[part], targets[part], most, *asked))
+    errors, leverage = zip(*learned, strict=True)
+    return np.concatenate(errors), np.concatenate(leverage)
 
 
 def _at_once(

@@ -45,5 +45,5 @@ def multiply_triangular(C: Array, R: Array) -> None:
     half = n // 2
     multiply_triangular(C[:half, :half], R[:half, :half])
     blas.multiply_left(C[:half, :half], R[:half, half:])
-    blas.subtract_product(R[:half, half:], C[:half, half:], R[half:, half:], sign=1.0)
+    blas.add_product(R[:half, half:], C[:half, half:], R[half:, half:])
     multiply_triangular(C[half:, half:], R[half:, half:])
