@@ -26,7 +26,12 @@ def run_facts(evaluation: Evaluation) -> list[str]:
 
 def _times(evaluation: Evaluation) -> str:
     times = 1e6 * np.array(evaluation.timing or [np.nan])
-    header = [head("Filter, predict, score, learn"), head("p50"), head("p99"), head("max")]
+    header = [
+        head("Filter, predict, learn: the last samples"),
+        head("p50"),
+        head("p99"),
+        head("max"),
+    ]
     values = [np.percentile(times, 50), np.percentile(times, 99), times.max()]
     row = [head("µs, on the machine of the evaluation"), *(cell(f"{v:.0f}") for v in values)]
     return table(header, [row])
