@@ -17,6 +17,7 @@ from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.simulation import effects
 from semiparam_dynamics.simulation import urdf as urdfs
 from semiparam_dynamics.simulation.bypass import Bypass
+from semiparam_dynamics.simulation.commands import EffortCommands
 from semiparam_dynamics.simulation.config import SimulatorConfig
 from semiparam_dynamics.simulation.kinematics import HandKinematics
 from semiparam_dynamics.simulation.load import HandLoad
@@ -30,6 +31,7 @@ _GRAVITY = (0.0, 0.0, -9.81)
 class Reading:
     """One instant, as measured and as it truly is. n joints; SI units.
 
+    `q_motor` is what q is without noise: links plus twist, less what hysteresis hides.
     `wrench` and its likes are zero without a sensor. `effort` is what the motors exert: it
     moves the links, accelerates the rotors and overcomes friction. `wrench_rigid` is what moves the
     bodies behind the sensor, and `wrench_bypass` the part of it that cable and sleeve exert.
@@ -40,6 +42,7 @@ class Reading:
     dq: np.ndarray
     effort: np.ndarray
     wrench: np.ndarray
+    q_motor: np.ndarray
     q_true: np.ndarray
     dq_true: np.ndarray
     ddq_true: np.ndarray
@@ -50,6 +53,9 @@ class Reading:
 
 class ArmSimulator:
     """An arm that follows its configured motion; each :meth:`advance` gives the next reading.
+
+    With ``control="effort"`` it takes efforts by :meth:`command` instead, and until the first of
+    them is held where its motion would begin.
 
     `urdf` is a URDF's text or its file's path, "" the iCub's right arm. `overrides` are
     parameters, with ``__`` for the dot: ``ArmSimulator(motion="circle_xz", effects__crosstalk=0)``.
@@ -137,6 +143,7 @@ class ArmSimulator:
         mass = np.zeros((count, count))
         mujoco.mj_fullM(model, self._data, mass)
         inertia = mass.diagonal()[self._order]
+        self._commands = EffortCommands(count, self.config.command_timeout)
         self._friction = effects.Friction(config, inertia, self._dt)
         self._transmission = effects.Transmission(config, count, self._dt)
         self._hysteresis = effects.Hysteresis(config, count)
@@ -156,6 +163,13 @@ class ArmSimulator:
         mujoco.mj_forward(model, self._data)
         self._transmission.twist = self._transmission.rest(self._data.qfrc_bias[self._order])
 
+    def command(self, effort: np.ndarray) -> None:
+        """Exert `effort` (n,) in N m from the next step on, with ``control="effort"``.
+
+        Raises SampleError on a wrong size or what isn't finite; without that mode it does nothing.
+        """
+        self._commands.give(effort, self._step * self._dt)
+
     def advance(self) -> Reading:
         """The reading one sampling period further (the first one is at time 0, at rest)."""
         if self._step > 0:
@@ -165,6 +179,9 @@ class ArmSimulator:
 
     def _desired(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Desired q, dq, ddq (n,) of this step."""
+        if self.config.control == "effort":
+            still = np.zeros(len(self._order))
+            return self._motion[0][0], still, still
         chunk, within = divmod(self._step, _CHUNK)
         if chunk != self._chunk:
             self._chunk = chunk
@@ -181,16 +198,7 @@ class ArmSimulator:
         self._mujoco.mj_step1(self._model, data)
         q, dq = data.qpos[order], data.qvel[order]
         seen, seen_velocity = self._encoders(q, dq)
-        desired, velocity, acceleration = self._desired()
-        # Computed torque: the rigid-body model is the controller's too, the effects aren't. It uses
-        # the motors' positions, but the links' velocity, because the twist is quasi-static.
-        w = self.config.motion.stiffness
-        demand = acceleration + 2.0 * w * (velocity - dq) + w**2 * (desired - seen)
-        full = np.zeros(len(order))
-        full[order] = demand
-        needed = np.zeros(len(order))
-        self._mujoco.mj_mulM(self._model, data, needed, full)
-        torque = (needed + data.qfrc_bias)[order]
+        torque = self._exerted(q, dq, seen)
         passed_on = torque - self._friction(dq) if self._friction.active else torque
         data.qfrc_applied[order] = passed_on
         bypass = self._pull_past_sensor()
@@ -201,6 +209,28 @@ class ArmSimulator:
             self._transmission.step(passed_on - rotors)
         self._step += 1
         return q, dq, seen, seen_velocity, torque, bypass
+
+    def _exerted(self, q: np.ndarray, dq: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """What the motors exert (n,) in N m: as commanded, or to follow the desired motion."""
+        commanded = self._commands.at(self._step * self._dt)
+        if self.config.control == "effort" and commanded is not None:
+            return commanded
+        data, order = self._data, self._order
+        desired, velocity, acceleration = self._desired()
+        # Computed torque: the rigid-body model is the controller's too, the effects aren't. It uses
+        # the motors' positions, but the links' velocity, because the twist is quasi-static.
+        w = self.config.motion.stiffness
+        demand = acceleration + 2.0 * w * (velocity - dq) + w**2 * (desired - seen)
+        bias: np.ndarray = data.qfrc_bias
+        if self.config.control == "effort" and self._commands.begun:
+            # The commands have stopped: the joints are damped, and the arm sinks slowly.
+            demand, bias = -w * dq, 0.0 * bias
+        full = np.zeros(len(order))
+        full[order] = demand
+        needed = np.zeros(len(order))
+        self._mujoco.mj_mulM(self._model, data, needed, full)
+        torque: np.ndarray = (needed + bias)[order]
+        return torque
 
     def _encoders(self, q: np.ndarray, dq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities that the motors' sensors see, before noise."""
@@ -252,6 +282,7 @@ class ArmSimulator:
             dq=seen_velocity + config.noise_velocity * rng.standard_normal(count),
             effort=torque + config.noise_effort * rng.standard_normal(count),
             wrench=wrench,
+            q_motor=seen,
             q_true=q,
             dq_true=dq,
             ddq_true=self._data.qacc[self._order],

@@ -231,6 +231,18 @@ class SimulatorConfig:
         low=-2.0,
         high=2.0,
     )
+    control: str = parameter(
+        "motion",
+        "who moves the arm: its own motion, or efforts that are commanded",
+        choices=("motion", "effort"),
+    )
+    command_timeout: float = parameter(
+        0.1,
+        "after how long without commanded efforts the joints are only damped",
+        unit="s",
+        low=1e-3,
+        high=10.0,
+    )
     rate: float = parameter(100.0, "readings a second", unit="Hz", low=1.0, high=2000.0)
     timestep: float = parameter(
         0.002, "longest step of the simulation and its controller", unit="s", low=1e-5, high=0.01

@@ -1,0 +1,129 @@
+"""Tracking errors of simulated arms by feed-forward: URDF, learned rigid body, semiparametric.
+
+Learner, controller and arm run in one process at 500 Hz, with friction, elasticity and noise; the
+URDF that controller and learner are given is the simulated one, or has wrong masses. One line for
+each run goes to --out as it is done; a run that is in the file is not repeated.
+
+python benchmarks/controller.py DATA --out controller.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.control.comparison import ComparisonConfig, compare
+from semiparam_dynamics.control.config import FEEDFORWARDS
+from semiparam_dynamics.parameters import from_flat
+
+SEVEN = Path(__file__).resolve().parents[1] / "test" / "data" / "seven_joint_arm.urdf"
+COMMON = {
+    "rate": 500.0,
+    "motion": "exciting",
+    "learner.rigid_body.prior": "urdf",
+    "learner.filter.max_rate": 50.0,
+}
+# Friction, rotors and softness that suit each arm's size: one number holds for all its joints. The
+# iCub's are the simulator's defaults.
+ICUB = {"controller.gains.rotor_inertia": (0.03,)}
+UR10 = {
+    "effects.friction_coulomb": 4.0,
+    "effects.friction_stribeck": 2.0,
+    "effects.friction_viscous": 4.0,
+    "effects.rotor_inertia": 0.5,
+    "effects.compliance": 3e-5,
+    "effects.hardening_torque": 100.0,
+    "effects.hysteresis": 3e-4,
+    "effects.noise_effort": 0.3,
+    "effects.noise_position": 2e-5,
+    "effects.noise_velocity": 1e-3,
+    "controller.gains.rotor_inertia": (0.5,),
+}
+SEVEN_JOINTS = {
+    "joints": tuple(f"joint{i}" for i in range(1, 8)),
+    "effects.friction_coulomb": 1.0,
+    "effects.friction_stribeck": 0.5,
+    "effects.friction_viscous": 1.0,
+    "effects.rotor_inertia": 0.1,
+    "effects.compliance": 1e-4,
+    "effects.hardening_torque": 30.0,
+    "effects.hysteresis": 3e-4,
+    "effects.noise_effort": 0.1,
+    "effects.noise_position": 2e-5,
+    "effects.noise_velocity": 1e-3,
+    "controller.gains.rotor_inertia": (0.1,),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="folder with robots/ur10/ur10_robot.urdf")
+    parser.add_argument("--arms", nargs="+", default=["icub", "ur10", "seven"])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=18.0, help="of motion (default 18)")
+    parser.add_argument(
+        "--since", type=float, default=8.0, help="errors count from then on, s (default 8)"
+    )
+    parser.add_argument("--mass-error", type=float, nargs=2, default=(0.1, 0.3))
+    parser.add_argument("--out", type=Path, default=Path("controller.jsonl"))
+    args = parser.parse_args()
+    ur10 = args.data / "robots" / "ur10" / "ur10_robot.urdf"
+    arms = {"icub": ("", ICUB), "ur10": (str(ur10), UR10), "seven": (str(SEVEN), SEVEN_JOINTS)}
+    done = (
+        [json.loads(line) for line in args.out.read_text().split("\n") if line]
+        if (args.out.exists())
+        else []
+    )
+    known = {(row["arm"], row["seed"], row["masses"]) for row in done}
+    for seed in range(args.seeds):
+        for arm in args.arms:
+            for masses, error in (("true", (0.0, 0.0)), ("wrong", tuple(args.mass_error))):
+                if (arm, seed, masses) in known:
+                    continue
+                urdf, settings = arms[arm]
+                config = from_flat(ComparisonConfig, {**COMMON, **settings, "seed": seed})
+                result = compare(urdf, config, args.seconds, args.since, mass_error=error)
+                row = {"arm": arm, "seed": seed, "masses": masses}
+                row |= {f"{name} mrad": (1e3 * rms).tolist() for name, rms in result.rms().items()}
+                row |= {
+                    f"{name} links mrad": (1e3 * rms).tolist()
+                    for name, rms in result.rms(links=True).items()
+                }
+                last = result.runs["semiparametric"]
+                row["share"] = float(last.share[last.time >= args.since].mean())
+                done.append(row)
+                with args.out.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+    print_table(done)
+
+
+def print_table(rows: list[dict[str, object]]) -> None:
+    """The mean over seeds and joints, and the worst seed's and the worst joint's ratio."""
+    print("| arm | URDF's masses | runs | " + " | ".join(FEEDFORWARDS) + " | mrad (motors) |")
+    print("|---" * 7 + "|")
+    for arm, masses in sorted({(str(row["arm"]), str(row["masses"])) for row in rows}):
+        chosen = [row for row in rows if (row["arm"], row["masses"]) == (arm, masses)]
+        for kind in ("", " links"):
+            rms = {f: np.array([row[f"{f}{kind} mrad"] for row in chosen]) for f in FEEDFORWARDS}
+            urdf = rms["urdf"]
+            cells = []
+            for name, values in rms.items():
+                text = f"{values.mean():.3g}"
+                if name != "urdf":
+                    runs = values.mean(axis=1) / urdf.mean(axis=1)
+                    joints = values.mean(axis=0) / urdf.mean(axis=0)
+                    text += f" ({values.mean() / urdf.mean():.2f}; {runs.max():.2f}; "
+                    text += f"{joints.max():.2f})"
+                cells.append(text)
+            where = kind.strip() or "motors"
+            print(f"| {arm} | {masses} | {len(chosen)} | " + " | ".join(cells) + f" | {where} |")
+    print("\n(times the URDF's: on the mean; in the worst run; of the worst joint)")
+
+
+if __name__ == "__main__":
+    main()

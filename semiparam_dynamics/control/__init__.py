@@ -1,0 +1,1 @@
+"""Computed torque whose feed-forward comes from a learner, as far as the learner knows."""

@@ -1,0 +1,167 @@
+"""The desired motion a little ahead, in blocks, with the feed-forwards that were asked for it.
+
+The desired motion is known, so that a model can be asked about it before the answer is needed: the
+way to the learner and back costs no delay, and a block of instants costs hardly more than one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.errors import SampleError
+
+Motion = tuple[Array, Array, Array]
+Reference = Callable[[Array], Motion]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the learner said of some instants: (k, n_joints), or of one: (n_joints,); N m."""
+
+    values: Array
+    stds: Array
+
+
+@dataclass(slots=True)
+class Block:
+    """Some instants of the desired motion, a period apart, and what the models say of them."""
+
+    first: int  # index of its first instant: time / period
+    q: Array  # (k, n_joints) rad
+    dq: Array
+    ddq: Array
+    urdf: Array  # (k, n_joints) N m
+    inertia: Array  # (n_joints,) kg m^2, diagonal of the mass matrix in its middle
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is desired at one instant, and what to feed forward from then on; all (n_joints,)."""
+
+    q: Array
+    dq: Array
+    urdf: Array
+    inertia: Array
+    answer: Answer | None
+
+
+class Plan:
+    """Blocks of a desired motion from now on.
+
+    Parameters
+    ----------
+    model: the URDF's, of joint efforts. reference: q, dq, ddq (k, n_joints) at times (k,) in s.
+    period: between its instants, s. size: instants of a block.
+    delay: after how long a command acts, s: the feed-forward is that of so much later.
+    lead: how long before it begins a block is made, s.
+
+    Attributes
+    ----------
+    begun: blocks that had begun. late: those of them that nobody had answered by then.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        reference: Reference,
+        period: float,
+        size: int,
+        delay: float = 0.0,
+        lead: float = 0.0,
+    ) -> None:
+        self._model, self._reference = model, reference
+        self._period, self._size, self._delay, self._lead = period, size, delay, lead
+        self._blocks: deque[Block] = deque()
+        self._counted = -1  # index at which the last block began that was counted
+        self.begun = self.late = 0
+
+    def ahead(self, time: float) -> list[Block]:
+        """New blocks, to be asked about now. Forgets those that have passed.
+
+        Raises SampleError where the motion isn't finite.
+        """
+        now = self._index(time)
+        last = self._index(time + self._delay + self._lead) // self._size
+        while self._blocks and self._blocks[0].first + self._size <= now:
+            self._blocks.popleft()
+        if self._blocks and self._blocks[0].first > now:
+            self._blocks.clear()  # the clock went back
+            self._counted = -1
+        first = self._end() // self._size if self._blocks else now // self._size
+        made = [self._make(index * self._size) for index in range(first, last + 1)]
+        self._blocks += made
+        return made
+
+    def take(self, first: int, answer: Answer) -> bool:
+        """Keep an answer about the block that begins at index `first`; False where none does.
+
+        Raises SampleError where its size isn't the block's.
+        """
+        for block in self._blocks:
+            if block.first == first:
+                if not block.urdf.shape == answer.values.shape == answer.stds.shape:
+                    raise SampleError(
+                        f"the answer about a block of shape {block.urdf.shape} has the shapes "
+                        f"{answer.values.shape} and {answer.stds.shape}"
+                    )
+                block.answer = answer
+                return True
+        return False
+
+    def at(self, time: float) -> Point:
+        """The desired state at a time in s, and what to feed forward then.
+
+        Raises SampleError where :meth:`ahead` wasn't called with that time.
+        """
+        index, acting = self._index(time), self._index(time + self._delay)
+        block, later = self._block(index), self._block(acting)
+        if later.first > self._counted:
+            self._counted = later.first
+            self.begun += 1
+            self.late += later.answer is None
+        k, m, since = index - block.first, acting - later.first, time - index * self._period
+        q, dq, ddq = block.q[k], block.dq[k], block.ddq[k]
+        answer = later.answer
+        return Point(
+            q=q + since * (dq + 0.5 * since * ddq),
+            dq=dq + since * ddq,
+            urdf=later.urdf[m],
+            inertia=later.inertia,
+            answer=None if answer is None else Answer(answer.values[m], answer.stds[m]),
+        )
+
+    def _index(self, time: float) -> int:
+        return max(0, round(time / self._period))
+
+    def _end(self) -> int:
+        return self._blocks[-1].first + self._size
+
+    def _block(self, index: int) -> Block:
+        for block in self._blocks:
+            if block.first <= index < block.first + self._size:
+                return block
+        raise SampleError("the plan doesn't reach so far: call 'ahead' with the time first")
+
+    def _make(self, first: int) -> Block:
+        """The block that begins at an index, with what the URDF says of it."""
+        times: Array = self._period * np.arange(first, first + self._size, dtype=np.float64)
+        q, dq, ddq = self._reference(times)
+        if not all(np.isfinite(part).all() for part in (q, dq, ddq)):
+            raise SampleError(f"the desired motion is not finite from {times[0]:g} s on")
+        n, middle = self._model.n_joints, self._size // 2
+        # The mass matrix' columns are what a unit acceleration adds, velocities and all else alike.
+        states = (
+            np.concatenate((q, np.repeat(q[middle : middle + 1], n + 1, axis=0))),
+            np.concatenate((dq, np.zeros((n + 1, n)))),
+            np.concatenate((ddq, np.zeros((1, n)), np.eye(n))),
+        )
+        said = self._model.regressors(*states) @ self._model.prior
+        inertia = np.diagonal(said[-n:] - said[-n - 1]).copy()
+        return Block(first, q, dq, ddq, said[: self._size], inertia)

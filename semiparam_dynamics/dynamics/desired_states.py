@@ -1,0 +1,32 @@
+"""What the models say of states that a controller wants to bring about; nothing is learned.
+
+No filter is passed: what is learned from filtered signals holds for unfiltered ones, too, see
+:mod:`semiparam_dynamics.dynamics.filtering`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.block_prediction import BlockGuesses, BlockPrediction, predicted
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+
+
+def feedforward(
+    estimator: SemiparametricEstimator, q: Array, dq: Array, ddq: Array
+) -> BlockPrediction:
+    """Values and standard deviations (k, n_axes) of `rigid_body` and `semiparametric`.
+
+    q, dq, ddq: (k, n_joints), rad, rad/s and rad/s^2. The nonparametric model alone isn't asked:
+    it is NaN. All values are finite and within the estimator's bound. No learned number changes,
+    and a sample that was predicted and waits to be learned is learned as if nothing had been asked.
+    """
+    rigid = estimator.rigid_body.ask_block(estimator.model.regressors(q, dq, ddq))
+    states = (q, dq) if estimator.config.residual == "nystrom" else (q, dq, ddq)
+    inputs = np.concatenate((*states, rigid.values), axis=1)
+    residual = estimator.residual.ask_block(inputs, rigid.parameters)
+    said = predicted(estimator, BlockGuesses(rigid, residual, None))
+    within = [estimator.bound.within(row) for row in said.values["rigid_body"]]
+    said.values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
+    return said
