@@ -128,7 +128,7 @@ def test_on_a_recorded_log(residual: str, data_file: Callable[[str], Path], tmp_
     stream = read_measurements(tmp_path / "bag", model.joint_names).measurements
     samples = list(RecordingFilter(model, FilterConfig()).filter_recording(stream))
     options = {"residual": residual, "comparison": False, "random_fourier.n_features": 200}
-    both_protocols(model, samples[:1200], options, size=25)
+    both_protocols(model, samples[:750], options, size=25)
 
 
 def test_bounds_hold_and_are_counted_alike() -> None:
