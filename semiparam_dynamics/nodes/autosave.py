@@ -12,6 +12,7 @@ from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.storage import State, save_state
 
 Snapshot = tuple[dict[str, object], State]
+LONG = 10.0  # s that a write may take where there is no interval
 
 
 class Autosave:
@@ -49,6 +50,7 @@ class Autosave:
         self._writer: Thread | None = None
         self._asked = False  # whether that write is one of begin()
         self._changes = self._saved = 0
+        self._began = 0.0  # when the write under way did
         self._since = 0.0  # when the first of the changes that are in no file was, at the latest
         self._wanted = False
         self.interval = interval
@@ -60,6 +62,16 @@ class Autosave:
     def unsaved(self) -> int:
         """How many changes are in no file."""
         return self._changes - self._saved
+
+    def trouble(self) -> str:
+        """What a person should know: why nothing is saved, or that a write takes too long."""
+        taken = self._clock() - self._began
+        if not self.problem and self._busy() and taken > (self.interval or LONG):
+            return (
+                f"the model has been on its way to the disk for {taken:.0f} s: what was learned "
+                "since is in memory alone until the disk answers"
+            )
+        return self.problem
 
     def changed(self) -> None:
         """Note that the model has changed."""
@@ -157,6 +169,8 @@ class Autosave:
         self._saved, self.problem = changes, ""
 
     def _start(self, path: Path, done: Callable[[str], None]) -> None:
+        if not self._busy():
+            self._began = self._clock()
         before, copy, changes = self._writer, self._copy(), self._changes
         self._since = self._clock()
 

@@ -15,23 +15,27 @@ OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 
 
 class SessionReport:
-    """Sums a session up, once a second, and notices what went wrong since the last time."""
+    """Sums a session up, once a second, and notices what went wrong since the last time.
 
-    def __init__(self, session: Session) -> None:
+    `lost` counts messages that were not taken and predictions that were not published.
+    """
+
+    def __init__(self, session: Session, lost: Counter[str] | None = None) -> None:
         self._session = session
+        self._lost: Counter[str] = Counter() if lost is None else lost
         self._before: Counter[str] = Counter()
         self._predicted = 0
 
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
         """Level and one sentence; `silent` says which topics bring nothing."""
         session = self._session
-        dropped = session.dropped() + session.bounded()
+        dropped = session.dropped() + session.bounded() + self._lost
         since = dropped - self._before
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
         since.pop("learning switched off", None)
-        if session.autosave.problem:
-            return WARN, session.autosave.problem
+        if trouble := session.autosave.trouble():
+            return WARN, trouble
         if problems := list(silent):
             return WARN, "; ".join(problems)
         if since and since.total() > max(1, new // 100):
@@ -63,7 +67,7 @@ class SessionReport:
             "learning": str(session.learning).lower(),
             **session.autosave.values(),
         }
-        for reason, count in sorted(session.dropped().items()):
+        for reason, count in sorted((session.dropped() + self._lost).items()):
             values[f"dropped: {reason}"] = str(count)
         for reason, count in sorted(session.bounded().items()):
             values[reason] = str(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import SessionReport
+from semiparam_dynamics.nodes.lag import Lag
 from semiparam_dynamics.nodes.managed import ManagedNode
 from semiparam_dynamics.nodes.model_services import ModelServices
 from semiparam_dynamics.nodes.outputs import Outputs
@@ -45,6 +47,7 @@ class InverseDynamicsNode(ManagedNode):
         self.session: Session | None = None
         self._outputs: Outputs | None = None
         self._report: SessionReport | None = None
+        self._lost: Counter[str] = Counter()
         self._inputs: list[WatchedTopic] = []
         self._description: WatchedTopic | None = None
         self._model_services = ModelServices(self, self._required_session, self._model_file)
@@ -61,12 +64,14 @@ class InverseDynamicsNode(ManagedNode):
         """Make the session, unless its URDF has yet to come."""
         if not self._urdf:
             return
-        session = Session(self._urdf, self._config)
-        if self._config.autoload:
-            self._model_services.go_on(session)
+        with self._model_services.claiming(self._config.autosave):
+            session = Session(self._urdf, self._config)
+            if self._config.autoload:
+                self._model_services.go_on(session)
         self.session = session
-        self._outputs = Outputs(self, session.model, session.within_bounds)
-        self._report = SessionReport(session)
+        self._lost.clear()
+        self._outputs = Outputs(self, session.model, session.within_bounds, self._lost)
+        self._report = SessionReport(session, self._lost)
         model = session.model
         self.get_logger().info(
             f"{model.n_joints} joints ({', '.join(model.joint_names)}), target "
@@ -96,6 +101,7 @@ class InverseDynamicsNode(ManagedNode):
         if self._outputs is not None:
             self._outputs.destroy()
         self.session = self._outputs = self._report = None
+        self._model_services.give_up()
 
     def _unsubscribe(self) -> None:
         for topic in self._inputs:
@@ -113,7 +119,8 @@ class InverseDynamicsNode(ManagedNode):
             for step in predict(message):
                 publish(step)
 
-        self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS))
+        lag = Lag(SENSORS.depth, self._lost)
+        self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS, lag))
 
     def _configure(self, config: InverseDynamicsNodeConfig) -> None:
         self._config = config
@@ -163,7 +170,7 @@ class InverseDynamicsNode(ManagedNode):
         self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
         level, summary = self._report.summary(silent)
-        if self.state != "active" and not self.session.autosave.problem:
+        if self.state != "active" and not self.session.autosave.trouble():
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         return self.status(level, summary, self._report.values())
 

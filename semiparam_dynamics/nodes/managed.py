@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from collections.abc import Callable
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -10,6 +11,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.nodes.publishing import Outlet
 
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
@@ -23,7 +25,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         super().__init__(name)
         self.state = "unconfigured"
         self.problem = ""
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: with use_sim_time and no /clock it would never tell.
         self.create_timer(1.0, self._tell, clock=Clock(clock_type=ClockType.STEADY_TIME))
 

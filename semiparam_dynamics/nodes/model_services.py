@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from semiparam_dynamics.checkpoints import any_saved
 from semiparam_dynamics.errors import SemiparamError, StorageError
+from semiparam_dynamics.model_claim import ModelClaim
 from semiparam_dynamics.nodes.autosave import Autosave
 
 
@@ -55,10 +57,38 @@ class ModelServices:
         self._node = node
         self._session = session
         self._model_file = model_file
+        self._claim: ModelClaim | None = None
+        if model_file:
+            owner = f"{node.get_fully_qualified_name()}, process {os.getpid()}"
+            self._claim = ModelClaim(self._file(), owner)
         for name, act in (("load", self._load), ("reset", self._reset)):
             node.create_service(Trigger, f"~/{name}", answering(act))
         node.create_service(Trigger, "~/save", self._save)
         node.create_service(SetBool, "~/learn", self._learn)
+
+    @contextmanager
+    def claiming(self, autosave: bool) -> Iterator[None]:
+        """Have model_file for this node alone until :meth:`give_up`, or until this block fails.
+
+        Without `autosave` it is claimed by the first `~/save`. Raises StorageError where another
+        node has it.
+        """
+        if autosave:
+            self._take()
+        try:
+            yield
+        except BaseException:
+            self.give_up()
+            raise
+
+    def give_up(self) -> None:
+        """Let others have the file."""
+        if self._claim is not None:
+            self._claim.give_up()
+
+    def _take(self) -> None:
+        if self._claim is not None and (unlocked := self._claim.take()):
+            self._node.get_logger().warning(unlocked)
 
     def go_on(self, session: LearningSession) -> None:
         """Have a new session go on from the saved model, if there is one. Raises StorageError."""
@@ -94,6 +124,7 @@ class ModelServices:
 
         try:
             session, path = self._session(), self._file()
+            self._take()
             session.begin_save(path, tell)
             learned = session.learned()
             problem = await written

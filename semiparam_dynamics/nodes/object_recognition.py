@@ -60,14 +60,15 @@ class ObjectRecognitionNode(ManagedNode):
         """Make the session, with the image network where images come in."""
         outputs = RecognitionOutputs(self)
         try:
-            session = RecognitionSession(self._config, outputs.publish)
-            if self._config.autoload:
-                self._model_services.go_on(session)
+            with self._model_services.claiming(self._config.autosave):
+                session = RecognitionSession(self._config, outputs.publish)
+                if self._config.autoload:
+                    self._model_services.go_on(session)
         except BaseException:
             outputs.destroy()
             raise
         self.session, self._outputs = session, outputs
-        self._report = RecognitionReport(session)
+        self._report = RecognitionReport(session, outputs.unsent)
 
     def begin(self) -> None:
         """Subscribe: from now on each frame is answered, as long as it is the newest."""
@@ -92,6 +93,7 @@ class ObjectRecognitionNode(ManagedNode):
         if self._outputs is not None:
             self._outputs.destroy()
         self.session = self._outputs = self._report = None
+        self._model_services.give_up()
 
     def _unsubscribe(self) -> None:
         for topic in self._topics:
@@ -127,7 +129,7 @@ class ObjectRecognitionNode(ManagedNode):
         self.session.autosave.step()  # one that is due, or had to wait for the one before
         frames = [problem for topic in self._topics[:1] if (problem := topic.problem())]
         level, summary = self._report.summary(frames)
-        if self.state != "active" and not self.session.autosave.problem:
+        if self.state != "active" and not self.session.autosave.trouble():
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         return self.status(level, summary, self._report.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from geometry_msgs.msg import WrenchStamped
@@ -14,6 +15,7 @@ from semiparam_dynamics.dynamics.learner import Step
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.nodes.messages import ReusedEffort, ReusedWrench, parameters_message
+from semiparam_dynamics.nodes.publishing import Outlet
 
 DEPTH = 50
 
@@ -21,13 +23,17 @@ DEPTH = 50
 class Outputs:
     """The node's publishers: wrenches in the sensor's frame, or joint efforts with names.
 
-    `within_bounds` is what predictions pass that the estimator hasn't bounded itself.
+    `within_bounds` is what predictions pass that the estimator hasn't bounded itself; `lost`
+    counts what the network did not take.
     """
 
     def __init__(
-        self, node: Node, model: RobotModel, within_bounds: Callable[[Array], Array]
+        self,
+        node: Node,
+        model: RobotModel,
+        within_bounds: Callable[[Array], Array],
+        lost: Counter[str],
     ) -> None:
-        self._node = node
         self._model = model
         self._within_bounds = within_bounds
         wrench = model.config.target == "wrench"
@@ -35,21 +41,21 @@ class Outputs:
         self._message: Callable[[int, Array], WrenchStamped | JointState] = (
             ReusedWrench(model.config.sensor_frame) if wrench else ReusedEffort(model.joint_names)
         )
-        self._predicted = node.create_publisher(kind, "~/predicted", DEPTH)
-        self._rigid_body = node.create_publisher(kind, "~/rigid_body", DEPTH)
-        self._external = node.create_publisher(kind, "~/external", DEPTH)
-        self._parameters = node.create_publisher(Float64MultiArray, "~/inertial_parameters", 1)
+        self._predicted = Outlet(node, kind, "~/predicted", DEPTH, lost)
+        self._rigid_body = Outlet(node, kind, "~/rigid_body", DEPTH, lost)
+        self._external = Outlet(node, kind, "~/external", DEPTH, lost)
+        self._parameters = Outlet(node, Float64MultiArray, "~/inertial_parameters", 1, lost)
 
     def publish(self, step: Step) -> None:
         """Publish a sample's predictions and, where it was measured, the difference."""
         predicted = step.prediction.semiparametric
         # Making a message costs as much as half a prediction: only where somebody listens.
-        if self._predicted.get_subscription_count():
+        if self._predicted.heard():
             self._predicted.publish(self._message(step.stamp, predicted))
-        if self._rigid_body.get_subscription_count():
+        if self._rigid_body.heard():
             rigid_body = self._within_bounds(step.prediction.rigid_body)
             self._rigid_body.publish(self._message(step.stamp, rigid_body))
-        if step.y is not None and self._external.get_subscription_count():
+        if step.y is not None and self._external.heard():
             self._external.publish(self._message(step.stamp, step.y - predicted))
 
     def publish_parameters(self, identifier: RigidBodyIdentifier) -> None:
@@ -60,5 +66,5 @@ class Outputs:
 
     def destroy(self) -> None:
         """Take the topics down."""
-        for publisher in (self._predicted, self._rigid_body, self._external, self._parameters):
-            self._node.destroy_publisher(publisher)
+        for outlet in (self._predicted, self._rigid_body, self._external, self._parameters):
+            outlet.destroy()

@@ -16,10 +16,14 @@ LISTED = 40  # classes
 
 
 class RecognitionReport:
-    """Sums a session up, once a second, and notices what was refused since the last time."""
+    """Sums a session up, once a second, and notices what was refused since the last time.
 
-    def __init__(self, session: RecognitionSession) -> None:
+    `unsent` counts answers that were not published.
+    """
+
+    def __init__(self, session: RecognitionSession, unsent: Counter[str] | None = None) -> None:
         self._session = session
+        self._unsent: Counter[str] = Counter() if unsent is None else unsent
         self._before: Counter[str] = Counter()
 
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
@@ -27,8 +31,8 @@ class RecognitionReport:
         session = self._session
         since = session.refusals.counts - self._before
         self._before = session.refusals.counts.copy()
-        if session.autosave.problem:
-            return WARN, session.autosave.problem
+        if trouble := session.autosave.trouble():
+            return WARN, trouble
         if since:
             reason, count = since.most_common(1)[0]
             detail = session.refusals.details[reason]
@@ -58,6 +62,7 @@ class RecognitionReport:
             "last edit": session.last_edit,
             **session.autosave.values(),
         }
+        values |= {reason: str(count) for reason, count in self._unsent.items()}
         if (last := session.last) is not None:
             values["last recognised"] = last.label
             values["its probability"] = f"{last.confidence:.3f}"

@@ -8,6 +8,8 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from semiparam_dynamics.nodes.lag import Lag
+
 
 class WatchedTopic:
     """A subscription whose messages are counted.
@@ -15,15 +17,22 @@ class WatchedTopic:
     Parameters
     ----------
     node: the subscriber. topic, kind, qos: what it subscribes, before remapping.
-    callback: called with each message.
+    callback: called with each message. lag: which of them to leave out; None: none.
     """
 
     def __init__(
-        self, node: Node, topic: str, kind: type, callback: Callable[[Any], None], qos: QoSProfile
+        self,
+        node: Node,
+        topic: str,
+        kind: type,
+        callback: Callable[[Any], None],
+        qos: QoSProfile,
+        lag: Lag | None = None,
     ) -> None:
         self._node = node
         self._topic = topic
         self._callback = callback
+        self._lag = lag
         package = kind.__module__.split(".")[0]
         self._type_name = f"{package}/msg/{kind.__name__}"
         self._count = 0
@@ -33,7 +42,8 @@ class WatchedTopic:
 
     def _receive(self, message: Any) -> None:
         self._count += 1
-        self._callback(message)
+        if self._lag is None or not self._lag.too_late(self._node.executor):
+            self._callback(message)
 
     def problem(self) -> str:
         """Empty if messages came since the last call (once a second), else what is wrong."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 from threading import Event
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
+from semiparam_dynamics.nodes.autosave import LONG, Autosave, Snapshot
 from semiparam_dynamics.storage import load_state, previous_of
 
 IDENTITY: dict[str, object] = {"kind": "test"}
@@ -170,6 +172,26 @@ def test_a_second_save_is_refused_while_the_first_waits(tmp_path: Path):
     assert waited == [True]
     model.autosave.begin(path, lambda problem: None)
     model.autosave.wait()
+
+
+@pytest.mark.parametrize(("interval", "patience"), [(30.0, 30.0), (0.0, LONG)])
+def test_a_write_that_takes_longer_than_the_interval_is_told(
+    interval: float, patience: float, tmp_path: Path
+):
+    path = tmp_path / "model.npz"
+    model = Model(path, interval)
+    disk = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(disk, fcntl.LOCK_EX)  # a write waits for it, as it would for a disk
+    model.change(1.0)
+    model.autosave.begin(path, lambda problem: None)
+    model.now += patience
+    assert model.autosave.trouble() == ""
+    model.change(2.0)
+    model.now += 1.0
+    assert f"to the disk for {patience + 1.0:.0f} s" in model.autosave.trouble()
+    os.close(disk)
+    model.autosave.wait()
+    assert model.autosave.trouble() == "" and saved(path) == 1.0
 
 
 def test_goes_on_from_the_one_before_and_tells_until_a_whole_one_is_written(tmp_path: Path):

@@ -13,6 +13,7 @@ from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
+from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.storage import previous_of
 
 NODE = "/inverse_dynamics"
@@ -142,6 +143,9 @@ def test_a_disk_that_hangs_keeps_no_prediction_waiting(peer, start, urdf, make_a
         arm.move(50)
         peer.until(lambda: len(predicted) >= 98, "predictions while it waits")
         peer.until(lambda: peer.figures().get("samples learned") == "98", "98 samples learned")
+        assert [stamp_of(message) for message in predicted] == arm.stamps[1:-1]  # without a gap
+        peer.until(lambda: "on its way to the disk" in peer.status.message, "the warning")
+        assert peer.status.level == WARN
         assert not answer.done() and not path.exists()
         assert peer.figures()["changes not saved"] == "98"
     finally:
@@ -149,6 +153,7 @@ def test_a_disk_that_hangs_keeps_no_prediction_waiting(peer, start, urdf, make_a
     peer.until(answer.done, "the answer")
     assert answer.result().success and "of 48 samples" in answer.result().message
     peer.until(lambda: peer.figures()["changes not saved"] == "0", "the rest")
+    peer.until(lambda: "on its way" not in peer.status.message, "no more warning")
     assert arrays(path)["counts"][0] == 98
     assert process.stop() == 0
 

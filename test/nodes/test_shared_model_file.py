@@ -1,0 +1,79 @@
+"""Two nodes that were given the same model_file."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from std_srvs.srv import Trigger
+
+from semiparam_dynamics.nodes.processes import NodeProcess
+
+NODE = "/inverse_dynamics"
+
+
+def test_the_second_is_refused_until_the_first_has_ended(
+    peer, start, urdf, make_arm, tmp_path, ros_environment
+):
+    path = tmp_path / "models" / "arm.npz"
+    given = {"urdf": urdf, "model_file": path}
+    first = start("inverse_dynamics", **given)
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(30)
+    peer.until(lambda: peer.figures().get("samples learned") == "28", "28 samples learned")
+    assert peer.call(Trigger, f"{NODE}/save").success
+
+    log = tmp_path / "second.log"
+    with NodeProcess("inverse_dynamics", given, log, namespace="other") as second:
+        assert second.wait(30.0) == 1
+    said = f"{path} is in use by {NODE}, process {first.pid}: give each node a model_file"
+    assert said in log.read_text()
+    assert path.exists()
+
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait(10.0)
+    peer.status = None
+    start("inverse_dynamics", **given)  # nothing is in the way of the next
+    peer.until(lambda: peer.figures().get("samples learned") == "28", "what was learned")
+
+
+def test_one_that_is_cleaned_up_or_fails_to_come_up_gives_it_free(peer, start, urdf, tmp_path):
+    path = tmp_path / "arm.npz"
+    start("inverse_dynamics", urdf=urdf, model_file=path, autostart="false")
+    change = ChangeState.Request()
+
+    def transition(identifier: int, name: str = NODE) -> bool:
+        change.transition.id = identifier
+        return peer.call(ChangeState, f"{name}/change_state", change).success
+
+    with NodeProcess(
+        "inverse_dynamics",
+        {"urdf": urdf, "model_file": path, "autostart": "false"},
+        tmp_path / "second.log",
+        namespace="other",
+    ):
+        other = f"/other{NODE}"
+        assert transition(Transition.TRANSITION_CONFIGURE)
+        assert not transition(Transition.TRANSITION_CONFIGURE, other)
+        assert transition(Transition.TRANSITION_CLEANUP)
+        path.write_bytes(b"damaged")
+        assert not transition(Transition.TRANSITION_CONFIGURE, other)
+        path.unlink()
+        assert transition(Transition.TRANSITION_CONFIGURE)
+        assert not transition(Transition.TRANSITION_CONFIGURE, other)
+        assert transition(Transition.TRANSITION_CLEANUP)
+        assert transition(Transition.TRANSITION_CONFIGURE, other)
+
+
+def test_without_autosave_the_one_that_saves_has_it(peer, start, urdf, make_arm, tmp_path):
+    path = tmp_path / "arm.npz"
+    given = {"urdf": urdf, "model_file": path, "autosave": "false"}
+    start("inverse_dynamics", **given)
+    with NodeProcess("inverse_dynamics", given, tmp_path / "second.log", namespace="other"):
+        other = f"/other{NODE}"
+        assert peer.call(Trigger, f"{NODE}/save").success
+        refused = peer.call(Trigger, f"{other}/save")
+        assert not refused.success and "is in use by" in refused.message
