@@ -8,6 +8,7 @@ sequential and the delayed protocol come out of one pass.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,6 +52,16 @@ def learns_in_blocks(estimator: SemiparametricEstimator) -> bool:
     config = estimator.config
     nonparametric = config.nystrom if config.residual == "nystrom" else config.random_fourier
     return config.output.gate <= 0.0 and nonparametric.memory <= 0.0
+
+
+def beside(estimator: SemiparametricEstimator) -> SemiparametricEstimator:
+    """Another one that shares what is learned with `estimator`, and keeps errors of its own.
+
+    For predictions that are made later: nothing may be learned through it but errors.
+    """
+    other = copy.copy(estimator)
+    other.errors, other.bound = copy.deepcopy(estimator.errors), copy.deepcopy(estimator.bound)
+    return other
 
 
 def ask_block(estimator: SemiparametricEstimator, block: SampleBlock) -> BlockPrediction:

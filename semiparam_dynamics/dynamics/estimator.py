@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from pathlib import Path
 
@@ -267,15 +266,6 @@ class SemiparametricEstimator:
         """Another estimator of the same robot that knows the same and learns on its own."""
         other = SemiparametricEstimator(self.model, self.config)
         other.restore(self.state())
-        return other
-
-    def beside(self) -> SemiparametricEstimator:
-        """Another one that shares what is learned with this one, and keeps errors of its own.
-
-        For predictions that are made later than here: nothing may be learned through it but errors.
-        """
-        other = copy.copy(self)
-        other.errors, other.bound = copy.deepcopy(self.errors), copy.deepcopy(self.bound)
         return other
 
     def save(self, path: str | Path) -> None:

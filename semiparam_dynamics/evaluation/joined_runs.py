@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor, Future
 
 from semiparam_dynamics.dynamics.block_prediction import (
+    beside,
     counted,
     learn_block,
     learn_nonparametric,
@@ -37,7 +38,7 @@ class JoinedRuns:
         self.shared = learns_in_blocks(sequential.estimator)
         if self.shared:
             sequential.settle()
-            late, last = sequential.estimator.beside(), sequential.last_residual.copy()
+            late, last = beside(sequential.estimator), sequential.last_residual.copy()
             self.delayed = ProtocolRun(late, "delayed", last)
         else:
             self.delayed = sequential.branch("delayed")

@@ -11,6 +11,7 @@ import pytest
 from semiparam_dynamics.dynamics.block_prediction import (
     BlockPrediction,
     ask_block,
+    beside,
     counted,
     learn_block,
     learns_in_blocks,
@@ -67,7 +68,7 @@ def both_protocols(
 ) -> None:
     """Blocks of `size`, predicted promptly and late, against two estimators led by hand."""
     block_by_block = SemiparametricEstimator(model, **options)
-    late_errors = block_by_block.beside()
+    late_errors = beside(block_by_block)
     prompt, late = (SemiparametricEstimator(model, **options) for _ in range(2))
     for start in range(0, len(samples), size):
         part = samples[start : start + size]
@@ -169,10 +170,10 @@ def test_what_learns_by_its_predictions_or_forgets_is_not_learned_in_blocks() ->
 
 def test_an_estimator_beside_another_has_errors_of_its_own() -> None:
     estimator, samples = learned("effort", **{"nystrom.max_centers": 20})
-    beside = estimator.beside()
-    n_learned, spread = beside.n_learned, beside.errors["semiparametric"].value.copy()
+    other = beside(estimator)
+    n_learned, spread = other.n_learned, other.errors["semiparametric"].value.copy()
     block = SampleBlock.of(samples)
     counted(estimator, block, learn_block(estimator, block)[0])
-    assert beside.n_learned == n_learned == estimator.n_learned - len(samples)
-    assert np.array_equal(beside.errors["semiparametric"].value, spread)
-    assert np.array_equal(beside.rigid_body.parameters, estimator.rigid_body.parameters)
+    assert other.n_learned == n_learned == estimator.n_learned - len(samples)
+    assert np.array_equal(other.errors["semiparametric"].value, spread)
+    assert np.array_equal(other.rigid_body.parameters, estimator.rigid_body.parameters)
