@@ -10,10 +10,12 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ChangesConfig
 
+SUSPICIOUS = 0.75  # of the threshold
 OVER = 0.5  # of the threshold, below which a contact is over
 CALM = 0.3  # s for which it must be below
 HORIZON = 120.0  # s after which the usual errors are forgotten
 DELAY = 1.0  # s after which errors that were no contact count as usual
+UNKNOWN = 2.0  # times the standard deviation in motion that isn't known
 LEAST_SIZE = 0.1  # of predicted standard deviations that errors are taken to have
 BEYOND_USUAL = 1.5  # times the largest usual error is no longer usual
 
@@ -22,8 +24,9 @@ class ContactDetector:
     """Looks at every sample, so that no contact waits for a block to be complete.
 
     Deviations are in standard deviations: predicted ones, corrected by what the errors were beside
-    them over the last minutes. A model's errors have longer tails than a normal distribution, by
-    how much depends on the robot; so a contact is also beyond the largest usual deviation.
+    them over the last minutes (:meth:`spread`). A model's errors have longer tails than a normal
+    distribution, by how much depends on the robot; so a contact is also beyond the largest usual
+    deviation.
 
     Attributes
     ----------
@@ -42,7 +45,7 @@ class ContactDetector:
         self._weight = 1.0
         self._usual = 0.0
         self._last = 0
-        self._pending: deque[tuple[int, Array]] = deque()
+        self._pending: deque[tuple[int, Array, float, float]] = deque()
         self.reset()
 
     def reset(self) -> None:
@@ -60,35 +63,52 @@ class ContactDetector:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the last sample was beyond what ends a contact."""
-        return 0.0 < self.threshold * OVER < self.deviation
+        """Whether the last sample may be the beginning of a contact."""
+        return 0.0 < self.threshold * SUSPICIOUS < self.deviation
 
-    def observe(self, stamp: int, error: Array, std: Array) -> None:
+    def spread(self, std: Array, confidence: float) -> Array:
+        """(n_axes,) standard deviations to compare with, of predicted ones.
+
+        Errors smaller than predicted count as far as the motion is known. Where it isn't, where
+        `confidence` is 0, a rigid body's errors are no noise: they stay as long as the motion stays
+        there, and count for less.
+        """
+        size = np.maximum(np.sqrt(self._square), LEAST_SIZE)
+        known = np.maximum(size, 1.0 + confidence * (size - 1.0))
+        spread: Array = std * known * (UNKNOWN + confidence * (1.0 - UNKNOWN))
+        return spread
+
+    def observe(self, stamp: int, error: Array, std: Array, confidence: float) -> None:
         """Take a sample as usual, when a second has passed without a contact."""
-        self._pending.append((stamp, error / std))
+        largest = float(np.max(np.abs(error) / self.spread(std, confidence)))
+        self._pending.append((stamp, error / std, confidence, largest))
         while stamp - self._pending[0][0] > DELAY * 1e9:
             self._learn(*self._pending.popleft())
 
-    def _learn(self, stamp: int, scaled: Array) -> None:
+    def _learn(self, stamp: int, scaled: Array, confidence: float, largest: float) -> None:
         step = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
         keep, self._last = math.exp(-step / HORIZON), stamp
-        self._weight = keep * self._weight + 1.0
-        self._square += (scaled**2 - self._square) / self._weight
-        largest = float(np.max(np.abs(scaled) / self._size()))
+        self._weight = keep * self._weight + confidence
+        self._square += (scaled**2 - self._square) * (confidence / self._weight)
         self._usual = max(keep * self._usual, largest)
 
-    def _size(self) -> Array:
-        return np.maximum(np.sqrt(self._square), LEAST_SIZE)
-
-    def add(self, stamp: int, error: Array, std: Array, longest: float = math.inf) -> str:
+    def add(
+        self,
+        stamp: int,
+        error: Array,
+        std: Array,
+        confidence: float = 1.0,
+        longest: float = math.inf,
+    ) -> str:
         """Take the errors and predicted spreads (n_axes,) of the sample at `stamp` (ns).
 
+        confidence: 0 to 1, of the prediction: how well its surroundings are known.
         longest: s after which a contact is given up, if that is less than what is configured.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
-        self.deviation = float(np.max(np.abs(error) / (std * self._size())))
+        self.deviation = float(np.max(np.abs(error) / self.spread(std, confidence)))
         limit = self.threshold
-        if self.suspicious:
+        if self.deviation > limit * OVER:
             self._calm_since = stamp
         calm = (stamp - self._calm_since) * 1e-9 >= CALM
         if self.active:
@@ -105,7 +125,7 @@ class ContactDetector:
             self.active, self.since = True, stamp
             self._pending.clear()
             return "begins"
-        self.observe(stamp, error, std)
+        self.observe(stamp, error, std, confidence)
         return ""
 
     def state(self) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from semiparam_dynamics.changes.hypotheses import Hypothesis
 from semiparam_dynamics.changes.snapshots import BARE, Snapshot, as_array, as_text
 from semiparam_dynamics.dynamics.sample import Prediction
 
-DISTRUST = 0.05  # of a change's effort is taken as noise: sensors and models have errors of gain
+DISTRUST = 0.1  # of a change's effort is taken as noise: sensors and models have errors of gain
 
 
 class Correction:

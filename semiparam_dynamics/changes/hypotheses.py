@@ -14,6 +14,8 @@ from semiparam_dynamics.changes.snapshots import Snapshot
 
 # Blocks that a new cause must explain: a contact looks like an offset for as long as it lasts.
 LEAST = {PAYLOAD: 4, FRICTION: 20, OFFSET: 30}
+# And what makes it doubtful: a model's own errors, in motion that it doesn't know, look like them.
+DOUBT = {FRICTION: 3.0, OFFSET: 3.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Finding:
 
     hypothesis: Hypothesis
     length: int  # blocks
-    score: float  # log likelihood ratio against the best that needs no cause
+    score: float  # log likelihood ratio against the best that needs no cause, over DOUBT
     margin: float  # against the best other cause
     sums: Sums  # of the stretch
 
@@ -83,7 +85,8 @@ def weigh(
         rest = np.maximum(rest, present.evidence(sums))
     table = np.array([hypothesis.evidence(sums) for hypothesis in candidates])
     least = np.array([[LEAST.get(h.cause, 0) if not h.name else 0] for h in candidates])
-    scores = np.where(lengths >= least, table - rest, -np.inf)
+    doubt = np.array([[DOUBT.get(h.cause, 1.0)] for h in candidates])
+    scores = np.where(lengths >= least, (table - rest) / doubt, -np.inf)
     best, window = np.unravel_index(int(np.argmax(scores)), scores.shape)
     others = [
         row[window]

@@ -18,7 +18,7 @@ from semiparam_dynamics.changes.hold import LearningHold
 from semiparam_dynamics.changes.hypotheses import Finding, Hypothesis
 from semiparam_dynamics.changes.innovations import Innovations
 from semiparam_dynamics.changes.payload import payload_status
-from semiparam_dynamics.changes.search import best_explanation, candidates
+from semiparam_dynamics.changes.search import best_explanation, candidates, is_plausible
 from semiparam_dynamics.changes.snapshots import BARE, Snapshots
 from semiparam_dynamics.changes.status import ChangeEvent, ChangeStatus, PayloadStatus
 from semiparam_dynamics.dynamics.filtering import FilterConfig
@@ -27,7 +27,7 @@ from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 
 UNFILTERED = 0.1  # s, a block's length where there is no filter
-SUSPICION = 0.4  # of the threshold, from which samples wait
+SUSPICION = 0.75  # of the threshold, from which samples wait
 CLEAR = 3.0  # log likelihood ratio by which a cause must beat the others to be named
 PATIENCE = 10  # blocks after which the best cause is named although another is nearly as good
 WHILE_UNSURE = 1.0  # s after which what seemed a contact says that the estimate was wrong
@@ -103,25 +103,27 @@ class ChangeMonitor:
         """Take a sample and the prediction of it by what was learned, nothing corrected."""
         if sample.y is None or prediction.residual.inputs is None:
             return self._report(sample.stamp, None)
+        sure = prediction.residual.confidence
         corrected = self.correction.apply(prediction, sample.regressor)
         external = sample.y - corrected.semiparametric
         std = np.maximum(corrected.semiparametric_std, 1e-12)
         if self._settled >= self.config.settle:
-            self._touch(sample.stamp, external, std)
+            self._touch(sample.stamp, external, std, sure)
         elif self._settled >= 0.5 * self.config.settle:
-            self.contact.observe(sample.stamp, external, std)
+            self.contact.observe(sample.stamp, external, std, sure)
         columns = sample.regressor @ self.causes.combination
         error = sample.y - prediction.semiparametric
-        std = np.maximum(prediction.semiparametric_std, 1e-12)
+        std = self.contact.spread(np.maximum(prediction.semiparametric_std, 1e-12), sure)
         block = self._blocks.add(sample.stamp, error, columns, std)
         if block is not None:
             self._take(block)
         return self._report(sample.stamp, external)
 
-    def _touch(self, stamp: int, external: Array, std: Array) -> None:
+    def _touch(self, stamp: int, external: Array, std: Array, sure: float) -> None:
         """Contacts, sample by sample."""
         unsure = self.correction.estimating is not None
-        what = self.contact.add(stamp, external, std, WHILE_UNSURE if unsure else math.inf)
+        longest = WHILE_UNSURE if unsure else math.inf
+        what = self.contact.add(stamp, external, std, sure, longest)
         if what == "begins":
             self._note(stamp, stamp, kinds.CONTACT, evidence=self.contact.deviation)
             self.hold.drop(stamp)
@@ -135,8 +137,10 @@ class ChangeMonitor:
             self.hold.wait(stamp)
 
     def _go_on(self, stamp: int) -> None:
-        """Learn again, unless something is being estimated."""
-        if self.correction.estimating is None and not self.contact.active:
+        """Learn again, unless a payload is being estimated."""
+        found = self.correction.estimating
+        if (found is None or found.cause != PAYLOAD) and not self.contact.active:
+            self.hold.clear()
             self.hold.resume(stamp)
 
     def _take(self, block: Block) -> None:
@@ -155,6 +159,8 @@ class ChangeMonitor:
             self.correction,
             began_before=self._since_contact <= RECENT,
         )
+        if finding is not None and not is_plausible(finding):
+            finding = None
         if finding is not None and finding.score > self.threshold:
             self._waited += 1
             clear = finding.margin > CLEAR or self._waited > PATIENCE
@@ -178,7 +184,8 @@ class ChangeMonitor:
         self._waited, self._estimated = 0, finding.length * self._blocks.length
         self.contact.reset()
         self._since_contact = RECENT + 1
-        self.hold.drop(self._onset)
+        if found.cause == PAYLOAD:
+            self.hold.drop(self._onset)
         if found.name:
             self.correction.hold(found.name, self.snapshots[found.name])
         else:
@@ -201,6 +208,10 @@ class ChangeMonitor:
         best = max(others, key=lambda h: float(h.evidence(seen)), default=None)
         if best is not None and best.evidence(seen) > found.evidence(seen) + CLEAR:
             self.correction.switch(best)
+            if best.cause == PAYLOAD:
+                self.hold.drop(block.start)
+            else:
+                self._go_on(block.end)
             self._note(block.end, self._onset, best.cause, "", float(best.evidence(seen)))
         if self._estimated >= self.config.payload_time:
             self.correction.settle()

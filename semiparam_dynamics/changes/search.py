@@ -7,9 +7,26 @@ import numpy as np
 from semiparam_dynamics.changes.causes import FRICTION, OFFSET, PAYLOAD, Causes
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.correction import Correction
+from semiparam_dynamics.changes.estimate import Estimate
 from semiparam_dynamics.changes.evidence import Windows
 from semiparam_dynamics.changes.hypotheses import Finding, Hypothesis, hypotheses, weigh
 from semiparam_dynamics.changes.snapshots import Snapshots
+
+HEAVY = 3.0  # standard deviations that a new payload's mass must differ from 0 by
+
+
+def is_plausible(finding: Finding) -> bool:
+    """Whether a new payload weighs anything.
+
+    A jerk that the model does not follow looks like inertia at the hand, which has no weight. No
+    body does.
+    """
+    found = finding.hypothesis
+    if found.cause != PAYLOAD or found.name:
+        return True
+    scale = np.sqrt(np.sum(found.root**2, axis=1))
+    estimate = Estimate.prior(scale) + finding.sums.of(found.columns)
+    return bool(abs(estimate.mean[0]) > HEAVY * np.sqrt(estimate.covariance[0, 0]))
 
 
 def candidates(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.contact import CALM, ContactDetector
+from semiparam_dynamics.changes.contact import CALM, UNKNOWN, ContactDetector
 
 STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
@@ -52,7 +52,7 @@ def test_errors_that_are_usual_for_the_robot_are_no_contact() -> None:
     # Predicted standard deviations a third of the errors, and twelve times as much now and then.
     for k in range(3000):
         error = 3.0 * STD * rng.standard_normal(2) * (4.0 if k % 50 == 0 else 1.0)
-        detector.observe(k * STEP, error, STD)
+        detector.observe(k * STEP, error, STD, 1.0)
     assert detector.threshold > 9.0
     usual = detector.threshold / 1.5
     detector.add(3000 * STEP, np.array([0.0, 3.0 * 2.0]), STD)
@@ -66,8 +66,18 @@ def test_a_restored_detector_goes_on_alike() -> None:
     one, other = (ContactDetector(ChangesConfig(contact=6.0), 2) for _ in range(2))
     rng = np.random.default_rng(1)
     for k in range(500):
-        one.observe(k * STEP, 2.0 * rng.standard_normal(2), STD)
+        one.observe(k * STEP, 2.0 * rng.standard_normal(2), STD, 0.9)
     other.restore(one.state())
+    assert one.threshold == other.threshold
     for detector in (one, other):
         run(detector, [2.0], 500)
-    assert one.threshold == other.threshold and one.deviation == other.deviation
+    assert one.deviation == other.deviation
+
+
+def test_errors_smaller_than_predicted_are_expected_only_where_the_motion_is_known() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
+    rng = np.random.default_rng(0)
+    for k in range(1000):
+        detector.observe(k * STEP, 0.2 * STD * rng.standard_normal(2), STD, 1.0)
+    np.testing.assert_allclose(detector.spread(STD, 1.0), 0.2 * STD, rtol=0.1)
+    np.testing.assert_allclose(detector.spread(STD, 0.0), UNKNOWN * STD)

@@ -12,7 +12,7 @@ from .changing_arm import errors, follow, held, learner, monitor, moving, pushed
 
 MODEL = small_arm()
 BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
-ON, OFF, END = 30.0, 45.0, 55.0
+ON, OFF, END = 22.0, 35.0, 42.0
 
 
 def nothing(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -106,10 +106,12 @@ def test_an_offset_and_friction_are_named_and_allowed_for() -> None:
 
     for cause, change in (("offset", pushed(offset, ON, np.inf)), ("friction", friction)):
         of = learner(MODEL)
-        steps = follow(of, moving(MODEL, ON + 20.0, change))
-        found = [e.cause for e in monitor(of).events if e.cause in ("payload", "offset", "friction")]
+        steps = follow(of, moving(MODEL, ON + 18.0, change))
+        found = [
+            e.cause for e in monitor(of).events if e.cause in ("payload", "offset", "friction")
+        ]
         assert found[-1] == cause
-        after, before = errors(steps, ON + 15.0, ON + 20.0), errors(steps, ON - 10.0, ON)
+        after, before = errors(steps, ON + 14.0, ON + 18.0), errors(steps, ON - 6.0, ON)
         assert np.all(after < 1.5 * before + 0.03 * before.max())
 
 
@@ -131,8 +133,8 @@ def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned() -> None:
 
 def test_where_nothing_happens_everything_is_learned() -> None:
     watched, blind = learner(MODEL), learner(MODEL, **{"changes.detect": False})
-    follow(watched, moving(MODEL, 40.0, nothing))
-    follow(blind, moving(MODEL, 40.0, nothing))
+    follow(watched, moving(MODEL, 28.0, nothing))
+    follow(blind, moving(MODEL, 28.0, nothing))
     assert not monitor(watched).events and blind.changes is None
     assert watched.estimator.n_learned == blind.estimator.n_learned
     one, other = (of.estimator.rigid_body.parameters for of in (watched, blind))

@@ -1,0 +1,288 @@
+"""Payloads, contacts, drift and quiet hours on simulated arms, and detection on real logs.
+
+    python benchmarks/changes.py payload --robot icub --runs 20
+    python benchmarks/changes.py {quiet,contact,drift} --robot ur10 --data DATA --runs 20
+    python benchmarks/changes.py constant
+    python benchmarks/changes.py logs --data DATA
+
+DATA holds robots/{ur10,xmate7p,tx40}. A line for each run, with its seed, then medians and worst.
+--calibrated leaves out the errors of gain and cross-talk of the iCub's sensor.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from changes_on_logs import on_logs
+
+from semiparam_dynamics.changes.monitor import ChangeMonitor
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.simulation import ArmSimulator
+from semiparam_dynamics.simulation.measurements import simulated
+
+LEARN = 60.0  # s before anything happens
+HANDS = {"icub": "r_hand_dh_frame", "ur10": "tool0"}
+# Friction, elasticity and noise of the size of an industrial arm's, and its encoders.
+UR10 = {
+    "hand_frame": "tool0",
+    "motion": "exciting",
+    "max_velocity": 1.0,
+    "excitation": 0.4,
+    "effects__friction_coulomb": 2.0,
+    "effects__friction_stribeck": 0.7,
+    "effects__friction_viscous": 2.0,
+    "effects__rotor_inertia": 0.3,
+    "effects__compliance": 5e-5,
+    "effects__hardening_torque": 50.0,
+    "effects__hysteresis": 3e-4,
+    "effects__noise_effort": 0.5,
+    "effects__noise_position": 5e-5,
+    "effects__noise_velocity": 2e-3,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    studies = {"payload": payload, "quiet": quiet, "contact": contact, "drift": drift}
+    parser.add_argument("study", choices=[*studies, "constant", "logs"])
+    parser.add_argument("--robot", choices=list(HANDS), default="icub")
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first run's seed")
+    parser.add_argument("--minutes", type=float, default=0.0, help="quiet: 10, drift: 60")
+    parser.add_argument("--mass", type=float, default=0.0, help="kg; 0: drawn from 0.2 to 2")
+    parser.add_argument("--calibrated", action="store_true")
+    parser.add_argument("--samples", type=int, default=1_000_000, help="of the study constant")
+    args = parser.parse_args()
+    if args.study == "constant":
+        constant(args.samples)
+    elif args.study == "logs":
+        on_logs(args.data / "robots")
+    else:
+        rows = []
+        for seed in range(args.first, args.first + args.runs):
+            rows.append(studies[args.study](args, seed))
+            print(f"seed {seed:>3} " + "  ".join(f"{k} {v:.3g}" for k, v in rows[-1].items()))
+        print("median, worst:")
+        for name in rows[0]:
+            values = np.array([row[name] for row in rows])
+            print(f"  {name:<28}{np.nanmedian(values):>10.3g}{np.nanmax(values):>10.3g}", end="")
+            print(f"   in {np.isfinite(values).sum()} of {len(rows)} runs")
+
+
+def arm_of(args: argparse.Namespace, seed: int, **overrides: Any) -> ArmSimulator:
+    if args.robot == "ur10":
+        urdf = args.data / "robots" / "ur10" / "ur10_robot.urdf"
+        return ArmSimulator(str(urdf), seed=seed, **UR10 | overrides)
+    if args.calibrated:
+        overrides |= {"effects__nonlinearity": 0.0, "effects__crosstalk": 0.0}
+    return ArmSimulator(seed=seed, **overrides)
+
+
+def learner_of(arm: ArmSimulator, **values: Any) -> InverseDynamicsLearner:
+    wrench = bool(arm.sensor_frame)
+    flat: dict[str, Any] = {"joints": arm.joint_names, "comparison": False, "changes.detect": True}
+    flat |= {"target": "wrench" if wrench else "effort", "filter.cutoff": 5.0 if wrench else 8.0}
+    flat |= {"sensor_frame": arm.sensor_frame} | values
+    config = from_flat(InverseDynamicsConfig, flat)
+    return InverseDynamicsLearner(RobotModel(arm.urdf, config.robot), config)
+
+
+class Run:
+    """An arm and what learns it; every step is kept as time, error and standard deviation."""
+
+    def __init__(self, arm: ArmSimulator, learner: InverseDynamicsLearner) -> None:
+        self.arm, self.learner = arm, learner
+        self._source: Iterator[Measurement] = simulated(arm, learner.model.config.target)
+        self.times: list[float] = []
+        self.errors: list[np.ndarray] = []
+
+    @property
+    def changes(self) -> ChangeMonitor:
+        assert self.learner.changes is not None
+        return self.learner.changes
+
+    def until(self, end: float, change: Callable[[Measurement], Measurement] | None = None) -> None:
+        """Go on to the time `end` (s)."""
+        for measurement in self._source:
+            changed = change(measurement) if change is not None else measurement
+            step: Step | None = self.learner.observe(changed)
+            if step is not None and step.y is not None:
+                self.learner.learn(step)
+                self.times.append(step.stamp * 1e-9)
+                self.errors.append(step.y - step.prediction.semiparametric)
+            if measurement.stamp * 1e-9 >= end:
+                return
+
+    def rms(self, begin: float, end: float) -> np.ndarray:
+        """(n_axes,) of the errors within a stretch of time."""
+        first, last = np.searchsorted(self.times, (begin, end))
+        rms: np.ndarray = np.sqrt(np.mean(np.square(self.errors[first:last]), axis=0))
+        return rms
+
+    def first(self, cause: str, since: float, name: str = "") -> float:
+        """The time of the first such event since a time, NaN where there is none."""
+        times = [e.stamp * 1e-9 for e in self.changes.events if (e.cause, e.name) == (cause, name)]
+        return min((t for t in times if t >= since), default=float("nan"))
+
+    def alarms(self, begin: float, end: float) -> Counter[str]:
+        """Changes that were named within a stretch of time."""
+        events = [e for e in self.changes.events if begin <= e.stamp * 1e-9 < end]
+        return Counter(e.cause for e in events if e.cause != "contact over")
+
+
+def payload(args: argparse.Namespace, seed: int) -> dict[str, float]:
+    """Held for 30 s, then released; errors relative to the 20 s before."""
+    rng = np.random.default_rng([seed, 7])
+    mass = args.mass or 0.2 * 10.0 ** rng.uniform()
+    center = rng.uniform(-0.04, 0.04, 3) + np.array([0.0, 0.0, 0.05])
+    body = pin.Inertia.FromEllipsoid(mass, *rng.uniform(0.03, 0.08, 3))
+    arm = arm_of(args, seed)
+    run = Run(arm, learner := learner_of(arm))
+    on, off = LEARN, LEARN + 30.0
+    run.until(on)
+    arm.hand.attach(mass, center, np.array(body.inertia))
+    run.until(on + 1.0)
+    found = run.first("payload", on)
+    while not np.isfinite(found) and run.times[-1] < on + 10.0:
+        run.until(run.times[-1] + 0.5)
+        found = run.first("payload", on)
+    run.until((found if np.isfinite(found) else on) + 10.5)
+    estimate = run.changes.payload
+    run.until(off)
+    arm.hand.attach(0.0, center, np.zeros((3, 3)))
+    run.until(off + 15.0)
+    frames = learner.model.kinematics
+    frame = frames.frames[frames.getFrameId(HANDS[args.robot])]
+    true = np.array(frame.placement.act(center))
+    before = run.rms(on - 20.0, on)
+    row = {"mass kg": mass, "found after s": found - on}
+    row["released after s"] = run.first("payload", off, "bare") - off
+    if estimate is not None:
+        row["mass error %"] = 100.0 * abs(estimate.mass / mass - 1.0)
+        row["mass std %"] = 100.0 * estimate.mass_std / mass
+        row["centre error mm"] = 1e3 * float(np.linalg.norm(estimate.center - true))
+        row["centre std mm"] = 1e3 * float(np.linalg.norm(estimate.center_std))
+    else:
+        names = ("mass error %", "mass std %", "centre error mm", "centre std mm")
+        row |= dict.fromkeys(names, float("nan"))
+    for name, begin, end in (
+        ("error at once x", on, on + 1.0),
+        ("error from 3 s x", on + 3.0, on + 10.0),
+        ("error from 10 s x", on + 10.0, off),
+        ("error released x", off + 1.0, off + 15.0),
+    ):
+        row[name] = float(np.mean(run.rms(begin, end) / before))
+    row["false before"] = float(sum(run.alarms(0.0, on).values()))
+    return row
+
+
+def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
+    """Nothing happens: what is named, an hour."""
+    minutes = args.minutes or 10.0
+    arm = arm_of(args, seed)
+    run = Run(arm, learner_of(arm))
+    run.until(LEARN + 60.0 * minutes)
+    alarms = run.alarms(0.0, np.inf)
+    kinds = ("payload", "friction", "offset", "contact")
+    return {f"{kind} an hour": 60.0 / minutes * alarms[kind] for kind in kinds}
+
+
+def contact(args: argparse.Namespace, seed: int) -> dict[str, float]:
+    """Ten pushes of 2 to 10 N on the hand, 0.2 to 1 s long, in any direction."""
+    rng = np.random.default_rng([seed, 8])
+    arm = arm_of(args, seed)
+    run = Run(arm, learner_of(arm))
+    run.until(LEARN)
+    before, delays, named = run.rms(LEARN - 20.0, LEARN), [], 0
+    for k in range(10):
+        start = LEARN + 6.0 * k + rng.uniform(0.0, 2.0)
+        run.until(start)
+        direction = rng.standard_normal(3)
+        size = 2.0 * 5.0 ** rng.uniform()
+        arm.hand.push(size * direction / np.linalg.norm(direction))
+        begun = run.times[-1]
+        run.until(start + rng.uniform(0.2, 1.0))
+        arm.hand.push(np.zeros(3))
+        run.until(LEARN + 6.0 * (k + 1))
+        seen = run.first("contact", begun)
+        delays.append(seen - begun if seen - begun < 1.0 else float("nan"))
+        named += sum(run.alarms(begun, begun + 2.0)[c] for c in ("payload", "friction", "offset"))
+    missed = float(np.sum(~np.isfinite(delays)))
+    run.until(LEARN + 80.0)
+    return {
+        "median delay ms": 1e3 * float(np.nanmedian(delays)),
+        "longest delay ms": 1e3 * float(np.nanmax(delays)),
+        "missed of 10": missed,
+        "taken for another cause": float(named),
+        "error afterwards x": float(np.mean(run.rms(LEARN + 60.0, LEARN + 80.0) / before)),
+    }
+
+
+def drift(args: argparse.Namespace, seed: int) -> dict[str, float]:
+    """Offsets and friction drift for an hour; the last ten minutes beside the second ten.
+
+    By as much as an axis' rms over the hour; with and without a memory of five minutes.
+    """
+    minutes = args.minutes or 60.0
+    row = {}
+    for name, values in (
+        ("without", {"changes.detect": False}),
+        ("memory", {"changes.detect": False, "rigid_body.memory": 300.0, "nystrom.memory": 10.0}),
+        ("memory, detect", {"rigid_body.memory": 300.0, "nystrom.memory": 10.0}),
+    ):
+        arm = arm_of(args, seed, rate=50.0)
+        run = Run(arm, learner_of(arm, **{"filter.max_rate": 25.0} | values))
+        run.until(LEARN)
+        size = run.rms(0.0, 10.0)
+        sign = np.random.default_rng([seed, 9]).choice([-1.0, 1.0], (2, len(size)))
+        wrench = bool(arm.sensor_frame)
+
+        def drifted(m: Measurement, size: Any = size, sign: Any = sign, w: bool = wrench) -> Any:
+            part = (m.stamp * 1e-9 - LEARN) / (60.0 * minutes)
+            rubbing = 0.0 if w or m.dq is None else np.tanh(m.dq / 0.02)
+            return Measurement(
+                m.stamp, m.q, m.dq, m.y + part * size * (sign[0] + sign[1] * rubbing)
+            )
+
+        sixth = 10.0 * minutes
+        run.until(LEARN + 6.0 * sixth, drifted)
+        late = run.rms(LEARN + 5.0 * sixth, LEARN + 6.0 * sixth)
+        row[f"{name} x"] = float(np.mean(late / run.rms(LEARN + sixth, LEARN + 2.0 * sixth)))
+    return row
+
+
+def constant(n: int) -> None:
+    """The same sample again and again, with memories of 10 s."""
+    arm = ArmSimulator()
+    learner = learner_of(arm, **{"rigid_body.memory": 10.0, "nystrom.memory": 10.0})
+    run = Run(arm, learner)
+    run.until(LEARN)
+    estimator: SemiparametricEstimator = learner.estimator
+    reading = arm.advance()
+    y, zero = reading.wrench, np.zeros(len(reading.q))
+    largest, state = 0.0, (reading.q, zero, zero)
+    for k in range(n):
+        sample = estimator.sample(*state, y, round((LEARN + 0.01 * k) * 1e9))
+        prediction = estimator.predict(sample)
+        estimator.update(sample, prediction)
+        largest = max(largest, float(np.max(np.abs(prediction.semiparametric - y))))
+    R, parameters = estimator.rigid_body.core.R, estimator.rigid_body.parameters
+    least, most = np.abs(np.diag(R)).min(), np.abs(np.diag(R)).max()
+    print(f"{n} constant samples: largest error {largest:.3g}, diagonal of R from {least:.3g} to")
+    print(f"{most:.3g}, parameters up to {np.abs(parameters).max():.3g}")
+
+
+if __name__ == "__main__":
+    main()
