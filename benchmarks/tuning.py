@@ -30,7 +30,7 @@ from semiparam_dynamics.tuning.folds import fold_of
 from semiparam_dynamics.tuning.grids import SHARED
 from semiparam_dynamics.tuning.journal import Journal
 from semiparam_dynamics.tuning.motion import join
-from semiparam_dynamics.tuning.on_bags import processes
+from semiparam_dynamics.process_pool import processes
 from semiparam_dynamics.tuning.recordings import Recordings
 from semiparam_dynamics.tuning.result import Tuning
 from semiparam_dynamics.tuning.screening import screen_nystrom

@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from semiparam_dynamics.config import InverseDynamicsConfig
+    from semiparam_dynamics.evaluation.bags import Bags
+
 DESCRIPTION = """\
 Lead the learner through bags, as the live node would go through the same messages, and score it:
 sequential (predict, score, learn), delayed (the residual predicts half a second before it learns
 it) and frozen (nothing is learned). With --train the models first learn those bags, and with
 --model they go on from a saved model; without either, the first 60 % of the time is the training
-part of frozen. Writes results.json, params.yaml and report.html. Bags: rosbag2 folders, bare .db3
-or .mcap files; split or compressed ones, and those that broke off as far as they go."""
+part of frozen. Writes results.json, params.yaml and report.html. With --each the bags don't follow
+each other: each is evaluated for itself, all from the same --model, over the cores or a cluster.
+Bags: rosbag2 folders, bare .db3 or .mcap files; split or compressed ones, and those that broke off
+as far as they go."""
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
+    from semiparam_dynamics.cli.cluster import add_cluster
 
     parser = subparsers.add_parser(
         "evaluate", help="how good the learner is on recorded bags", description=DESCRIPTION
@@ -36,6 +42,19 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         default="",
         help="go on from a saved model, of the node or of `semiparam train`, with its --params",
     )
+    parser.add_argument(
+        "--each",
+        action="store_true",
+        help="each bag for itself, into a folder of its name, and a page over all of them",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="processes for --each (default: one a core)",
+    )
+    add_cluster(parser)
     add_topics_and_output(parser, out="the results go")
     parser.set_defaults(run=run)
 
@@ -48,8 +67,11 @@ def run(args: argparse.Namespace) -> int:
     from semiparam_dynamics.evaluation.summary import summary_table
     from semiparam_dynamics.progress import ProgressBar
 
+    _check(args)
     config = learner_config(args)
     bags = Bags(args.bags, args.train, args.urdf, args.joint_states, args.wrench)
+    if args.each:
+        return _run_each(args, bags, config)
     with ProgressBar("evaluating", sys.stderr) as progress:
         evaluation = evaluate_bags(bags, config, progress, start=args.model)
     warn(bags.warnings)
@@ -57,3 +79,40 @@ def run(args: argparse.Namespace) -> int:
     print(summary_table(evaluation.results()))
     print(f"{Path(args.out) / 'report.html'}")
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    from semiparam_dynamics.errors import ConfigurationError
+
+    if args.jobs < 0:
+        raise ConfigurationError(f"--jobs {args.jobs}: there can't be less than one process")
+    if not args.each and (args.cluster or args.jobs):
+        raise ConfigurationError(
+            "Bags that follow each other are learned one after the other, by one process: --jobs "
+            "and --cluster go with --each, which evaluates each bag for itself."
+        )
+    if args.each and args.train:
+        raise ConfigurationError(
+            "--each goes on from a saved model: train it once, by `semiparam train BAG ... "
+            "--out DIR`, and name it in place of --train: --model DIR/model.npz."
+        )
+
+
+def _run_each(args: argparse.Namespace, bags: Bags, config: InverseDynamicsConfig) -> int:
+    """Evaluate each bag for itself; 1 if some could not be."""
+    from semiparam_dynamics.cli.bag_options import warn
+    from semiparam_dynamics.cli.cluster import cluster_executor
+    from semiparam_dynamics.evaluation.each_bag import evaluate_each, table, write_each
+    from semiparam_dynamics.process_pool import processes
+    from semiparam_dynamics.progress import ProgressBar
+
+    jobs = min(args.jobs, len(bags.test)) if args.jobs else 0
+    spread = cluster_executor(args.cluster) if args.cluster else processes(jobs)
+    with spread as executor, ProgressBar("evaluating", sys.stderr) as progress:
+        results = evaluate_each(bags, config, executor, progress, start=args.model)
+    for result in results:
+        warn(f"{result.name}: {warning}" for warning in result.warnings)
+    write_each(results, Path(args.out))
+    print(table(results))
+    print(f"{Path(args.out) / 'report.html'}")
+    return int(any(result.error for result in results))

@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
     from semiparam_dynamics.cli.cluster import cluster_executor
     from semiparam_dynamics.errors import ConfigurationError
     from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.tuning.on_bags import processes, tune_on_bags, write_tuning
+    from semiparam_dynamics.process_pool import processes
+    from semiparam_dynamics.tuning.on_bags import tune_on_bags, write_tuning
     from semiparam_dynamics.tuning.summary import text
 
     out = Path(args.out)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -52,27 +49,6 @@ def tune_on_bags(
     work = Work(Journal(journal, identity), executor)
     with threadpool_limits(limits=1):
         return tune(recordings, model.urdf_text, work, keep=keep, criterion=criterion, stage=stage)
-
-
-@contextmanager
-def processes(jobs: int) -> Iterator[Executor | None]:
-    """An executor of `jobs` processes; None where one is enough. 0: as many as cores."""
-    jobs = jobs or len(os.sched_getaffinity(0))
-    if jobs == 1:
-        yield None
-        return
-    executor = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread
-    )
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _one_thread() -> None:
-    """In a process of its own, products are not spread further."""
-    threadpool_limits(limits=1)
 
 
 def write_tuning(tuning: Tuning, path: Path, urdf: str | Path = "") -> None:
