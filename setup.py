@@ -7,7 +7,13 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 NAME = "semiparam_dynamics"
-NODES = ["inverse_dynamics", "arm_simulator", "object_recognition", "object_stream"]
+NODES = [
+    "inverse_dynamics",
+    "arm_simulator",
+    "computed_torque",
+    "object_recognition",
+    "object_stream",
+]
 ROOT = Path(__file__).parent
 
 version = re.search(r'^__version__ = "(.+)"$', (ROOT / NAME / "__init__.py").read_text(), re.M)
@@ -27,6 +33,7 @@ ROS = [
     "ros-sensor-msgs==5.5.1",
     "ros-std-msgs==5.5.1",
     "ros-std-srvs==5.5.1",
+    "ros-trajectory-msgs==5.5.1",
 ]
 EXTRAS = {
     "ros": ROS,

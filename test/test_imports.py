@@ -26,6 +26,7 @@ ROS = {
     "sensor_msgs",
     "std_msgs",
     "std_srvs",
+    "trajectory_msgs",
 }
 EXTRAS = {
     "cupy",

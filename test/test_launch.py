@@ -24,7 +24,13 @@ from semiparam_dynamics.parameters import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
-NODES = ["arm_simulator", "inverse_dynamics", "object_recognition", "object_stream"]
+NODES = [
+    "arm_simulator",
+    "computed_torque",
+    "inverse_dynamics",
+    "object_recognition",
+    "object_stream",
+]
 
 
 def constants(path: Path) -> set[str]:

@@ -17,7 +17,13 @@ import pytest
 import semiparam_dynamics
 
 ROOT = Path(__file__).resolve().parent.parent
-NODES = ["arm_simulator", "inverse_dynamics", "object_recognition", "object_stream"]
+NODES = [
+    "arm_simulator",
+    "computed_torque",
+    "inverse_dynamics",
+    "object_recognition",
+    "object_stream",
+]
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
 # Measured by `semiparam bench falkon` where somebody has installed them, and required by nothing.
 RIVALS = {"eigenpro2", "falkon", "torch"}

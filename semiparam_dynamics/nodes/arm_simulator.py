@@ -15,10 +15,12 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ArmSimulatorNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.nodes.pacing import Pacer
+from semiparam_dynamics.samples.joint_matching import JointMatcher
 from semiparam_dynamics.simulation.arm import ArmSimulator
 
 DEPTH = 50
@@ -29,6 +31,7 @@ REPORT = 10.0  # s between warnings
 class ArmSimulatorNode(Node):  # type: ignore[misc]
     """Publishes `joint_states`, `wrench` and `robot_description` of a simulated arm.
 
+    With ``control: effort`` it is moved by the efforts on `effort_command` (JointState).
     Stamps are simulated time, counted from the node's clock at the start.
     """
 
@@ -48,6 +51,10 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=self._arm.urdf))
         self._start = 0
+        self._commanded = config.simulator.control == "effort"
+        self._matcher = JointMatcher(self._arm.joint_names)
+        if self._commanded:
+            self.create_subscription(JointState, "effort_command", self._command, DEPTH)
 
     def simulate(self, executor: Executor) -> int:
         """Step and publish at the wall clock's pace until shutdown; returns the exit code."""
@@ -62,7 +69,7 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
             executor.spin_once(timeout_sec=0)
             delay = pacer.delay(now := time.monotonic())
             if delay > 0:
-                time.sleep(min(delay, runtime.IDLE_WAIT))
+                self._wait(executor, min(delay, runtime.IDLE_WAIT))
                 continue
             self._step()
             pacer.stepped()
@@ -77,12 +84,28 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
 
     def _wait_for_subscribers(self, executor: Executor) -> None:
         wanted = self._config.wait_for_subscribers
-        publishers = [p for p in (self._joint_states, self._wrench) if p is not None]
+        wrench = None if self._commanded else self._wrench  # no controller listens to it
+        publishers = [p for p in (self._joint_states, wrench) if p is not None]
         ready_at = np.inf if wanted else 0.0
         while rclpy.ok() and time.monotonic() < ready_at:
             executor.spin_once(timeout_sec=0.05)
             ready = all(p.get_subscription_count() >= wanted for p in publishers)
             ready_at = min(ready_at, time.monotonic() + SETTLE) if ready else np.inf
+
+    def _wait(self, executor: Executor, seconds: float) -> None:
+        if self._commanded:
+            executor.spin_once(timeout_sec=seconds)  # a command is taken when it comes
+        else:
+            time.sleep(seconds)
+
+    def _command(self, message: JointState) -> None:
+        index = self._matcher.match(message.name)
+        try:
+            if index is None or len(message.effort) != len(message.name):
+                raise SampleError(self._matcher.detail or "a command needs an effort for each name")
+            self._arm.command(np.asarray(message.effort)[index])
+        except SampleError as error:
+            self.get_logger().warning(f"command refused: {error}", throttle_duration_sec=REPORT)
 
     def _step(self) -> None:
         reading = self._arm.advance()

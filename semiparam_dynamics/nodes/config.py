@@ -54,6 +54,11 @@ class InverseDynamicsNodeConfig:
         "the next message, so that a bag gives the same numbers under any load",
         live=True,
     )
+    feedforward: bool = parameter(
+        False,
+        "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
+        "target)",
+    )
     learner: InverseDynamicsConfig = group(InverseDynamicsConfig, inline=True)
 
 

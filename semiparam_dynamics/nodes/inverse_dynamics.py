@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
@@ -25,6 +25,9 @@ from semiparam_dynamics.nodes.model_services import ModelServices
 from semiparam_dynamics.nodes.outputs import Outputs
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.nodes.topics import WatchedTopic
+
+if TYPE_CHECKING:
+    from semiparam_dynamics.nodes.desired_states import DesiredStates
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 SENSORS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -49,6 +52,7 @@ class InverseDynamicsNode(ManagedNode):
         self._report: SessionReport | None = None
         self._lost: Counter[str] = Counter()
         self._inputs: list[WatchedTopic] = []
+        self._desired: DesiredStates | None = None
         self._description: WatchedTopic | None = None
         self._model_services = ModelServices(self, self._required_session, self._model_file)
         if not self._urdf:
@@ -83,6 +87,11 @@ class InverseDynamicsNode(ManagedNode):
         if self.session is None or self._outputs is None:
             return
         session, publish = self.session, self._outputs.publish
+        if self._config.feedforward:
+            # Not at the top: only who asks for it needs trajectory_msgs.
+            from semiparam_dynamics.nodes.desired_states import DesiredStates
+
+            self._desired = DesiredStates(self, session)
         self._listen("joint_states", JointState, session.joint_state, publish)
         if session.model.config.target == "wrench":
             self._listen("wrench", WrenchStamped, session.wrench, publish)
@@ -107,6 +116,9 @@ class InverseDynamicsNode(ManagedNode):
         for topic in self._inputs:
             topic.destroy()
         self._inputs.clear()
+        if self._desired is not None:
+            self._desired.destroy()
+            self._desired = None
 
     def _listen(
         self,
@@ -172,7 +184,10 @@ class InverseDynamicsNode(ManagedNode):
         level, summary = self._report.summary(silent)
         if self.state != "active" and not self.session.autosave.trouble():
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
-        return self.status(level, summary, self._report.values())
+        values = self._report.values()
+        if self._desired is not None:
+            values |= self._desired.values()
+        return self.status(level, summary, values)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ import re
 import typing
 from collections.abc import Iterator
 
+from semiparam_dynamics.nodes.computed_torque_config import ComputedTorqueNodeConfig
 from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
     InverseDynamicsNodeConfig,
@@ -18,6 +19,7 @@ from semiparam_dynamics.parameters import Parameter, Value, parameters
 NODES: dict[str, type] = {
     "inverse_dynamics": InverseDynamicsNodeConfig,
     "arm_simulator": ArmSimulatorNodeConfig,
+    "computed_torque": ComputedTorqueNodeConfig,
     "object_recognition": ObjectRecognitionNodeConfig,
     "object_stream": ObjectStreamNodeConfig,
 }

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from semiparam_dynamics.config_files import dump_yaml
+from semiparam_dynamics.nodes.computed_torque_config import ComputedTorqueNodeConfig
 from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
     InverseDynamicsNodeConfig,
@@ -23,6 +24,7 @@ FILES = {
     "inverse_dynamics.yaml": InverseDynamicsNodeConfig(),
     "demo.yaml": learner_config(),
     "arm_simulator.yaml": ArmSimulatorNodeConfig(),
+    "computed_torque.yaml": ComputedTorqueNodeConfig(),
     "object_recognition.yaml": ObjectRecognitionNodeConfig(),
     "object_stream.yaml": ObjectStreamNodeConfig(),
 }

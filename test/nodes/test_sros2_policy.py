@@ -12,7 +12,13 @@ import pytest
 from semiparam_dynamics.nodes.processes import NodeProcess
 
 POLICY = Path(__file__).resolve().parents[2] / "config" / "sros2" / "policy.xml"
-NODES = ("inverse_dynamics", "object_recognition", "arm_simulator", "object_stream")
+NODES = (
+    "inverse_dynamics",
+    "object_recognition",
+    "arm_simulator",
+    "computed_torque",
+    "object_stream",
+)
 # The attributes that sros2's schema (policy.xsd, version 0.2.0) allows of each kind of list.
 RULES = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}}
 Permissions = dict[str, set[str]]
@@ -85,10 +91,24 @@ def test_no_node_calls_services_or_writes_what_it_should_only_read() -> None:
 OUTPUTS = {"~/predicted", "~/rigid_body", "~/external", "~/inertial_parameters"}
 
 
+FEEDFORWARD = {"feedforward", "feedforward_rigid_body"}
+FEEDFORWARD |= {f"{name}_std" for name in FEEDFORWARD}
+ANSWERS = {"~/desired", *(f"~/{name}" for name in FEEDFORWARD)}
+CHANGES = {"payload", "payload_std", "contact", "contact_external", "external_deviation", "changes"}
+CHANGES = {f"~/{name}" for name in (*CHANGES, "snapshot", "recall", "release", "forget_snapshot")}
+
+
 def test_inverse_dynamics(peer, tmp_path, urdf) -> None:
+    pytest.importorskip("trajectory_msgs.msg", reason="the feed-forward needs trajectory_msgs")
     wrench = {"urdf": urdf, "target": "wrench", "sensor_frame": "elbow", "use_sim_time": "true"}
-    waits = {"/clock", "joint_states", "wrench", *OUTPUTS}
-    check(peer, tmp_path, "inverse_dynamics", (({}, waits), (wrench, {"robot_description"})))
+    waits = {"/clock", "joint_states", "wrench", *OUTPUTS, *ANSWERS, *CHANGES}
+    effort = {"urdf": urdf, "feedforward": "true", "changes.detect": "true"}
+    variants = (
+        ({}, waits),
+        (wrench, {"robot_description", *ANSWERS, *CHANGES}),
+        (effort, {"/clock", "robot_description", "wrench"}),
+    )
+    check(peer, tmp_path, "inverse_dynamics", variants)
 
 
 def test_object_recognition(peer, tmp_path) -> None:
@@ -101,7 +121,24 @@ def test_object_recognition(peer, tmp_path) -> None:
 def test_arm_simulator(peer, tmp_path) -> None:
     pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     pytest.importorskip("icub_models", reason="needs the extra 'sim'")
-    check(peer, tmp_path, "arm_simulator", (({"use_sim_time": "true"}, set()),))
+    commanded = {"use_sim_time": "true", "control": "effort"}
+    check(peer, tmp_path, "arm_simulator", (({}, {"/clock", "effort_command"}), (commanded, set())))
+
+
+def test_computed_torque(peer, tmp_path, urdf) -> None:
+    pytest.importorskip("trajectory_msgs.msg", reason="the controller needs trajectory_msgs")
+    answers = {name: f"inverse_dynamics/{name}" for name in FEEDFORWARD}
+    rigid_body = {answers[name] for name in FEEDFORWARD if "rigid_body" in name}
+    waits = {"/clock", *answers.values()}
+    given = {"urdf": urdf, "motion": "exciting", "use_sim_time": "true"}
+    other = {**given, "feedforward": "rigid_body"}
+    semiparametric = set(answers.values()) - rigid_body
+    variants = (
+        ({}, waits),
+        (given, {"robot_description", *rigid_body}),
+        (other, {"robot_description", *semiparametric}),
+    )
+    check(peer, tmp_path, "computed_torque", variants)
 
 
 def test_object_stream(peer, tmp_path) -> None:

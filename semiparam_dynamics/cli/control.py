@@ -1,0 +1,143 @@
+"""`semiparam control`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from semiparam_dynamics.control.comparison import ComparisonConfig
+
+DESCRIPTION = """\
+See what a controller gains by the learner: a simulated arm with friction, elasticity and noise
+follows the same motion three times, with the feed-forward of the URDF, of the learned rigid body
+and of the semiparametric model, each learning while it moves. Prints the tracking errors and writes
+DIR/control.html and DIR/control.json. Learner, controller and arm run in one process, so that a
+seed always gives the same numbers; launch/controller.launch.py runs the three as nodes."""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    from semiparam_dynamics.cli.options import add_config_options
+    from semiparam_dynamics.control.comparison import ComparisonConfig
+
+    parser = subparsers.add_parser(
+        "control", help="what a controller gains by the learner", description=DESCRIPTION
+    )
+    parser.add_argument("--urdf", default="", help="the arm's URDF (default: the iCub's right arm)")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, metavar="S", help="of motion (default %(default)g)"
+    )
+    parser.add_argument(
+        "--since",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="errors count from then on (default %(default)g)",
+    )
+    parser.add_argument(
+        "--mass-error",
+        type=float,
+        nargs=2,
+        default=(0.0, 0.0),
+        metavar=("LEAST", "MOST"),
+        help="by what part the links' masses are wrong in the URDF that controller and learner "
+        "are given, such as 0.1 0.3 (default: none)",
+    )
+    parser.add_argument(
+        "--rate", type=float, default=500.0, metavar="HZ", help="commands a second (default 500)"
+    )
+    parser.add_argument(
+        "--motion", default="exciting", help="motion of the arm (default %(default)s)"
+    )
+    parser.add_argument(
+        "--samples",
+        type=float,
+        default=100.0,
+        metavar="HZ",
+        help="samples that are learned a second (default %(default)g)",
+    )
+    parser.add_argument(
+        "--prior",
+        choices=("urdf", "zero"),
+        default="urdf",
+        help="where the learned rigid body starts (default %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of noise, motion and wrong masses")
+    parser.add_argument(
+        "--out", type=Path, default=Path("control_out"), metavar="DIR", help="(default %(default)s)"
+    )
+    add_config_options(parser, ComparisonConfig)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the three, print the table and write the page."""
+    from semiparam_dynamics.cli.extras import require_simulator
+    from semiparam_dynamics.control.comparison import compare
+    from semiparam_dynamics.errors import ConfigurationError, StorageError
+    from semiparam_dynamics.evaluation.control_report import control_report, control_table
+    from semiparam_dynamics.evaluation.control_results import control_results
+
+    require_simulator("semiparam control")
+    if not 0.0 < args.since < args.seconds:
+        raise ConfigurationError(
+            f"--since must lie between 0 and --seconds ({args.seconds:g}), not {args.since:g}"
+        )
+    config = _config(args)
+    print(f"{args.seconds:g} s of motion with each feed-forward ...", flush=True)
+    comparison = compare(
+        args.urdf,
+        config,
+        args.seconds,
+        args.since,
+        mass_error=tuple(args.mass_error),
+        told=lambda name, done: print(f"  {name} done", flush=True),
+    )
+    print(control_table(comparison))
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+        (args.out / "control.html").write_text(
+            control_report(comparison, _facts(args)), encoding="utf-8"
+        )
+        (args.out / "control.json").write_text(control_results(comparison, args.seed))
+    except OSError as error:
+        raise StorageError(f"the results can't be written to {args.out}: {error}") from error
+    print(f"open {(args.out / 'control.html').absolute()} for the figures")
+    return 0
+
+
+def _config(args: argparse.Namespace) -> ComparisonConfig:
+    """Parameters of file and --set; those that have an option of their own come from it.
+
+    The gains know the simulated rotors, as a robot's maker would, unless they are told others.
+    """
+    from semiparam_dynamics.cli.options import config_from
+    from semiparam_dynamics.control.comparison import ComparisonConfig
+    from semiparam_dynamics.parameters import replace
+
+    config = config_from(args, ComparisonConfig)
+    options: dict[str, object] = {"rate": args.rate, "motion": args.motion, "seed": args.seed}
+    options |= {"learner__filter__max_rate": args.samples, "learner__rigid_body__prior": args.prior}
+    if not any(config.controller.gains.rotor_inertia):
+        rotors = (config.simulator.effects.rotor_inertia,)
+        options |= {"controller__gains__rotor_inertia": rotors}
+    return replace(config, **options)
+
+
+def _facts(args: argparse.Namespace) -> list[str]:
+    least, most = args.mass_error
+    arm = Path(args.urdf).name if args.urdf else "The iCub's right arm"
+    masses = "true masses"
+    if most > 0.0:
+        masses = f"masses wrong by {100 * least:g} to {100 * most:g} %"
+    return [
+        f"{arm}: {args.seconds:g} s of the motion '{args.motion}' at "
+        f"{args.rate:g} Hz, seed {args.seed}; errors count from {args.since:g} s on.",
+        f"Controller and learner were given a URDF with {masses}; a URDF has no friction.",
+        "Learner, controller and simulated arm ran in one process; each command acts one period "
+        "after its measurement.",
+    ]

@@ -1,0 +1,179 @@
+"""The `computed_torque` node: moves an arm by efforts, fed forward by the learner's model.
+
+An example, and a check of the learner's worth: each joint state is answered with efforts, and the
+desired states of a block ahead are asked about on `inverse_dynamics/desired`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import Executor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from semiparam_dynamics.control.reference import trajectory_of
+from semiparam_dynamics.control.session import ControlSession
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.errors import SampleError, SemiparamError
+from semiparam_dynamics.nodes import parameters, runtime
+from semiparam_dynamics.nodes.computed_torque_config import ComputedTorqueNodeConfig
+from semiparam_dynamics.nodes.control_report import ControlReport
+from semiparam_dynamics.nodes.messages import ReusedEffort, stamp_of
+from semiparam_dynamics.nodes.trajectory_messages import desired_message, efforts
+from semiparam_dynamics.samples.joint_matching import JointMatcher
+
+DEPTH = 50
+# The newest joint state is answered: what waited longer than this many is of no use any more.
+SENSORS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+LEARNER = "inverse_dynamics"
+ANSWERS = {"semiparametric": "feedforward", "rigid_body": "feedforward_rigid_body"}
+
+
+class ComputedTorqueNode(Node):  # type: ignore[misc]
+    """Subscribes `joint_states`, publishes `effort_command`; see the module.
+
+    The motion begins with the first joint state after the URDF, from where the arm stands.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("computed_torque")
+        self._config = parameters.declare(self, ComputedTorqueNodeConfig)
+        parameters.follow(self, self._config, self._configure)
+        self.session: ControlSession | None = None
+        self._report: ControlReport | None = None
+        self._problem = ""
+        self._answers: list[Subscription] = []
+        self._waiting: dict[int, dict[str, np.ndarray]] = {}  # halves of answers, by stamp
+        self._period = 1.0 / self._config.session.rate
+        self._desired = self.create_publisher(JointTrajectory, f"{LEARNER}/desired", DEPTH)
+        self._commands = self.create_publisher(JointState, "effort_command", DEPTH)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self.create_timer(1.0, self._tell, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        if self._config.urdf:
+            self._set_up(os.path.expanduser(self._config.urdf))
+        else:
+            self.create_subscription(String, "robot_description", self._described, LATCHED)
+        self.create_subscription(JointState, "joint_states", self._measured, SENSORS)
+
+    def _described(self, message: String) -> None:
+        if self.session is not None or "<" not in message.data:
+            return  # the first one is kept, and no message names a file
+        try:
+            self._set_up(message.data)
+        except SemiparamError as error:
+            self._problem = str(error)
+            self.get_logger().error(self._problem)
+
+    def _set_up(self, urdf: str) -> None:
+        config = self._config
+        model = RobotModel(urdf, joints=config.joints, target="effort")
+        names, hand = model.joint_names, (config.hand_frame, config.hand_offset)
+        reference = trajectory_of(urdf, names, config.motion, config.seed, *hand)
+        self._names, self._matcher = names, JointMatcher(names)
+        self._message = ReusedEffort(names)
+        self.session = ControlSession(model, reference, config.session)
+        self._report = ControlReport(self.session, names)
+        self._problem = ""
+        self._listen()
+        motion = config.motion.motion
+        self.get_logger().info(f"{motion} with {', '.join(names)}")
+
+    def _configure(self, config: ComputedTorqueNodeConfig) -> None:
+        before = self._config.session.control.feedforward
+        self._config = config
+        if self.session is not None:
+            self.session.configure(config.session)
+            if config.session.control.feedforward != before:
+                self._listen()
+
+    def _listen(self) -> None:
+        """Subscribe to the answers of the model that is fed forward."""
+        for subscription in self._answers:
+            self.destroy_subscription(subscription)
+        self._answers, self._waiting = [], {}
+        answers = ANSWERS.get(self._config.session.control.feedforward)
+        for end in ("", "_std") if answers else ():
+            take: Callable[[JointTrajectory], None] = partial(self._answered, end)
+            topic = f"{LEARNER}/{answers}{end}"
+            self._answers.append(self.create_subscription(JointTrajectory, topic, take, DEPTH))
+
+    def _measured(self, message: JointState) -> None:
+        session = self.session
+        if session is None:
+            return
+        index = self._matcher.match(message.name)
+        size = len(message.name)
+        if index is None or not len(message.position) == len(message.velocity) == size:
+            session.counts["joint states without positions and velocities of all joints"] += 1
+            return
+        q, dq = (np.asarray(part)[index] for part in (message.position, message.velocity))
+        stamp = stamp_of(message)
+        effort, questions = session.measured(stamp, q, dq)
+        if effort is None:
+            return
+        self._commands.publish(self._message(stamp, effort))
+        if not self._answers:
+            return  # the URDF's feed-forward: nobody is asked
+        for question in questions:
+            block = question.block
+            states = (block.q, block.dq, block.ddq)
+            self._desired.publish(
+                desired_message(question.stamp, self._names, states, self._period)
+            )
+
+    def _answered(self, end: str, message: JointTrajectory) -> None:
+        """Take efforts or their standard deviations; both make an answer."""
+        session = self.session
+        assert session is not None  # noqa: S101
+        stamp = stamp_of(message)
+        try:
+            halves = self._waiting.setdefault(stamp, {})
+            halves[end] = efforts(message, self._names)
+            if len(halves) == 2:
+                del self._waiting[stamp]
+                session.answered(stamp, halves[""], halves["_std"])
+        except SampleError as error:
+            session.counts[f"answers refused: {error}"] += 1
+        while len(self._waiting) > DEPTH:
+            self._waiting.pop(next(iter(self._waiting)))
+
+    def _tell(self) -> None:
+        name = self.get_fully_qualified_name().removeprefix("/")
+        if self._report is None:
+            problem = self._problem or "waiting for the robot's URDF on robot_description"
+            level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
+            status = DiagnosticStatus(level=level, name=name, message=problem)
+        else:
+            status = self._report.status(name)
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(message)
+
+
+def spin(node: Node, executor: Executor) -> int:
+    """Run the node until shutdown; returns the exit code."""
+    while rclpy.ok():
+        executor.spin_once(timeout_sec=runtime.IDLE_WAIT)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return runtime.run("computed_torque", ComputedTorqueNode, spin, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

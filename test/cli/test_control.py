@@ -1,0 +1,54 @@
+"""`semiparam control`: a table, a page and the same numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from semiparam_dynamics.cli.main import main
+
+from ..control.arm import EFFECTS, SEVEN
+
+SETTINGS = {
+    **EFFECTS,
+    "joints": "joint1,joint2,joint3,joint4",
+    "learner.nystrom.max_centers": 10,
+    "learner.nystrom.joint_max_centers": 0,
+}
+
+
+def test_table_page_and_json_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
+    out = tmp_path / "new" / "out"
+    options = ["--urdf", SEVEN, "--seconds", "7", "--since", "5", "--mass-error", "0.1", "0.3"]
+    options += ["--samples", "50", "--out", str(out)]
+    for name, value in SETTINGS.items():
+        options += ["--set", f"{name}={value}"]
+    assert main(["control", *options]) == 0
+    printed = capsys.readouterr().out
+    results = json.loads((out / "control.json").read_text())
+    assert results["joints"] == ["joint1", "joint2", "joint3", "joint4"]
+    runs = results["feedforward"]
+    assert list(runs) == ["urdf", "rigid_body", "semiparametric"]
+    means = {name: sum(run["rms"]) / 4 for name, run in runs.items()}
+    assert means["semiparametric"] < 0.5 * means["urdf"]
+    assert runs["urdf"]["followed"] == 0.0 and runs["semiparametric"]["followed"] > 0.5
+    assert runs["semiparametric"]["late"] == 0
+    page = (out / "control.html").read_text()
+    for name, title in (("urdf", "URDF"), ("semiparametric", "Semiparametric")):
+        assert f"{1e3 * means[name]:.3g}" in printed
+        assert title in printed and title in page
+    assert "masses wrong by 10 to 30 %" in page
+    assert "<script" not in page and page.count("<svg") > 5
+
+
+def test_nonsense_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
+    assert main(["control", "--since", "40", "--out", str(tmp_path)]) == 2
+    assert "--since must lie between 0 and --seconds" in capsys.readouterr().err
+    assert main(["control", "--mass-error", "0.5", "0.1", "--out", str(tmp_path)]) == 2
+    assert "masses can be wrong by" in capsys.readouterr().err

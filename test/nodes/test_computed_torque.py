@@ -1,0 +1,185 @@
+"""The controller as a node: answers of the learner over DDS, and what happens without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+
+pytest.importorskip("trajectory_msgs.msg", reason="the controller needs trajectory_msgs")
+from trajectory_msgs.msg import JointTrajectory
+
+from semiparam_dynamics.dynamics.desired_states import feedforward
+from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.messages import effort_message, stamp_of
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.nodes.trajectory_messages import desired_message, desired_states
+from semiparam_dynamics.parameters import from_flat
+
+SEVEN = str(Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf")
+JOINTS = "[joint1,joint2,joint3,joint4]"
+ROTORS = 0.1
+LEARNER = {
+    "feedforward": "true",
+    "joints": JOINTS,
+    "comparison": "false",
+    "rigid_body__prior": "urdf",
+    "filter__max_rate": 50.0,
+    "nystrom__max_centers": 20,
+    "nystrom__joint_max_centers": 0,
+}
+# Slower than real time, so that a busy machine keeps up: the order of messages is what matters.
+SIMULATOR = {
+    "urdf": SEVEN,
+    "joints": JOINTS,
+    "control": "effort",
+    "rate": 500.0,
+    "motion": "exciting",
+    "real_time_factor": 0.3,
+    "wait_for_subscribers": 2,
+    "effects__rotor_inertia": ROTORS,
+}
+CONTROLLER = {
+    "joints": JOINTS,
+    "motion": "exciting",
+    "gains__rotor_inertia": f"[{ROTORS}]",
+    "trust__fade_time": 0.1,
+}
+STATES = tuple(np.random.default_rng(0).normal(size=(3, 5, 2)))
+
+
+def test_desired_states_are_read_by_name_and_refused_with_a_reason():
+    names = ("shoulder", "elbow")
+    message = desired_message(3_000_000_007, names, STATES, 0.002)
+    assert stamp_of(message) == 3_000_000_007
+    assert [p.time_from_start.nanosec for p in message.points] == [2_000_000 * k for k in range(5)]
+    for read, sent in zip(desired_states(message, names), STATES, strict=True):
+        np.testing.assert_array_equal(read, sent)
+    for read, sent in zip(desired_states(message, names[::-1]), STATES, strict=True):
+        np.testing.assert_array_equal(read, sent[:, ::-1])
+    message.points[2].velocities = [1.0, float("nan")]
+    with pytest.raises(SampleError, match="velocities are not finite"):
+        desired_states(message, names)
+    message.points[2].velocities = [1.0]
+    with pytest.raises(SampleError, match="needs 2 velocities"):
+        desired_states(message, names)
+    with pytest.raises(SampleError, match="each of shoulder, wrist once"):
+        desired_states(message, ("shoulder", "wrist"))
+    message.points = []
+    with pytest.raises(SampleError, match="0 points"):
+        desired_states(message, names)
+
+
+def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, urdf, make_arm):
+    start("inverse_dynamics", urdf=urdf, feedforward="true", defer_learning="false")
+    arm = make_arm(peer)
+    arm.connect()
+    topics = ("feedforward", "feedforward_std", "feedforward_rigid_body")
+    heard = {t: peer.listen(JointTrajectory, f"/inverse_dynamics/{t}") for t in topics}
+    ask = peer.node.create_publisher(JointTrajectory, "/inverse_dynamics/desired", 10)
+    peer.until(lambda: ask.get_subscription_count() > 0, "the learner's subscription")
+    seen = f"/inverse_dynamics/{topics[-1]}"
+    peer.until(lambda: peer.node.count_publishers(seen) > 0, "the learner's publishers")
+    states = peer.listen(JointState, "joint_states")
+    arm.move(300)
+    peer.until(lambda: peer.figures().get("samples learned", "0") == "298", "298 samples learned")
+    names = ("elbow", "shoulder")  # the other way round
+    question = desired_message(5_000_000_000, names, tuple(s[:, ::-1] for s in STATES), 0.002)
+    peer.until(lambda: _answered(ask, question, heard, peer), "an answer on each topic")
+
+    session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, {"defer_learning": False}))
+    for state in states:
+        list(session.joint_state(state))
+    said = feedforward(session.learner.estimator, *STATES)
+    expected = (
+        said.values["semiparametric"],
+        said.stds["semiparametric"],
+        said.values["rigid_body"],
+    )
+    for topic, values in zip(topics, expected, strict=True):
+        answer = heard[topic][0]
+        assert stamp_of(answer) == 5_000_000_000
+        assert list(answer.joint_names) == ["shoulder", "elbow"]
+        assert [p.time_from_start for p in answer.points] == [
+            p.time_from_start for p in question.points
+        ]
+        np.testing.assert_allclose([p.effort for p in answer.points], values, rtol=1e-9)
+
+    question.points[0].accelerations = [1.0]
+    ask.publish(question)
+    peer.until(
+        lambda: any(key.startswith("desired refused") for key in peer.figures()), "the refusal"
+    )
+    assert peer.figures()["samples learned"] == "298"
+
+
+def _answered(ask, question, heard, peer) -> bool:
+    """Ask once more, as long as some topic's publisher isn't matched yet."""
+    if not all(heard.values()):
+        ask.publish(question)
+        peer.spin(0.2)
+    return all(heard.values())
+
+
+def test_a_wrench_learner_has_no_feed_forward(start, urdf, tmp_path):
+    wrench = {"target": "wrench", "sensor_frame": "elbow"}
+    assert start("inverse_dynamics", urdf=urdf, feedforward="true", **wrench).wait(60.0) == 1
+    assert "needs the target 'effort'" in (tmp_path / "inverse_dynamics.log").read_text()
+
+
+def test_commands_come_from_the_learner_and_without_it_from_the_urdf(peer, start):
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    figures: dict[str, dict[str, str]] = {}
+
+    def noted() -> bool:
+        if peer.status is not None:
+            figures[peer.status.name] = peer.figures()
+        return True
+
+    def controller(key: str, default: str = "nan") -> float:
+        noted()
+        return float(figures.get("computed_torque", {}).get(key, default))
+
+    learner = start("inverse_dynamics", **LEARNER)
+    start("computed_torque", **CONTROLLER)
+    commands = peer.listen(JointState, "effort_command")
+    simulator = start("arm_simulator", **SIMULATOR)
+    peer.until(lambda: controller("share of the fall-back") < 0.05, "the learner to be followed")
+    followed = figures["computed_torque"]
+    assert followed["feed-forward"] == "semiparametric"
+    assert int(followed["late answers"].split()[0]) < int(followed["late answers"].split()[2])
+    begun = len(commands)
+    assert learner.stop() == 0
+    peer.until(lambda: controller("share of the fall-back") == 1.0, "the fall-back")
+    assert controller("no answer of the learner in time") > 0
+    peer.until(lambda: len(commands) > begun + 1000, "commands after the learner's end")
+    assert controller("tracking error semiparametric joint1 [rad]") < 0.1
+    assert simulator.stop() == 0
+    # Each joint state has one command; none jumps, but for the sensors' noise in the feedback.
+    stamps = [stamp_of(message) for message in commands]
+    assert stamps == sorted(set(stamps))
+    efforts = np.array([message.effort for message in commands])
+    assert np.isfinite(efforts).all() and (np.abs(efforts) <= 0.9 * 87.0).all()
+
+
+def test_the_simulator_takes_commands_by_name_and_refuses_others(peer, start, tmp_path):
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    states = peer.listen(JointState, "joint_states")
+    values = {**SIMULATOR, "wait_for_subscribers": 1, "command_timeout": 10.0}
+    start("arm_simulator", **values, effects__noise_effort=0.0)
+    publisher = peer.node.create_publisher(JointState, "effort_command", 10)
+    peer.until(lambda: publisher.get_subscription_count() > 0, "the simulator")
+    names = [f"joint{i}" for i in (4, 3, 2, 1)]
+    peer.until(lambda: len(states) > 3, "joint states")
+    publisher.publish(effort_message(1, names, np.array([4.0, 3.0, -2.0, 1.0])))
+    wanted = [1.0, -2.0, 3.0, 4.0]
+    peer.until(lambda: list(states[-1].effort) == wanted, "the commanded efforts")
+    publisher.publish(effort_message(1, names[:2], np.zeros(2)))
+    publisher.publish(effort_message(1, names, np.full(4, np.inf)))
+    log = tmp_path / "arm_simulator.log"
+    peer.until(lambda: "command refused" in log.read_text(), "the refusal")
+    peer.spin(0.2)
+    assert list(states[-1].effort) == wanted
