@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 MOST = 10_000  # names; what a message of more than that names is no robot
 QUOTED = 60  # characters of a name that a sentence repeats
-Index = npt.NDArray[np.intp]
 
 
 class JointMatcher:
@@ -31,9 +27,9 @@ class JointMatcher:
         self.problem = ""
         self.detail = ""
         self._seen: list[str] | None = None
-        self._index: Index | None = None
+        self._index: list[int] | None = None
 
-    def match(self, names: Sequence[str]) -> Index | None:
+    def match(self, names: Sequence[str]) -> list[int] | None:
         """Positions of the wanted joints in `names`, in the wanted order; None where refused."""
         if len(names) > MOST:
             # Before anything is made of them: a list of millions would be counted each time.
@@ -45,7 +41,7 @@ class JointMatcher:
             self._index = self._find(self._seen)
         return self._index
 
-    def _find(self, names: list[str]) -> Index | None:
+    def _find(self, names: list[str]) -> list[int] | None:
         self.problem = self.detail = ""
         count = Counter(names)
         missing = [name for name in self.joint_names if not count[name]]
@@ -59,4 +55,4 @@ class JointMatcher:
             self.problem = "duplicate joint name"
             self.detail = f"the message names {', '.join(doubled)} more than once"
             return None
-        return np.array([names.index(name) for name in self.joint_names], dtype=np.intp)
+        return [names.index(name) for name in self.joint_names]

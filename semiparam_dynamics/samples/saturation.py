@@ -45,9 +45,9 @@ def per_axis(given: Sequence[float], n_axes: int, name: str) -> Array:
     return limits
 
 
-def saturated_axis(reading: Array, limits: list[float]) -> int:
+def saturated_axis(reading: list[float], limits: list[float]) -> int:
     """Index of the first entry of `reading` (n_axes,) at or beyond its limit; -1: none."""
-    for k, (value, limit) in enumerate(zip(reading.tolist(), limits, strict=False)):
+    for k, (value, limit) in enumerate(zip(reading, limits, strict=False)):
         if abs(value) >= limit:
             return k
     return -1

@@ -41,10 +41,12 @@ class SensorFaults:
             round(config.stuck_after * SECOND), config.stuck_motion, own_joint=bool(joint_names)
         )
 
-    def __call__(self, stamp: int, reading: Array, q: Array | None) -> tuple[str, str] | None:
-        """What is wrong with the `reading` (n_axes,) at `stamp` (ns), and a sentence on it.
+    def __call__(
+        self, stamp: int, reading: list[float], q: list[float] | None
+    ) -> tuple[str, str] | None:
+        """What is wrong with the `reading`, an entry for each axis, at `stamp` (ns), in a sentence.
 
-        q: (n_joints,) where the joints are, None while that is unknown.
+        q: where the joints are, None while that is unknown.
         """
         axis = self._stuck(stamp, reading, q)
         if axis >= 0:
@@ -52,7 +54,7 @@ class SensorFaults:
                 f"{self._axes[axis]} of the {self._kind} stays exactly {reading[axis]:g} while the "
                 "robot moves: its sensor sticks (samples.stuck_after)"
             )
-        axis = saturated_axis(reading, self._limits)
+        axis = saturated_axis(reading, self._limits) if self._limits else -1
         if axis >= 0:
             return f"{self._kind} saturated", (
                 f"{self._axes[axis]} of the {self._kind} is {reading[axis]:g}, at or beyond its "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.samples.joint_matching import Index, JointMatcher
+from semiparam_dynamics.samples.joint_matching import JointMatcher
 from semiparam_dynamics.samples.measurement import Array, Measurement
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import SensorFaults
@@ -95,7 +95,7 @@ class MeasurementStream:
             self._matcher.joint_names if self._effort else (), config, effort_limits
         )
         self._positions = StuckPositions(self._matcher.joint_names, config)
-        self._q: Array | None = None
+        self._q: list[float] | None = None
         self._moved = False  # the driver has given a velocity other than zero
         self._last_joint_state: int | None = None
         self._last_wrench: int | None = None
@@ -130,10 +130,12 @@ class MeasurementStream:
         if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
             sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
             return self._drop("wrong length", f"{n} names, {sizes}")
-        q = _select(message.position, index)
-        problem = _problem(q)
+        # For a handful of numbers plain Python is faster than NumPy: checks are of lists.
+        position = _select(message.position, index)
+        problem = _problem(position)
         if problem:
             return self._drop(problem)
+        q = np.array(position, dtype=np.float64)
         stamp = _stamp(message)
         jumped = self._out_of_order(stamp, self._last_joint_state)
         if jumped is None:
@@ -142,11 +144,12 @@ class MeasurementStream:
         if jumped:
             released = self._pairer.restart_joint_states(stamp + self._clock_jump)
         self._last_joint_state = stamp
-        dq = self._velocity(message.velocity, index) if n_dq else None
-        if stuck := self._positions(stamp, q, dq):
+        velocity = self._velocity(_select(message.velocity, index)) if n_dq else None
+        dq = None if velocity is None else np.array(velocity, dtype=np.float64)
+        if stuck := self._positions(stamp, position, velocity):
             self._drop("position stuck", stuck)
             return released
-        self._q = q
+        self._q = position
         if self._effort:
             return [Measurement(stamp, q, dq, self._efforts(stamp, message.effort, index))]
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
@@ -159,12 +162,11 @@ class MeasurementStream:
         if self._wrench_frames and frame and frame.lstrip("/") not in self._wrench_frames:
             return self._drop(OTHER_FRAME, self._elsewhere(frame))
         force, torque = message.wrench.force, message.wrench.torque
-        values = np.array(
-            [force.x, force.y, force.z, torque.x, torque.y, torque.z], dtype=np.float64
-        )
+        values = [force.x, force.y, force.z, torque.x, torque.y, torque.z]
         problem = _problem(values)
         if problem:
             return self._drop(problem)
+        wrench = np.array(values, dtype=np.float64)
         stamp = _stamp(message)
         jumped = self._out_of_order(stamp, self._last_wrench)
         if jumped is None or self._effort:
@@ -176,7 +178,7 @@ class MeasurementStream:
         if fault := self._faults(stamp, values, self._q):
             self._drop(*fault)
             return released
-        released += self._pairer.wrench(stamp, values)
+        released += self._pairer.wrench(stamp, wrench)
         return released
 
     def _out_of_order(self, stamp: int, last: int | None) -> bool | None:
@@ -196,28 +198,28 @@ class MeasurementStream:
         self._drop("clock jumped", f"stamps went back by {back:.3f} s: a restarted clock or bag")
         return True
 
-    def _velocity(self, values: Any, index: Index) -> Array | None:
-        dq = _select(values, index)
+    def _velocity(self, values: list[float]) -> list[float] | None:
         if not self._moved:
             # Drivers that never fill velocity leave zeros. Until one isn't zero it is unknown
             # which kind this is; the velocity of a robot at rest is zero by differences as well.
-            if not dq.any():
+            if not any(values):
                 return None
-            self._moved = bool(np.isfinite(dq).all())
-        if _problem(dq):
+            self._moved = all(map(math.isfinite, values))
+        if _problem(values):
             self._drop("velocity not finite")
             return None
-        return dq
+        return values
 
-    def _efforts(self, stamp: int, values: Any, index: Index) -> Array | None:
+    def _efforts(self, stamp: int, values: Any, index: list[int]) -> Array | None:
         if not len(values):
             self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             return None
-        y = _select(values, index)
-        if _problem(y):
+        effort = _select(values, index)
+        if _problem(effort):
             self._drop("effort not finite")
             return None
-        if fault := self._faults(stamp, y, self._q):
+        y = np.array(effort, dtype=np.float64)
+        if fault := self._faults(stamp, effort, self._q):
             self._drop(*fault)
             return None
         return y
@@ -235,19 +237,18 @@ class MeasurementStream:
         return []
 
 
-def _select(values: Any, index: Index) -> Array:
-    # Indexing with an array copies: the measurement never shares memory with the message.
-    selected: Array = np.asarray(values, dtype=np.float64)[index]
-    return selected
+def _select(values: Any, index: list[int]) -> list[float]:
+    numbers = values.tolist() if hasattr(values, "tolist") else values
+    return [numbers[i] for i in index]
 
 
-def _problem(values: Array) -> str:
+def _problem(numbers: list[float]) -> str:
     """Why these few numbers can't be a measurement; empty where they can."""
-    # For a handful of numbers plain Python is faster than NumPy's reductions.
-    numbers = values.tolist()
+    if sum(map(abs, numbers)) <= IMPLAUSIBLE:  # neither infinite nor NaN
+        return ""
     if not all(map(math.isfinite, numbers)):
         return "not finite"
-    if numbers and (max(numbers) > IMPLAUSIBLE or min(numbers) < -IMPLAUSIBLE):
+    if max(numbers) > IMPLAUSIBLE or min(numbers) < -IMPLAUSIBLE:
         return "implausible value"
     return ""
 

@@ -7,11 +7,12 @@ stick was learned: the time that this takes bounds how much.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import eq
 
-from semiparam_dynamics.samples.measurement import Array
 from semiparam_dynamics.samples.stream_config import SECOND, StreamConfig
 
-# For a handful of numbers plain Python is faster than NumPy.
+# For a handful of numbers plain Python is faster than NumPy. Hardly ever is one of them the same as
+# before: then all counts begin anew, at the speed of one comparison.
 
 
 class StuckReadings:
@@ -36,15 +37,19 @@ class StuckReadings:
         self._from: list[list[float]] = []  # where the joints were then
         self._alive: list[bool] = []
 
-    def __call__(self, stamp: int, reading: Array, q: Array | None) -> int:
-        """Index of the first entry of `reading` (n_axes,) that sticks at `stamp` (ns); -1: none.
+    def __call__(self, stamp: int, values: list[float], position: list[float] | None) -> int:
+        """Index of the first of the reading's `values` that sticks at `stamp` (ns); -1: none.
 
-        q: where the joints are, (n_joints,) rad or m, None while that is unknown. Where stamps go
-        back the count begins anew.
+        position: where the joints are, rad or m, None while that is unknown. Where stamps go back
+        the count begins anew.
         """
-        if self._after <= 0 or q is None:
+        if self._after <= 0 or position is None:
             return -1
-        values, position = reading.tolist(), q.tolist()
+        if len(values) == len(self._values) and not any(map(eq, values, self._values)):
+            n = len(values)
+            self._values, self._since, self._from = list(values), [stamp] * n, [position] * n
+            self._alive = [True] * n
+            return -1
         if not self._values:
             self._values = [0.0] * len(values)
             self._since, self._from = [stamp] * len(values), [position] * len(values)
@@ -88,16 +93,19 @@ class StuckPositions:
         self._q: list[float] = []
         self._since: list[int] = []
 
-    def __call__(self, stamp: int, q: Array, dq: Array | None) -> str:
-        """Which joint sticks at `stamp` (ns), as a sentence; empty: none. q, dq: (n_joints,)."""
-        if self._after <= 0 or dq is None:
+    def __call__(self, stamp: int, values: list[float], speeds: list[float] | None) -> str:
+        """Which joint sticks at `stamp` (ns), as a sentence; empty: none.
+
+        values, speeds: the joints' positions, rad or m, and velocities.
+        """
+        if self._after <= 0 or speeds is None:
             self._q = []
             return ""
-        values = q.tolist()
-        if not self._q:
-            self._q, self._since = values, [stamp] * len(values)
+        if not self._q or not any(map(eq, values, self._q)):
+            self._q, self._since = list(values), [stamp] * len(values)
+            return ""
         stuck = -1
-        for k, speed in enumerate(dq.tolist()):
+        for k, speed in enumerate(speeds):
             if values[k] != self._q[k] or abs(speed) <= self._speed or stamp < self._since[k]:
                 self._q[k], self._since[k] = values[k], stamp
             elif stuck < 0 and stamp - self._since[k] > self._after:
