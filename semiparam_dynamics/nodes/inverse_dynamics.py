@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections import Counter
@@ -19,7 +20,7 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import SessionReport
-from semiparam_dynamics.nodes.lag import Lag
+from semiparam_dynamics.nodes.lag import PATIENCE, Lag
 from semiparam_dynamics.nodes.managed import ManagedNode
 from semiparam_dynamics.nodes.model_services import ModelServices
 from semiparam_dynamics.nodes.outputs import Outputs
@@ -51,6 +52,7 @@ class InverseDynamicsNode(ManagedNode):
         self._outputs: Outputs | None = None
         self._report: SessionReport | None = None
         self._lost: Counter[str] = Counter()
+        self._lag = Lag(self._lost, self._patience())
         self._inputs: list[WatchedTopic] = []
         self._desired: DesiredStates | None = None
         self._description: WatchedTopic | None = None
@@ -131,13 +133,17 @@ class InverseDynamicsNode(ManagedNode):
             for step in predict(message):
                 publish(step)
 
-        lag = Lag(SENSORS.depth, self._lost)
-        self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS, lag))
+        self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS, self._lag))
 
     def _configure(self, config: InverseDynamicsNodeConfig) -> None:
         self._config = config
+        self._lag.patience = self._patience()
         if self.session is not None:
             self.session.configure(config)
+
+    def _patience(self) -> float:
+        # Learning in step is for a bag's sake, of which every message is to be answered.
+        return PATIENCE if self._config.defer_learning else math.inf
 
     def _refuse(self, config: InverseDynamicsNodeConfig) -> None:
         if self.session is not None:

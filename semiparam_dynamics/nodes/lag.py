@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
 LATE = "messages came faster than they could be answered"
-FRESH = 0.1  # of the limit: until no more wait, messages are left out
+PATIENCE = 1.0  # s
+INTERVAL = 0.05  # s between a mark that came up and the next
+MANY = 100  # messages, of which fewer are no reason: DDS keeps twice as many after a stall
+FRESH = 20  # messages: as long as more wait, they are left out
 
 
 class Tasks(Protocol):
@@ -26,46 +30,54 @@ class Lag:
     With a callback of 3 ms at 1 kHz that took 100 kB a second for ever, and a timer of 0.5 s fired
     three times in 30 s.
 
-    So now and then a mark is put at the queue's end. When more messages than the limit came up
-    before it, all are left out until hardly any waits: those that are answered then are recent, and
-    in one piece, as filters need them. What a stall had waiting is answered, as long as DDS had
-    room for it. Executors that keep no notes, as SingleThreadedExecutor, run the mark at once, and
-    nothing is left out.
+    So now and then a mark is put at the queue's end. When it has not come up in time, nor after
+    many messages, messages are left out until hardly any waits: those that are answered then are
+    recent, and in one piece, as filters need them. Short of that every message is answered that DDS
+    has kept.
 
     Parameters
     ----------
-    limit: how many messages may wait: what DDS holds, those beyond are lost anyway.
     lost: where those left out are counted, under `LATE`.
+    patience: how long timers and services may be kept waiting, s; it may be changed, to infinity if
+        every message is to be answered however late.
+    clock: seconds that never go back.
     """
 
-    def __init__(self, limit: int, lost: Counter[str]) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        lost: Counter[str],
+        patience: float = PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.patience = patience
         self._lost = lost
+        self._clock = clock
         self._taken = 0
-        self._due = 1  # the message with which the next mark is put
-        self._marked_at: int | None = None
-        self._before = math.inf  # how many messages came before the last mark
+        self._marked_at: int | None = None  # the message that the mark was put with
+        self._since = 0.0  # when that was, or when the next one is due
         self._catching_up = False
+        self._before = math.inf  # how many messages came up before the last mark
 
     def too_late(self, tasks: Tasks | None) -> bool:
         """Whether to leave out the message that came up; `tasks` is its node's executor."""
         if tasks is None:
             return False
         self._taken += 1
-        if self._marked_at is None and self._taken >= self._due:
-            self._marked_at = self._taken
-            tasks.create_task(self._came_up)
+        now = self._clock()
+        if self._marked_at is None:
+            if self._catching_up or now >= self._since:
+                self._marked_at, self._since = self._taken, now
+                tasks.create_task(self._came_up)
+        elif not self._catching_up and now - self._since > self.patience:
+            self._catching_up = self._taken - self._marked_at >= MANY
+            self._before = math.inf
         self._lost[LATE] += self._catching_up
         return self._catching_up
 
     def _came_up(self) -> None:
         waited = self._taken - (self._marked_at or 0)
         self._marked_at = None
-        if self._catching_up:
-            # As long as it helps: where even this is too slow, some answers are better than none.
-            self._catching_up = self._limit * FRESH < waited < self._before
-            self._before = waited
-        else:
-            self._catching_up = waited > self._limit
-            self._before = math.inf
-        self._due = self._taken + (1 if self._catching_up else max(1, self._limit // 4))
+        self._since = self._clock() + INTERVAL
+        # As long as it helps: where even this is too slow, some answers are better than none.
+        self._catching_up = self._catching_up and FRESH < waited < self._before
+        self._before = waited

@@ -1,0 +1,123 @@
+"""The learner node on a busy core, and with subscribers that don't keep up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
+from sensor_msgs.msg import JointState
+
+from semiparam_dynamics.nodes.lag import LATE
+from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.nodes.publishing import UNSENT
+
+NODE = "/inverse_dynamics"
+WARN = b"\x01"
+UNLEARNED = "dropped: learning could not keep up"
+SPINNING = "while True: pass"
+STALLED = """
+import sys, time
+import rclpy
+from rclpy.qos import HistoryPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+
+rclpy.init()
+node = rclpy.create_node("stalled")
+every = QoSProfile(depth=1, history=HistoryPolicy.KEEP_ALL)  # reliable: nothing may get lost
+names = ("predicted", "rigid_body", "external")
+kept = [node.create_subscription(JointState, f"{0}/{n}", print, every) for n in names]
+while node.count_publishers(f"{0}/predicted") == 0:
+    time.sleep(0.05)
+print("there", flush=True)
+time.sleep(1000)
+""".replace("{0}", NODE)
+
+
+def child(program: str, **options) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, **options)
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["takes nothing", "stopped"])
+def test_a_subscriber_that_stalls_holds_nothing_up(stopped, peer, start, urdf, make_arm):
+    process = start("inverse_dynamics", urdf=urdf, learning_queue=1000)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = make_arm(peer)
+    arm.connect()
+    with child(STALLED, stdout=subprocess.PIPE) as stalled:
+        try:
+            assert stalled.stdout is not None and stalled.stdout.readline() == b"there\n"
+            arm.move(10)
+            if stopped:
+                stalled.send_signal(signal.SIGSTOP)
+            arm.move(390)  # more than any queue between them holds
+            peer.until(lambda: len(predicted) >= 398, "398 predictions")
+            peer.until(lambda: peer.figures().get("samples learned") == "398", "all learned")
+        finally:
+            stalled.kill()
+    arm.move(20)
+    peer.until(lambda: len(predicted) >= 418, "predictions after it was killed")
+    assert [stamp_of(message) for message in predicted] == arm.stamps[1:-1]
+    assert not [key for key in peer.figures() if key.startswith("dropped")]
+    assert process.stop() == 0
+
+
+def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, urdf, make_arm):
+    many = {"residual": "random_fourier", "random_fourier__n_features": 1000}
+    process = start("inverse_dynamics", urdf=urdf, learning_queue=30, **many)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(50)
+    peer.until(lambda: len(predicted) >= 48, "48 predictions")
+
+    everywhere = os.sched_getaffinity(0)
+    core = {min(everywhere)}
+    threads = [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
+    spinning = child(SPINNING)
+    os.sched_setaffinity(spinning.pid, core)
+    for thread in threads:  # of the core it gets a quarter, as beside something more important
+        os.sched_setaffinity(thread, core)
+        os.setpriority(os.PRIO_PROCESS, thread, 5)
+    heard = len(predicted)
+    told: list[DiagnosticStatus] = [peer.status]
+    try:
+        end = time.monotonic() + 60.0
+        while True:
+            for _ in range(60):  # at once: the test's own process may be slow as well
+                arm.publisher.publish(arm.message())
+            peer.spin(0.2)
+            if peer.status is not told[-1]:
+                told.append(peer.status)
+            given_way = int(peer.figures().get(UNLEARNED, 0))
+            enough = given_way > 100 and len(predicted) > heard + 200 and len(told) > 3
+            if enough or time.monotonic() > end:
+                break
+    finally:
+        spinning.kill()
+        spinning.wait()
+    assert enough, f"{given_way} gave way, {len(predicted) - heard} predictions, {len(told)} told"
+    assert WARN in {status.level for status in told[1:]}
+    for thread in threads:
+        os.sched_setaffinity(thread, everywhere)
+
+    # It catches up, nothing is lost count of, and all is as it was before.
+    figures = peer.figures
+    for _ in range(2):
+        peer.status = None
+        peer.until(lambda: peer.status is not None, "diagnostics of what comes after")
+    peer.until(lambda: figures()["samples waiting"] == "0", "no sample waiting")
+    learned, missed = int(figures()["samples learned"]), int(figures()[UNLEARNED])
+    left_out = int(figures().get(f"dropped: {LATE}", 0))
+    assert learned + missed == int(figures()["samples predicted"])
+    assert int(figures()["samples seen"]) + left_out <= arm.sent
+    assert f"dropped: {UNSENT}" not in figures()
+    known = len(predicted)
+    arm.move(50)
+    peer.until(lambda: len(predicted) >= known + 45, "predictions of what came then")
+    peer.until(lambda: int(figures()["samples learned"]) > learned, "more samples learned")
+    assert process.stop() == 0

@@ -1,0 +1,69 @@
+"""The learner node while others come to its network and are killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from sensor_msgs.msg import JointState
+
+from semiparam_dynamics.nodes.messages import stamp_of
+
+NODE = "/inverse_dynamics"
+VISITORS = 8
+# As many participants as processes would be, which would take longer to start.
+VISIT = """
+import sys, time
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.context import Context
+from sensor_msgs.msg import JointState
+
+kept = []
+for k in range(int(sys.argv[1])):
+    context = Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node(f"visitor{k}", context=context)
+    for name in ("predicted", "external"):
+        kept.append(node.create_subscription(JointState, f"/inverse_dynamics/{name}", print, 10))
+    kept.append(node.create_subscription(DiagnosticArray, "/diagnostics", print, 10))
+    kept.append((node, node.create_publisher(JointState, "/joint_states", 10)))
+while any(one[0].count_publishers("/diagnostics") == 0 for one in kept if isinstance(one, tuple)):
+    time.sleep(0.05)
+for one in kept:
+    if isinstance(one, tuple):
+        one[1].publish(JointState(name=["no joint of the arm"], position=[0.0]))
+print("there", flush=True)
+time.sleep(1000)
+"""
+
+
+def handles(pid: int) -> int:
+    return len(os.listdir(Path("/proc") / str(pid) / "fd"))
+
+
+def test_peers_that_are_killed_leave_nothing_open(peer, start, urdf, make_arm):
+    process = start("inverse_dynamics", urdf=urdf, learning_queue=1000)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = make_arm(peer)
+    arm.connect()
+    arm.move(50)
+    before: list[int] = []
+    for _ in range(3):
+        command = [sys.executable, "-c", VISIT, str(VISITORS)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as visitors:
+            try:
+                assert visitors.stdout is not None and visitors.stdout.readline() == b"there\n"
+                arm.move(50)
+            finally:
+                visitors.kill()  # SIGKILL: they don't take their leave
+        arm.move(50)
+        before.append(handles(process.pid))
+    peer.until(lambda: len(predicted) >= 348, "predictions all the while")
+    assert [stamp_of(message) for message in predicted] == arm.stamps[1:-1]
+    reported = peer.figures
+    peer.until(lambda: int(reported().get("samples learned", 0)) == 348, "all learned")
+    assert len(set(before[1:])) == 1 and before[-1] <= before[0], before
+    assert process.stop() == 0
