@@ -55,6 +55,14 @@ class BoundsConfig:
         low=0.0,
         high=1e9,
     )
+    following_error: float = parameter(
+        0.3,
+        "a joint further off than this has been lost: the motion begins anew, from where the arm "
+        "is, instead of being pulled to",
+        unit="rad or m",
+        low=1e-3,
+        high=1e6,
+    )
     correction: float = parameter(
         0.5,
         "how far the learner may move the feed-forward from the URDF's, in multiples of the bound "

@@ -11,7 +11,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
-from semiparam_dynamics.control.plan import Answer, Block, Plan, Reference
+from semiparam_dynamics.control.plan import Answer, Block, Plan, Point, Reference
 from semiparam_dynamics.control.reference import Approach
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.spread import RunningSquare
@@ -24,6 +24,7 @@ TIMINGS = 2000
 OUT_OF_ORDER = "joint states out of order"
 NOT_FINITE = "joint states not finite"
 RESTARTED = "motion begun anew after a pause"
+LOST = "motion begun anew, joints further off than bounds.following_error"
 NOT_ASKED = "answers to what was not asked, or too late"
 
 
@@ -115,13 +116,16 @@ class ControlSession:
             self.counts[OUT_OF_ORDER] += 1
             return None, []
         if self.plan is None or not 0.0 < step <= PAUSE:
+            if self.plan is not None:
+                self.counts[RESTARTED] += 1
             self._begin(stamp, q)
             step = 0.0
-        plan, self._last = self.plan, stamp
-        assert plan is not None  # noqa: S101
-        instant = (stamp - self._start) * NANO
-        blocks = plan.ahead(instant)
-        point = plan.at(instant)
+        self._last = stamp
+        blocks, instant, point = self._desired(stamp)
+        if (np.abs(point.q - q) > self._config.control.bounds.following_error).any():
+            self.counts[LOST] += 1
+            self._begin(stamp, q)
+            blocks, instant, point = self._desired(stamp)
         effort = self.controller.command(instant, q, dq, point)
         name = self.controller.config.feedforward
         if name not in self.tracking:
@@ -139,10 +143,15 @@ class ControlSession:
         if self.plan is None or not self.plan.take(first, Answer(values, stds)):
             self.counts[NOT_ASKED] += 1
 
+    def _desired(self, stamp: int) -> tuple[list[Block], float, Point]:
+        """Blocks to be asked about, seconds since the motion began, and what is desired then."""
+        assert self.plan is not None  # noqa: S101
+        instant = (stamp - self._start) * NANO
+        return self.plan.ahead(instant), instant, self.plan.at(instant)
+
     def _begin(self, stamp: int, q: Array) -> None:
         """Plan the motion anew, from where the arm stands."""
         if self.plan is not None:
-            self.counts[RESTARTED] += 1
             self.asked, self.late = self.blocks()
         config = self._config
         approach = Approach(q.copy(), self._reference, config.approach_speed)

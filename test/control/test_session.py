@@ -1,0 +1,99 @@
+"""What the controller does with measurements and answers, one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.control import session as sessions
+from semiparam_dynamics.control.session import ControlSession, SessionConfig
+from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.parameters import replace
+
+from .arm import JOINTS, SEVEN
+
+STEP = 2_000_000  # ns
+START = 7_000_000_123
+N = len(JOINTS)
+
+
+def motion(t):
+    w = np.linspace(0.5, 2.0, N)
+    angle = np.asarray(t)[:, None] * w
+    return 0.2 * (1 - np.cos(angle)), 0.2 * w * np.sin(angle), 0.2 * w**2 * np.cos(angle)
+
+
+@pytest.fixture(scope="module")
+def model() -> RobotModel:
+    return RobotModel(SEVEN, joints=JOINTS)
+
+
+@pytest.fixture
+def session(model) -> ControlSession:
+    return ControlSession(model, motion, replace(SessionConfig(), feedforward="rigid_body"))
+
+
+def follow(session: ControlSession, steps: int, start: int = START, answer: bool = True):
+    """Measurements of an arm that stays exactly where it is desired; stamps of the questions."""
+    asked = []
+    q, dq = np.zeros(N), np.zeros(N)
+    for k in range(steps):
+        effort, questions = session.measured(start + k * STEP, q, dq)
+        assert effort is not None and np.isfinite(effort).all()
+        for question in questions:
+            asked.append(question.stamp)
+            if answer:
+                values = question.block.urdf + 1.0
+                session.answered(question.stamp, values, np.full_like(values, 1e-9))
+        assert session.plan is not None
+        q = session.plan.at((k * STEP) * 1e-9).q
+    return asked
+
+
+def test_questions_follow_each_other_and_answers_find_their_block(session):
+    asked = follow(session, 200)
+    assert asked[0] == START
+    np.testing.assert_array_equal(np.diff(asked), 10 * STEP)
+    begun, late = session.blocks()
+    # The command acts an instant later; nobody can have answered about the first instants.
+    assert begun == 20 + 1 and late == 1
+    assert not session.counts
+    assert set(session.tracking) == {"rigid_body"}
+    session.answered(START - 10 * STEP, np.zeros((10, N)), np.zeros((10, N)))
+    assert session.counts[sessions.NOT_ASKED] == 1
+    with pytest.raises(SampleError, match="shape"):
+        session.answered(asked[-1], np.zeros((3, N)), np.zeros((3, N)))
+
+
+def test_without_answers_all_blocks_are_late(session):
+    follow(session, 100, answer=False)
+    begun, late = session.blocks()
+    assert begun == late == 11
+    assert not session.controller.correction.value.any()
+
+
+def test_what_is_out_of_order_or_not_finite_is_left_out(session):
+    follow(session, 10)
+    here = np.zeros(N)
+    for stamp, q in ((START, here), (START + 9 * STEP, here), (START + 20 * STEP, here + np.nan)):
+        effort, questions = session.measured(stamp, q, here)
+        assert effort is None and not questions
+    assert session.counts[sessions.OUT_OF_ORDER] == 2
+    assert session.counts[sessions.NOT_FINITE] == 1
+
+
+def test_after_a_pause_and_where_the_arm_is_lost_the_motion_begins_anew(session):
+    follow(session, 300)
+    later = START + 5_000_000_000
+    place = np.full(N, 0.1)
+    _, questions = session.measured(later, place, np.zeros(N))
+    assert session.counts[sessions.RESTARTED] == 1
+    assert questions[0].stamp == later
+    np.testing.assert_allclose(questions[0].block.q[0], place)
+    lost = place + np.array([0.0, 0.0, 0.31, 0.0])
+    effort, questions = session.measured(later + STEP, lost, np.zeros(N))
+    assert effort is not None
+    assert session.counts[sessions.LOST] == 1
+    np.testing.assert_allclose(questions[0].block.q[0], lost)
+    np.testing.assert_allclose(session.plan.at(0.0).q, lost)
