@@ -108,6 +108,9 @@ class InverseDynamicsLearner:
             return Step(sample, prediction)
         self.changes.watch(sample, prediction)
         changed = self.changes.correction.apply(prediction, sample.regressor)
+        if changed is not prediction:
+            within = self.estimator.bound(changed.semiparametric, prediction.semiparametric)
+            changed = replace(changed, semiparametric=within)
         return Step(sample, changed, prediction)
 
     def only_scored(self, step: Step) -> Comparison:

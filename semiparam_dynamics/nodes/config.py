@@ -59,6 +59,12 @@ class InverseDynamicsNodeConfig:
         "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
         "target)",
     )
+    snapshot_name: str = parameter(
+        "",
+        "name of the payload that ~/snapshot, ~/recall and ~/forget_snapshot are about "
+        "(changes.detect)",
+        live=True,
+    )
     learner: InverseDynamicsConfig = group(InverseDynamicsConfig, inline=True)
 
 

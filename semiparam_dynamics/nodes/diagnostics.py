@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from semiparam_dynamics.dynamics.learner import MODELS
+from semiparam_dynamics.dynamics.learner import KEPT_OUT, MODELS
 from semiparam_dynamics.nodes.session import Session
 
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
@@ -33,7 +33,8 @@ class SessionReport:
         since = dropped - self._before
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
-        since.pop("learning switched off", None)
+        for intended in ("learning switched off", KEPT_OUT):
+            since.pop(intended, None)
         if trouble := session.autosave.trouble():
             return WARN, trouble
         if problems := list(silent):

@@ -18,6 +18,7 @@ from std_msgs.msg import String
 from semiparam_dynamics.dynamics.learner import Step
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters, runtime
+from semiparam_dynamics.nodes.change_outputs import ChangeOutputs
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import SessionReport
 from semiparam_dynamics.nodes.lag import PATIENCE, Lag
@@ -25,6 +26,7 @@ from semiparam_dynamics.nodes.managed import ManagedNode
 from semiparam_dynamics.nodes.model_services import ModelServices
 from semiparam_dynamics.nodes.outputs import Outputs
 from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.nodes.snapshot_services import SnapshotServices
 from semiparam_dynamics.nodes.topics import WatchedTopic
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class InverseDynamicsNode(ManagedNode):
         self._model_file = os.path.expanduser(self._config.model_file)
         self.session: Session | None = None
         self._outputs: Outputs | None = None
+        self._changes: ChangeOutputs | None = None
         self._report: SessionReport | None = None
         self._lost: Counter[str] = Counter()
         self._lag = Lag(self._lost, self._patience())
@@ -57,6 +60,13 @@ class InverseDynamicsNode(ManagedNode):
         self._desired: DesiredStates | None = None
         self._description: WatchedTopic | None = None
         self._model_services = ModelServices(self, self._required_session, self._model_file)
+        if self._config.learner.changes.detect:
+            SnapshotServices(
+                self,
+                self._required_session,
+                lambda: self._config.snapshot_name,
+                self._tell_changes,
+            )
         if not self._urdf:
             self._description = WatchedTopic(
                 self, "robot_description", String, self._described, LATCHED
@@ -77,6 +87,8 @@ class InverseDynamicsNode(ManagedNode):
         self.session = session
         self._lost.clear()
         self._outputs = Outputs(self, session.model, session.within_bounds, self._lost)
+        if session.learner.changes is not None:
+            self._changes = ChangeOutputs(self, session, self._lost)
         self._report = SessionReport(session, self._lost)
         model = session.model
         self.get_logger().info(
@@ -88,15 +100,15 @@ class InverseDynamicsNode(ManagedNode):
         """Subscribe: from now on each message is answered."""
         if self.session is None or self._outputs is None:
             return
-        session, publish = self.session, self._outputs.publish
+        session = self.session
         if self._config.feedforward:
             # Not at the top: only who asks for it needs trajectory_msgs.
             from semiparam_dynamics.nodes.desired_states import DesiredStates
 
             self._desired = DesiredStates(self, session)
-        self._listen("joint_states", JointState, session.joint_state, publish)
+        self._listen("joint_states", JointState, session.joint_state)
         if session.model.config.target == "wrench":
-            self._listen("wrench", WrenchStamped, session.wrench, publish)
+            self._listen("wrench", WrenchStamped, session.wrench)
 
     def pause(self) -> None:
         """Unsubscribe and save; what was learned stays."""
@@ -109,9 +121,10 @@ class InverseDynamicsNode(ManagedNode):
         self._unsubscribe()
         if self.session is not None:
             self.session.finish()
-        if self._outputs is not None:
-            self._outputs.destroy()
-        self.session = self._outputs = self._report = None
+        for outputs in (self._outputs, self._changes):
+            if outputs is not None:
+                outputs.destroy()
+        self.session = self._outputs = self._changes = self._report = None
         self._model_services.give_up()
 
     def _unsubscribe(self) -> None:
@@ -122,18 +135,22 @@ class InverseDynamicsNode(ManagedNode):
             self._desired.destroy()
             self._desired = None
 
-    def _listen(
-        self,
-        topic: str,
-        kind: type,
-        predict: Callable[[Any], Iterator[Step]],
-        publish: Callable[[Step], None],
-    ) -> None:
+    def _listen(self, topic: str, kind: type, predict: Callable[[Any], Iterator[Step]]) -> None:
         def answer(message: Any) -> None:
             for step in predict(message):
-                publish(step)
+                self._publish(step)
 
         self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS, self._lag))
+
+    def _publish(self, step: Step) -> None:
+        if self._outputs is not None:
+            self._outputs.publish(step)
+        if self._changes is not None:
+            self._changes.publish(step)
+
+    def _tell_changes(self) -> None:
+        if self._changes is not None:
+            self._changes.refresh()
 
     def _configure(self, config: InverseDynamicsNodeConfig) -> None:
         self._config = config
@@ -193,6 +210,11 @@ class InverseDynamicsNode(ManagedNode):
         values = self._report.values()
         if self._desired is not None:
             values |= self._desired.values()
+        if self._changes is not None:
+            self._changes.refresh()
+            values |= self._changes.report.values()
+            if (going_on := self._changes.report.summary()) and self.state == "active":
+                summary = f"{summary}; {going_on}"
         return self.status(level, summary, values)
 
 

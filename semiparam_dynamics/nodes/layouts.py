@@ -35,7 +35,7 @@ class Topics:
 
 @dataclass(frozen=True)
 class Field:
-    """A number of a WrenchStamped, such as ``wrench.force.x``."""
+    """A number of a stamped message, such as ``wrench.force.x``."""
 
     topic: str
     path: str
@@ -106,7 +106,9 @@ def wrench_pages(topics: Topics) -> list[Page]:
         )
         for kind in ("force", "torque")
     ]
-    return [*pages, Page("external", tuple(plots)), learning_page(topics, WRENCH_AXES)]
+    pages.append(Page("external", tuple(plots)))
+    pages.append(learning_page(topics, WRENCH_AXES))
+    return [*pages, changes_page(topics, WRENCH_AXES, ("payload", "offset"))]
 
 
 def effort_pages(topics: Topics, joints: Sequence[str] = UR_JOINTS) -> list[Page]:
@@ -124,23 +126,48 @@ def effort_pages(topics: Topics, joints: Sequence[str] = UR_JOINTS) -> list[Page
         Page("efforts", tuple(plots)),
         Page("external", (Plot("external efforts", external),)),
         learning_page(topics, joints),
+        changes_page(topics, joints, ("payload", "friction", "offset")),
     ]
 
 
 def learning_page(topics: Topics, axes: Sequence[str]) -> Page:
     """How good the models are on each axis so far, what waits, and what a step costs."""
-
-    def told(title: str, keys: dict[str, str]) -> Plot:
-        return Plot(
-            title, tuple(Diagnostic(topics.name, key, label) for key, label in keys.items())
-        )
-
     plots = [
-        told(f"normalised MSE, {model}", {f"nmse {model} {axis}": axis for axis in axes})
+        told(topics, f"normalised MSE, {model}", {f"nmse {model} {axis}": axis for axis in axes})
         for model in MODELS
     ]
     samples = ("samples predicted", "samples learned", "samples waiting")
     times = ("predict p50 [us]", "predict p99 [us]", "learn p50 [us]", "learn p99 [us]")
-    plots.append(told("samples", {key: key for key in samples}))
-    plots.append(told("time of a step", {key: key for key in times}))
+    plots.append(told(topics, "samples", {key: key for key in samples}))
+    plots.append(told(topics, "time of a step", {key: key for key in times}))
     return Page("learning", tuple(plots))
+
+
+def changes_page(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> Page:
+    """What is held, what the evidence for each cause is, and how far off each axis is."""
+    payload = Plot(
+        "payload",
+        (
+            Field(f"{topics.node}/payload", "inertia.m", "mass"),
+            Field(f"{topics.node}/payload_std", "inertia.m", "its standard deviation"),
+        ),
+    )
+    evidence = {f"changes: evidence of {cause}": cause for cause in causes}
+    deviations = {f"deviation {axis} [std]": axis for axis in axes}
+    return Page(
+        "changes",
+        (
+            payload,
+            told(topics, "evidence", evidence | {"changes: threshold": "threshold"}),
+            told(
+                topics,
+                "external, in standard deviations",
+                deviations | {"contact: threshold [std]": "threshold of contacts"},
+            ),
+        ),
+    )
+
+
+def told(topics: Topics, title: str, keys: dict[str, str]) -> Plot:
+    """A plot of what the node tells on /diagnostics, with a label for each key."""
+    return Plot(title, tuple(Diagnostic(topics.name, key, label) for key, label in keys.items()))

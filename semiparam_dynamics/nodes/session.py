@@ -185,8 +185,7 @@ class Session:
 
     def _snapshot(self) -> Snapshot:
         self._comparisons.wait()
-        estimator = self.learner.estimator
-        return estimator.identity(), estimator.state()
+        return self.learner.identity(), self.learner.state()
 
     def learned(self) -> str:
         """How much was learned, in words."""

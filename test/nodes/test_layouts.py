@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
+from semiparam_dynamics.nodes.change_report import ChangeReport
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import SessionReport
 from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics, effort_pages, wrench_pages
@@ -21,6 +22,7 @@ from semiparam_dynamics.parameters import replace
 
 NODE = "/inverse_dynamics"
 OUTPUTS = {f"{NODE}/{name}" for name in ("predicted", "rigid_body", "external")}
+PAYLOAD = {f"{NODE}/{name}" for name in ("payload", "payload_std")}
 
 
 def curves(xml: str) -> set[str]:
@@ -72,7 +74,7 @@ def test_plotjuggler_s_layouts_are_whole(target: str) -> None:
         assert colors and len(colors) == len(set(colors))
     (chosen,) = (topic.attrib["value"] for topic in root.iter("selected_topics"))
     topics = chosen.split(";")
-    assert set(topics) == OUTPUTS | {
+    assert set(topics) == OUTPUTS | PAYLOAD | {
         "/diagnostics",
         {"effort": "/joint_states"}.get(target, "/wrench"),
     }
@@ -96,11 +98,13 @@ def test_foxglove_s_layouts_are_whole(target: str) -> None:
 
 
 def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, make_arm) -> None:
-    start("inverse_dynamics", urdf=urdf)
+    start("inverse_dynamics", urdf=urdf, changes__detect="true")
     arm = make_arm(peer)
     arm.connect()
     kind = type(arm.message())
     heard = {topic: peer.listen(kind, topic) for topic in (*OUTPUTS, "/joint_states")}
+    types = dict(peer.node.get_topic_names_and_types())
+    assert all(types[topic] == ["geometry_msgs/msg/InertiaStamped"] for topic in PAYLOAD)
     arm.move(60)
     peer.until(lambda: all(len(one) > 40 for one in heard.values()), "40 messages of each topic")
     peer.until(lambda: int(peer.figures().get("samples learned", 0)) > 40, "diagnostics")
@@ -113,11 +117,14 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, make_ar
         for joint, _ in zip(messages[-1].name, messages[-1].effort, strict=True)
     } | {f"/diagnostics/{name}/{key}" for key in keys}
     files = contents(Topics(), ("shoulder", "elbow"))
+    there |= {f"{topic}/inertia/m" for topic in PAYLOAD}
     assert curves(files["plotjuggler/effort.xml"]) <= there
 
     for path in paths(files["foxglove/effort.json"]):
         if path.startswith("/diagnostics"):
             assert_told(path, name, keys)
+        elif path.endswith(".inertia.m"):
+            assert path.removesuffix(".inertia.m") in PAYLOAD
         else:
             topic, index = re.fullmatch(r"(.+)\.effort\[(\d+)\]", path).groups()
             message = heard[topic][-1]
@@ -127,7 +134,8 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, make_ar
 
 
 def test_wrenches_are_found_in_their_messages(urdf) -> None:
-    values = {"target": "wrench", "sensor_frame": "upper", "joints": ("elbow",)}
+    values: dict[str, Any] = {"target": "wrench", "sensor_frame": "upper", "joints": ("elbow",)}
+    values["changes__detect"] = True
     session = Session(str(urdf), replace(InverseDynamicsNodeConfig(), **values))
     for k in range(5):
         stamp, q = 10_000_000 * (k + 1), [0.1 * k, 0.2 * k]
@@ -135,26 +143,27 @@ def test_wrenches_are_found_in_their_messages(urdf) -> None:
         list(session.wrench(wrench_message(stamp, "upper", [1.0] * 6)))
         list(session.joint_state(joints))
         session.backlog.do_all()
-    keys = set(SessionReport(session).values())
+    keys = set(SessionReport(session).values() | ChangeReport(session.learner).values())
     assert "learn p99 [us]" in keys
     files = contents(Topics(), UR_JOINTS)
-    topics = OUTPUTS | {"/wrench"}
+    kinds = dict.fromkeys(OUTPUTS | {"/wrench"}, WrenchStamped)
+    kinds |= dict.fromkeys(PAYLOAD, InertiaStamped)
     for name in curves(files["plotjuggler/wrench.xml"]):
         if name.startswith("/diagnostics/inverse_dynamics/"):
             assert name.removeprefix("/diagnostics/inverse_dynamics/") in keys
         else:
-            (topic,) = (topic for topic in topics if name.startswith(f"{topic}/wrench/"))
-            assert isinstance(field(name.removeprefix(f"{topic}/").split("/")), float)
+            (topic,) = (topic for topic in kinds if name.startswith(f"{topic}/"))
+            assert isinstance(field(kinds[topic], name.removeprefix(f"{topic}/").split("/")), float)
     for path in paths(files["foxglove/wrench.json"]):
         if path.startswith("/diagnostics"):
             assert_told(path, "inverse_dynamics", keys)
         else:
             topic, _, rest = path.partition(".")
-            assert topic in topics and isinstance(field(rest.split(".")), float)
+            assert isinstance(field(kinds[topic], rest.split(".")), float)
 
 
-def field(names: list[str]) -> object:
-    value: object = WrenchStamped()
+def field(kind: type, names: list[str]) -> object:
+    value: object = kind()
     for name in names:
         value = getattr(value, name)
     return value

@@ -1,0 +1,149 @@
+"""Payloads and events as messages, and what is said of them in the diagnostics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
+
+from semiparam_dynamics.changes.payload import payload_status
+from semiparam_dynamics.changes.snapshots import Snapshot
+from semiparam_dynamics.changes.status import ChangeEvent
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.nodes.change_messages import event_message, payload_messages
+from semiparam_dynamics.nodes.change_report import ChangeReport
+from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.parameters import replace
+
+AXES = ("shoulder", "elbow")
+
+
+def test_a_payload_s_inertia_is_about_its_centre_of_mass() -> None:
+    # Two kilograms in eight equal points, whose inertia is a sum over them.
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(8, 3)) * (0.02, 0.05, 0.03) + (0.1, -0.2, 0.05)
+    about = points - points.mean(axis=0)
+
+    def tensor(p: np.ndarray) -> np.ndarray:
+        return 0.25 * ((p**2).sum() * np.eye(3) - p.T @ p)
+
+    I = tensor(points)  # noqa: E741
+    six = [I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+    mean = np.array([2.0, *(2.0 * points.mean(axis=0)), *six])
+    held = Snapshot(mean, np.diag(np.full(10, 1e-14)))
+    said, std = payload_messages(1_500_000_000, "hand", payload_status(held, 0.3, "hand", "", True))
+    assert (said.header.frame_id, std.header.frame_id) == ("hand", "hand")
+    assert (said.header.stamp.sec, said.header.stamp.nanosec) == (1, 500_000_000)
+    i, c = said.inertia, said.inertia.com
+    assert i.m == pytest.approx(2.0, rel=1e-4)
+    np.testing.assert_allclose([c.x, c.y, c.z], points.mean(axis=0), atol=1e-5)
+    given = [[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]]
+    np.testing.assert_allclose(given, tensor(about), atol=1e-5)
+    assert std.inertia.m == pytest.approx(1e-7, rel=1e-3)
+
+
+def test_the_bare_hand_is_a_body_of_no_mass() -> None:
+    for message in payload_messages(0, "hand", None):
+        i = message.inertia
+        assert [i.m, i.com.x, i.com.y, i.com.z, i.ixx, i.iyz, i.izz] == [0.0] * 7
+
+
+@pytest.mark.parametrize(
+    ("event", "level", "sentence"),
+    [
+        (ChangeEvent(3, 1, "contact", evidence=9.0), DiagnosticStatus.WARN, "contact begins"),
+        (ChangeEvent(3, 1, "contact over"), DiagnosticStatus.OK, "over after 0.00 s"),
+        (ChangeEvent(3, 1, "payload", "bare", 20.0), DiagnosticStatus.OK, "nothing is held"),
+        (ChangeEvent(3, 1, "payload", "cup", 20.0), DiagnosticStatus.OK, "'cup' is held"),
+        (ChangeEvent(3, 1, "payload", "", 20.0), DiagnosticStatus.WARN, "something else is held"),
+        (ChangeEvent(3, 1, "offset", "", 20.0), DiagnosticStatus.WARN, "an offset has changed"),
+        (ChangeEvent(3, 1, "unexplained"), DiagnosticStatus.WARN, "nothing explains it"),
+    ],
+)
+def test_an_event_says_what_happened(event: ChangeEvent, level: bytes, sentence: str) -> None:
+    (status,) = event_message("/arm/learner", event, 12.0, {}, {}).status
+    assert status.level == level and sentence in status.message
+    assert status.name == "arm/learner: change"
+    values = {pair.key: pair.value for pair in status.values}
+    assert values["cause"] == event.cause and values["payload"] == event.name
+    assert ("statistic" in values) == (event.evidence > 0.0)
+
+
+def test_an_event_has_its_axis_delay_and_statistic() -> None:
+    event = ChangeEvent(2_300_000_000, 2_100_000_000, "contact", evidence=9.0)
+    external = {"shoulder": 2.0, "elbow": -3.0}
+    message = event_message("/n", event, 6.0, external, {"shoulder": 4.0, "elbow": -9.0})
+    assert (message.header.stamp.sec, message.header.stamp.nanosec) == (2, 300_000_000)
+    values = {pair.key: pair.value for pair in message.status[0].values}
+    assert values["axis"] == "elbow" and values["delay [s]"] == "0.200"
+    assert values["began [s]"] == "2.100" and values["external elbow"] == "-3"
+    assert (values["statistic"], values["threshold"]) == ("9", "6")
+
+
+@pytest.fixture
+def make_session(urdf):
+    def make(**changes: object) -> Session:
+        return Session(str(urdf), replace(InverseDynamicsNodeConfig(), **changes))
+
+    return make
+
+
+def fed(session: Session, count: int = 40) -> Session:
+    for k in range(count):
+        q = np.sin(0.3 + 0.02 * k * np.array([2.0, 3.1]))
+        message = joint_state_message(1_000_000_000 + 10_000_000 * k, AXES, q, 0.1 * q, 5.0 * q)
+        list(session.joint_state(message))
+    session.complete()
+    return session
+
+
+def test_the_diagnostics_always_have_the_same_keys(make_session) -> None:
+    session = make_session(changes__detect=True)
+    report = ChangeReport(session.learner)
+    before = report.values()
+    assert before["changes"] == "settling" and report.summary() == ""
+    fed(session)
+    assert set(report.values()) == set(before)
+    for key, value in before.items():
+        if key.endswith("]") or "evidence" in key:
+            assert float(value) >= 0.0
+    assert {f"deviation {axis} [std]" for axis in AXES} < set(before)
+    assert ChangeReport(make_session().learner).values() == {}
+
+
+def test_what_is_held_is_saved_with_the_model_and_not_asked_of_one_without(
+    make_session, tmp_path
+) -> None:
+    one, other = make_session(changes__detect=True), make_session(changes__detect=True)
+    held = np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
+    one.learner.changes.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    fed(one).learner.changes.recall("cup")
+    one.save(tmp_path / "arm.npz")
+    other.load(tmp_path / "arm.npz")
+    assert other.learner.changes.payload.mass == one.learner.changes.payload.mass
+    assert other.learner.changes.payload.name == "cup"
+    plain = make_session()
+    plain.load(tmp_path / "arm.npz")
+    plain.save(tmp_path / "plain.npz")
+    other.load(tmp_path / "plain.npz")
+    assert other.learner.changes.payload is None
+    (tmp_path / "arm.npz").write_bytes(b"nothing")
+    with pytest.raises(StorageError):
+        other.load(tmp_path / "arm.npz")
+
+
+def test_predictions_with_a_payload_keep_within_the_bound(make_session) -> None:
+    session = fed(make_session(changes__detect=True))
+    held = np.array([1e6, *[1e5] * 3, *[0.0] * 6])
+    session.learner.changes.snapshots.store("ship", Snapshot(held, 1e-4 * np.eye(10)))
+    session.learner.changes.recall("ship")
+    q = np.full(2, 0.3)
+    last = session.predicted
+    for k in range(5):
+        stamp = 1_400_000_000 + 10_000_000 * k
+        for step in session.joint_state(joint_state_message(stamp, AXES, q, 0.1 * q, q)):
+            assert np.all(np.abs(step.prediction.semiparametric) <= 1000.0)  # ten times the URDF's
+            assert np.abs(step.prediction.rigid_body).max() > 1000.0
+    assert session.predicted > last
