@@ -107,6 +107,7 @@ class Run:
         self._source: Iterator[Measurement] = simulated(arm, learner.model.config.target)
         self.times: list[float] = []
         self.errors: list[np.ndarray] = []
+        self.now = 0.0  # s, of the last measurement; samples are one behind
 
     @property
     def changes(self) -> ChangeMonitor:
@@ -116,6 +117,7 @@ class Run:
     def until(self, end: float, change: Callable[[Measurement], Measurement] | None = None) -> None:
         """Go on to the time `end` (s)."""
         for measurement in self._source:
+            self.now = measurement.stamp * 1e-9
             changed = change(measurement) if change is not None else measurement
             step: Step | None = self.learner.observe(changed)
             if step is not None and step.y is not None:
@@ -212,7 +214,7 @@ def contact(args: argparse.Namespace, seed: int) -> dict[str, float]:
         direction = rng.standard_normal(3)
         size = 2.0 * 5.0 ** rng.uniform()
         arm.hand.push(size * direction / np.linalg.norm(direction))
-        begun = run.times[-1]
+        begun = run.now  # felt by the next measurement, seen in the sample after that
         run.until(start + rng.uniform(0.2, 1.0))
         arm.hand.push(np.zeros(3))
         run.until(LEARN + 6.0 * (k + 1))
