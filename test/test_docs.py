@@ -12,12 +12,13 @@ import yaml
 from semiparam_dynamics.cli.main import VERBS, make_parser
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.nodes.computed_torque_config import ComputedTorqueNodeConfig
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.parameters import parameters, to_flat
 
 from .dynamics.arms import URDF
 
-GUIDES = ("tutorial.md", "report.md")
+GUIDES = ("tutorial.md", "report.md", "control.md")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -76,7 +77,8 @@ def test_its_example_runs(tutorial: str, tmp_path: Path, monkeypatch, capsys) ->
 
 
 def test_parameters_in_backquotes_exist(guide: str) -> None:
-    known = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
+    nodes = (InverseDynamicsNodeConfig, ComputedTorqueNodeConfig)
+    known = {entry.name for node in nodes for entry in parameters(node)}
     groups = {name.split(".")[0] for name in known if "." in name}
     named = set(re.findall(r"`([a-z_]+\.[a-z_]+)(?:[:`]| [\w.])", guide))
     mentioned = {name for name in named if name.split(".")[0] in groups}
