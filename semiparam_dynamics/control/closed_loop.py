@@ -14,7 +14,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.plan import Answer, Plan
-from semiparam_dynamics.dynamics.desired_states import feedforward
+from semiparam_dynamics.dynamics.desired_states import learner_feedforward
 from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator
@@ -73,7 +73,7 @@ def run(
         for block in plan.ahead(t):
             if learner is None or t >= learner_ends:
                 continue
-            said = feedforward(learner.estimator, block.q, block.dq, block.ddq)
+            said = learner_feedforward(learner, block.q, block.dq, block.ddq)
             model = controller.config.feedforward
             if model != "urdf":
                 plan.take(block.first, Answer(said.values[model], said.stds[model]))

@@ -11,6 +11,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.block_prediction import BlockGuesses, BlockPrediction, predicted
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
 
 
 def feedforward(
@@ -29,4 +30,22 @@ def feedforward(
     said = predicted(estimator, BlockGuesses(rigid, residual, None))
     within = [estimator.bound.within(row) for row in said.values["rigid_body"]]
     said.values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
+    return said
+
+
+def learner_feedforward(
+    learner: InverseDynamicsLearner, q: Array, dq: Array, ddq: Array
+) -> BlockPrediction:
+    """:func:`feedforward` with what the learner noticed of changes, such as a payload."""
+    said = feedforward(learner.estimator, q, dq, ddq)
+    if learner.changes is None or not learner.changes.correction.active:
+        return said
+    estimator = learner.estimator
+    for k, state in enumerate(zip(q, dq, ddq, strict=True)):
+        sample = estimator.sample(*state)
+        known = estimator.predict(sample, alone=False)
+        changed = learner.changes.correction.apply(known, sample.regressor)
+        for name in ("rigid_body", "semiparametric"):
+            said.values[name][k] = estimator.bound.within(getattr(changed, name))
+            said.stds[name][k] = getattr(changed, f"{name}_std")
     return said

@@ -9,7 +9,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory
 
-from semiparam_dynamics.dynamics.desired_states import feedforward
+from semiparam_dynamics.dynamics.desired_states import learner_feedforward
 from semiparam_dynamics.errors import ConfigurationError, SampleError
 from semiparam_dynamics.nodes.diagnostics import timing_values
 from semiparam_dynamics.nodes.messages import stamp_of
@@ -58,7 +58,7 @@ class DesiredStates:
             if len(self._refused) > DEPTH:  # whoever sends nonsense shall not fill the memory
                 self._refused = Counter({"several reasons": self._refused.total()})
             return
-        said, stamp = feedforward(session.learner.estimator, *states), stamp_of(message)
+        said, stamp = learner_feedforward(session.learner, *states), stamp_of(message)
         for model, publishers in self._publishers.items():
             both = (said.values[model], said.stds[model])
             for publisher, values in zip(publishers, both, strict=True):
