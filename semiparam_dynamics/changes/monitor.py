@@ -15,7 +15,7 @@ from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.correction import Correction
 from semiparam_dynamics.changes.hold import LearningHold
-from semiparam_dynamics.changes.hypotheses import Finding, Hypothesis
+from semiparam_dynamics.changes.hypotheses import Finding
 from semiparam_dynamics.changes.innovations import Innovations
 from semiparam_dynamics.changes.payload import payload_status
 from semiparam_dynamics.changes.search import best_explanation, candidates, is_plausible
@@ -155,12 +155,11 @@ class ChangeMonitor:
             self._refine(block)
         finding, self._evidence = best_explanation(
             self.innovations.windows,
-            self._candidates(),
+            candidates(self.causes, self.config, self.snapshots, self.correction),
             self.correction,
             began_before=self._since_contact <= RECENT,
         )
-        if finding is not None and not is_plausible(finding):
-            finding = None
+        finding = finding if finding is None or is_plausible(finding) else None
         if finding is not None and finding.score > self.threshold:
             self._waited += 1
             clear = finding.margin > CLEAR or self._waited > PATIENCE
@@ -174,9 +173,6 @@ class ChangeMonitor:
             self.hold.wait(block.start)
         elif not self.contact.suspicious:
             self.hold.clear()
-
-    def _candidates(self) -> list[Hypothesis]:
-        return candidates(self.causes, self.config, self.snapshots, self.correction)
 
     def _accept(self, finding: Finding, block: Block) -> None:
         found = finding.hypothesis
@@ -204,7 +200,8 @@ class ChangeMonitor:
         self._payload = None
         self._estimated += self._blocks.length
         seen = self.correction.seen
-        others = [h for h in self._candidates() if not h.name and h.cause != found.cause]
+        among = candidates(self.causes, self.config, self.snapshots, self.correction)
+        others = [h for h in among if not h.name and h.cause != found.cause]
         best = max(others, key=lambda h: float(h.evidence(seen)), default=None)
         if best is not None and best.evidence(seen) > found.evidence(seen) + CLEAR:
             self.correction.switch(best)
