@@ -59,6 +59,11 @@ class InverseDynamicsNodeConfig:
         "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
         "target)",
     )
+    real_bodies: bool = parameter(
+        True,
+        "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
+        "inertias); false: as they are identified, which may belong to no bodies that exist",
+    )
     snapshot_name: str = parameter(
         "",
         "name of the payload that ~/snapshot, ~/recall and ~/forget_snapshot are about "

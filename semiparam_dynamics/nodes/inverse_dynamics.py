@@ -86,7 +86,9 @@ class InverseDynamicsNode(ManagedNode):
                 self._model_services.go_on(session)
         self.session = session
         self._lost.clear()
-        self._outputs = Outputs(self, session.model, session.within_bounds, self._lost)
+        self._outputs = Outputs(
+            self, session.model, session.within_bounds, self._lost, self._config.real_bodies
+        )
         if session.learner.changes is not None:
             self._changes = ChangeOutputs(self, session, self._lost)
         self._report = SessionReport(session, self._lost)

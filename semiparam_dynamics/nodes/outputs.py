@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
@@ -14,8 +15,12 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.learner import Step
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.nodes.messages import ReusedEffort, ReusedWrench, parameters_message
 from semiparam_dynamics.nodes.publishing import Outlet
+
+if TYPE_CHECKING:
+    from semiparam_dynamics.changes.real_bodies import RealBodies
 
 DEPTH = 50
 
@@ -24,7 +29,8 @@ class Outputs:
     """The node's publishers: wrenches in the sensor's frame, or joint efforts with names.
 
     `within_bounds` is what predictions pass that the estimator hasn't bounded itself; `lost`
-    counts what the network did not take.
+    counts what the network did not take. With `real_bodies` the parameters published are the
+    nearest that real bodies have, where the URDF has masses to begin with.
     """
 
     def __init__(
@@ -33,8 +39,10 @@ class Outputs:
         model: RobotModel,
         within_bounds: Callable[[Array], Array],
         lost: Counter[str],
+        real_bodies: bool = False,
     ) -> None:
         self._model = model
+        self._bodies = _bodies(model) if real_bodies else None
         self._within_bounds = within_bounds
         wrench = model.config.target == "wrench"
         kind = WrenchStamped if wrench else JointState
@@ -59,12 +67,28 @@ class Outputs:
             self._external.publish(self._message(step.stamp, step.y - predicted))
 
     def publish_parameters(self, identifier: RigidBodyIdentifier) -> None:
-        """Publish the base parameters as they stand."""
-        deviations = identifier.standard_deviations()
-        message = parameters_message(self._model.labels, identifier.parameters, deviations)
+        """Publish the base parameters as they stand, where somebody listens."""
+        if not self._parameters.heard():
+            return
+        values = identifier.parameters
+        if self._bodies is not None:
+            # One step a second: it takes some milliseconds, for which predictions wait.
+            self._bodies.follow(identifier, steps=1)
+            values = self._bodies.base
+        message = parameters_message(self._model.labels, values, identifier.standard_deviations())
         self._parameters.publish(message)
 
     def destroy(self) -> None:
         """Take the topics down."""
         for outlet in (self._predicted, self._rigid_body, self._external, self._parameters):
             outlet.destroy()
+
+
+def _bodies(model: RobotModel) -> RealBodies | None:
+    # Only here: loading it would make every start of a node longer.
+    from semiparam_dynamics.changes.real_bodies import RealBodies
+
+    try:
+        return RealBodies(model)
+    except RobotModelError:
+        return None
