@@ -23,6 +23,7 @@ from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.process_pool import processes
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 from semiparam_dynamics.samples.measurement import Measurement
@@ -30,7 +31,6 @@ from semiparam_dynamics.tuning.folds import fold_of
 from semiparam_dynamics.tuning.grids import SHARED
 from semiparam_dynamics.tuning.journal import Journal
 from semiparam_dynamics.tuning.motion import join
-from semiparam_dynamics.process_pool import processes
 from semiparam_dynamics.tuning.recordings import Recordings
 from semiparam_dynamics.tuning.result import Tuning
 from semiparam_dynamics.tuning.screening import screen_nystrom
