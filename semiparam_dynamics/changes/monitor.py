@@ -103,7 +103,7 @@ class ChangeMonitor:
         """Take a sample and the prediction of it by what was learned, nothing corrected."""
         if sample.y is None or prediction.residual.inputs is None:
             return self._report(sample.stamp, None)
-        sure = prediction.residual.confidence
+        sure = prediction.confidence
         corrected = self.correction.apply(prediction, sample.regressor)
         external = sample.y - corrected.semiparametric
         std = np.maximum(corrected.semiparametric_std, 1e-12)

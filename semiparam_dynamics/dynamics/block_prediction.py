@@ -36,7 +36,10 @@ class BlockPrediction:
 
 @dataclass(frozen=True, slots=True)
 class BlockGuesses:
-    """What the parts say of k samples; `alone` is None without the model for comparison."""
+    """What the parts say of k samples; `alone` is None without the model for comparison.
+
+    The residual's answers are as they are trusted.
+    """
 
     rigid: RigidBodyBlock
     residual: GuessBlock
@@ -72,6 +75,7 @@ def ask_block(estimator: SemiparametricEstimator, block: SampleBlock) -> BlockPr
     if estimator.config.comparison:
         alone = estimator.alone.ask_block(_states(block, 3), rigid.parameters)
     residual = estimator.residual.ask_block(inputs, rigid.parameters)
+    residual = residual.weighed(estimator.trust.weigh_rows(block.stamps, residual.confidence))
     return predicted(estimator, BlockGuesses(rigid, residual, alone))
 
 
@@ -104,6 +108,8 @@ def learn_nonparametric(
     now, late = estimator.residual.learn_block(
         stamps, inputs, y, block.regressors, rigid.values, rigid.parameters
     )
+    late = late.weighed(estimator.trust.copy().weigh_rows(stamps, late.confidence))
+    now = now.weighed(estimator.trust.learn_rows(stamps, now.confidence))
     alone: tuple[GuessBlock | None, GuessBlock | None] = None, None
     if estimator.config.comparison:
         nothing = block.regressors[:, :, :0], np.zeros_like(y), rigid.parameters

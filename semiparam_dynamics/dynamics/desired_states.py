@@ -27,6 +27,7 @@ def feedforward(
     states = (q, dq) if estimator.config.residual == "nystrom" else (q, dq, ddq)
     inputs = np.concatenate((*states, rigid.values), axis=1)
     residual = estimator.residual.ask_block(inputs, rigid.parameters)
+    residual = residual.weighed(estimator.trust.weight)
     said = predicted(estimator, BlockGuesses(rigid, residual, None))
     within = [estimator.bound.within(row) for row in said.values["rigid_body"]]
     said.values["rigid_body"] = np.array(within).reshape(rigid.values.shape)

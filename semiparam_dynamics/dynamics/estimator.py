@@ -23,10 +23,13 @@ from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.dynamics.spread import blend, deviations
+from semiparam_dynamics.dynamics.trust import Trust
 from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.storage import check_finite, load_state, save_state
+
+LEARNED = ("rigid_body", "residual", "alone", "trust")  # attributes with a state
 
 
 class SemiparametricEstimator:
@@ -67,6 +70,8 @@ class SemiparametricEstimator:
             self.residual = FourierResidual(widths, axes, fourier, seed)
             widths = input_widths(fourier, ALONE, n, axes)
             self.alone = FourierResidual(widths, axes, fourier, seed + 1)
+        # Many random features are confident everywhere: that says nothing of where data was.
+        self.trust = Trust(self.config.trust, always=self.config.residual != "nystrom")
         self.errors = ErrorSpreads(model.n_axes, self.config.error_horizon)
         self.bound = OutputBound(model, self.config.output)
         self.gate = LearningGate(self.config.output)
@@ -87,10 +92,8 @@ class SemiparametricEstimator:
             core.set_penalty(penalty)
         self.rigid_body.remember(config.rigid_body)
         for model in (self.residual, self.alone):
-            if isinstance(model, NystromResidual):
-                model.remember(config.nystrom)
-            else:
-                model.remember(config.random_fourier)
+            model.remember(getattr(config, config.residual))
+        self.trust.config = config.trust
         self.errors.set_horizon(config.error_horizon)
         counts, self.bound = self.bound.counts, OutputBound(self.model, config.output)
         self.bound.counts.update(counts)
@@ -116,10 +119,7 @@ class SemiparametricEstimator:
     def _penalties(self, config: EstimatorConfig) -> list[tuple[RecursiveLeastSquares, float]]:
         pairs = self.rigid_body.penalties(config.rigid_body)
         for model in (self.residual, self.alone):
-            if isinstance(model, NystromResidual):
-                pairs += model.penalties(config.nystrom)
-            else:
-                pairs += model.penalties(config.random_fourier)
+            pairs += model.penalties(getattr(config, config.residual))
         return pairs
 
     def sample(
@@ -131,24 +131,27 @@ class SemiparametricEstimator:
     def predict(self, sample: Sample, *, alone: bool = True) -> Prediction:
         """Predict the outputs at a sample's state; its measurement is not looked at.
 
-        Without `alone`, the nonparametric model for comparison is left out (NaN), to be asked
-        later by :meth:`complete`.
+        Samples are predicted in their order: the trust in the residual follows them. Without
+        `alone`, the nonparametric model for comparison is left out (NaN), to be asked later by
+        :meth:`complete`.
         """
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
         left = self.residual.predict(self._inputs(s, rigid), self.rigid_body.parameters)
         leverage = self.rigid_body.leverage(s.regressor)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        rigid_std, std = deviations(leverage, left.confidence, near, far)
+        trust = self.trust.weigh(s.stamp, left.confidence)
+        rigid_std, std = deviations(leverage, trust * left.confidence, near, far)
         nothing = np.full(len(rigid), np.nan)
         prediction = Prediction(
             rigid_body=rigid,
             nonparametric=nothing,
-            semiparametric=self.bound(rigid + left.value, rigid),
+            semiparametric=self.bound(rigid + trust * left.value, rigid),
             rigid_body_std=rigid_std,
             nonparametric_std=nothing,
             semiparametric_std=std,
             residual=left,
+            trust=trust,
             alone=None,
         )
         return self.complete(s, prediction) if alone else prediction
@@ -191,27 +194,25 @@ class SemiparametricEstimator:
         """The second half of :meth:`update`: both nonparametric models, and the spreads."""
         if sample.y is None or self.gate.refused(sample.stamp):
             return
-        s, y, p = sample, sample.y, self.complete(sample, prediction)
-        x = self._inputs(s, p.rigid_body)
-        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body)
-        if p.alone is not None:
-            x = np.concatenate((s.q, s.dq, s.ddq))
-            self.alone.update(s.stamp, x, p.alone, y, s.regressor[:, :0], 0.0 * y)
-        errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
-        if p.alone is not None:
-            errors["nonparametric"] = y - p.nonparametric
-        self.errors.record(s.stamp, y, errors)
+        s, p = sample, self.complete(sample, prediction)
+        known = self.residual.predict(self._inputs(s, p.rigid_body), self.rigid_body.parameters)
+        self.finish_update(self._update_residual(s, p, known.confidence))
 
     def begin_update(self, sample: Sample, prediction: Prediction) -> Comparison:
         """:meth:`update` but for the nonparametric model alone, which :meth:`finish_update` does.
 
         For a measured sample.
         """
-        s, y, p, spread = sample, sample.y, prediction, self.errors["y"].value.copy()
-        assert y is not None  # as the docstring demands
-        self.update_rigid_body(s, p)
-        if self.gate.refused(s.stamp):
-            return Comparison(s, p, spread, 0.0, learn=False)
+        self.update_rigid_body(sample, prediction)
+        if self.gate.refused(sample.stamp):
+            spread = self.errors["y"].value.copy()
+            return Comparison(sample, prediction, spread, 0.0, learn=False)
+        return self._update_residual(sample, prediction, prediction.residual.confidence)
+
+    def _update_residual(self, s: Sample, p: Prediction, confidence: float) -> Comparison:
+        y, spread = s.y, self.errors["y"].value.copy()
+        assert y is not None  # as the callers' docstrings demand
+        self.trust.learn(s.stamp, confidence)
         x = self._inputs(s, p.rigid_body)
         self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
@@ -250,16 +251,15 @@ class SemiparametricEstimator:
     def state(self) -> dict[str, Array]:
         """Everything learned, as named arrays."""
         state: dict[str, Array] = {}
-        parts = {"rigid_body": self.rigid_body, "residual": self.residual, "alone": self.alone}
-        for name, owner in parts.items():
-            state |= {f"{name}.{key}": value for key, value in owner.state().items()}
+        for name in LEARNED:
+            part_of_it = getattr(self, name).state()
+            state |= {f"{name}.{key}": value for key, value in part_of_it.items()}
         return state | self.errors.state()
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a :meth:`state` of an estimator of the same robot and configuration."""
-        self.rigid_body.restore(part(state, "rigid_body."))
-        self.residual.restore(part(state, "residual."))
-        self.alone.restore(part(state, "alone."))
+        for name in LEARNED:
+            getattr(self, name).restore(part(state, f"{name}."))
         self.errors.restore(state)
 
     def copy(self) -> SemiparametricEstimator:

@@ -9,6 +9,7 @@ from semiparam_dynamics.dynamics.nystrom_residual import NystromConfig
 from semiparam_dynamics.dynamics.output_bound import OutputConfig
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig
 from semiparam_dynamics.dynamics.robot import RobotConfig
+from semiparam_dynamics.dynamics.trust import TrustConfig
 from semiparam_dynamics.parameters import group, parameter, parameters, to_flat
 
 
@@ -40,6 +41,7 @@ class EstimatorConfig:
     rigid_body: RigidBodyConfig = group(RigidBodyConfig)
     nystrom: NystromConfig = group(NystromConfig)
     random_fourier: RandomFourierConfig = group(RandomFourierConfig)
+    trust: TrustConfig = group(TrustConfig)
     output: OutputConfig = group(OutputConfig)
 
 

@@ -71,6 +71,11 @@ class GuessBlock:
     values: Array  # (k, n_axes)
     confidence: Array  # (k,)
 
+    def weighed(self, weights: Array | float) -> GuessBlock:
+        """The answers as far as they are trusted, by weights (k,) or one of all."""
+        rows = np.asarray(weights)[..., None]
+        return GuessBlock(self.values * rows, self.confidence * weights)
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -83,7 +88,13 @@ class Prediction:
     nonparametric_std: Array
     semiparametric_std: Array
     residual: Guess
+    trust: float  # in [0, 1]; the semiparametric prediction has so much of the residual
     alone: Guess | None  # the nonparametric model's; None: not asked yet
+
+    @property
+    def confidence(self) -> float:
+        """How far the residual is relied on, in [0, 1]: 0 leaves the rigid body alone."""
+        return self.trust * self.residual.confidence
 
     @property
     def std(self) -> Array:

@@ -34,7 +34,7 @@ class ChangeReport:
         monitor, step = self._learner.changes, self.step
         if monitor is None or step is None or step.y is None or step.learned is None:
             return None
-        sure = step.learned.residual.confidence
+        sure = step.learned.confidence
         spread = monitor.contact.spread(step.prediction.semiparametric_std, sure)
         external: Array = step.y - step.prediction.semiparametric
         return external / np.maximum(spread, 1e-12)
