@@ -94,7 +94,7 @@ def read_urdf(urdf: str | os.PathLike[str]) -> str:
         raise RobotModelError("the URDF is empty: give a robot description or a file's path")
     try:
         text = Path(urdf).expanduser().read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # the last: a home that isn't known, ~x
         raise RobotModelError(f"the URDF file '{urdf}' can't be read: {error}") from None
     if not text.strip():
         raise RobotModelError(f"the URDF file '{urdf}' is empty")

@@ -31,7 +31,7 @@ def test_each_name_is_there_and_typed_alike() -> None:
     typed = {
         alias.name: node.module
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("semiparam")
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(learning.__name__)
         for alias in node.names
     }
     assert set(typed) == set(learning.__all__)

@@ -42,7 +42,9 @@ def with_springs(arm: type[Any]) -> type[Any]:
 
 def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, set_live, tmp_path):
     model_file = tmp_path / "arm.npz"
-    start("inverse_dynamics", urdf=urdf, nystrom__window=0.5, model_file=model_file)
+    # A quarter of a second is too short to be trusted.
+    always = {"nystrom__window": 0.5, "trust__threshold": 0.0}
+    start("inverse_dynamics", urdf=urdf, model_file=model_file, **always)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
     rigid_body = peer.listen(JointState, f"{NODE}/rigid_body")
     arm = with_springs(make_arm)(peer)
