@@ -170,7 +170,7 @@ def _locked(folder: Path) -> Iterator[int]:
                 time.sleep(0.01)
                 continue
             except OSError:
-                pass  # some network file systems lock no folders
+                break  # some network file systems lock no folders: save without
             break
         yield handle
     finally:

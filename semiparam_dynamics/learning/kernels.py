@@ -6,6 +6,7 @@ A kernel is a function of two sets of rows: `kernel(X, C)` is the matrix K(x_i, 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -20,16 +21,16 @@ from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 Bound = Callable[[Array], Array]
 
 
-class Kernel(BaseEstimator):  # type: ignore[misc]
+class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the kernels; their parameters can be searched as `kernel__length_scale`."""
 
     def __call__(self, X: Array, C: Array | None = None) -> Array:
         """K(x_i, c_j), (n, m), for rows X (n, d) and C (m, d); without C, of X with itself."""
         return self.bind(X if C is None else C)(X)
 
+    @abstractmethod
     def bind(self, C: Array) -> Bound:
         """The function X (n, d) -> K(X, C) (n, m), in the dtype of C."""
-        raise NotImplementedError
 
     def diagonal(self, X: Array) -> Array:
         """K(x_i, x_i), (n,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ from semiparam_dynamics.learning import compiled_sgm
 
 
 @dataclass(frozen=True)
-class Loss:
+class Loss(ABC):
     """A loss and its left-hand derivative, elementwise over arrays of one shape.
 
     The derivative at f is the one from below, which a convex loss has everywhere (thesis 6.2).
@@ -28,9 +29,9 @@ class Loss:
     code: ClassVar[int]
     labels: ClassVar[bool] = False
 
+    @abstractmethod
     def value(self, y: Array, f: Array) -> Array:
         """The loss of each prediction."""
-        raise NotImplementedError
 
     def derivative(self, y: Array, f: Array) -> Array:
         """Its left-hand derivative with respect to f."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-class RegularisationPath:
+class RegularisationPath(ABC):
     """Gives an estimator its `path`, from a `_path` that knows how settings share their work.
 
     Attributes
@@ -33,9 +34,9 @@ class RegularisationPath:
     """
 
     @property
+    @abstractmethod
     def path_parameters(self) -> tuple[str, ...]:
         """The parameters whose values share one pass or one run."""
-        raise NotImplementedError
 
     def path(
         self, X: Any, y: Any, grid: Grid, X_validation: Any, *, sample_weight: Any = None
@@ -54,9 +55,9 @@ class RegularisationPath:
         for setting, predicted in self._path(rows, chosen, X_validation):
             yield {name: setting[name] for name in grid}, predicted
 
+    @abstractmethod
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
         """The same, given a list of values for every one of the path's parameters."""
-        raise NotImplementedError
 
     def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
         """The values of every one of the path's parameters, the estimator's own where not given."""

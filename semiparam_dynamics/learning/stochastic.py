@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from itertools import product
 from typing import Any, ClassVar, Protocol
 
@@ -162,6 +163,7 @@ class StochasticRegressor(RegularisationPath, KernelRegressor):
                 f"square loss any step below 2 / max K(x, x) is safe; None chooses one."
             )
 
+    @abstractmethod
     def _descent(
         self,
         rows: Rows,
@@ -172,7 +174,6 @@ class StochasticRegressor(RegularisationPath, KernelRegressor):
         budget: int,
     ) -> Descent:
         """The descents of all settings, before their first pass."""
-        raise NotImplementedError
 
 
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
