@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +157,33 @@ class SemiparametricEstimator:
         )
         return self.complete(s, prediction) if alone else prediction
 
+    def predict_promptly(self, sample: Sample) -> Prediction:
+        """:meth:`predict` without `alone` and, where that takes longer, without deviations (NaN).
+
+        The values are the same to rounding; :meth:`assess` puts in the rest. For a message that
+        waits for its answer.
+        """
+        if not isinstance(self.residual, FourierResidual):
+            return self.predict(sample, alone=False)  # its weight is how well it knows the place
+        rigid = self.rigid_body.predict(sample.regressor)
+        left = self.residual.predict_promptly(self._inputs(sample, rigid))
+        nothing = np.full(len(rigid), np.nan)
+        value = self.bound(rigid + left.value, rigid)
+        return Prediction(rigid, nothing, value, nothing, nothing, nothing, left, 1.0, None)
+
+    def assess(self, sample: Sample, prediction: Prediction) -> Prediction:
+        """The same prediction with the deviations that :meth:`predict_promptly` left out."""
+        known = not math.isnan(prediction.semiparametric_std[0])
+        if known or not isinstance(self.residual, FourierResidual):
+            return prediction
+        left = self.residual.assess(prediction.residual)
+        leverage = self.rigid_body.leverage(sample.regressor)
+        near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
+        rigid_std, std = deviations(leverage, left.confidence, near, far)
+        return dataclasses.replace(
+            prediction, rigid_body_std=rigid_std, semiparametric_std=std, residual=left
+        )
+
     def complete(
         self, sample: Sample, prediction: Prediction, spread: Array | None = None
     ) -> Prediction:
@@ -203,6 +231,7 @@ class SemiparametricEstimator:
 
         For a measured sample.
         """
+        prediction = self.assess(sample, prediction)
         self.update_rigid_body(sample, prediction)
         if self.gate.refused(sample.stamp):
             spread = self.errors["y"].value.copy()

@@ -15,6 +15,7 @@ from semiparam_dynamics.dynamics.residual_data import BatchErrors, Fit, Residual
 from semiparam_dynamics.dynamics.sample import Guess, GuessBlock
 from semiparam_dynamics.dynamics.standardizer import Standardizer
 from semiparam_dynamics.learning.fourier import draw_frequencies, fourier_features
+from semiparam_dynamics.learning.prompt_weights import PromptWeights
 from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.learning.row_blocks import ask_block, learn_block
 from semiparam_dynamics.parameters import parameter
@@ -75,6 +76,7 @@ class FourierResidual:
         self.standardizer = Standardizer(widths, config.window)
         self._clock = ForgettingClock(config.memory, self.STEP)
         self.core = RecursiveLeastSquares(2 * half, n_axes, config.penalty)
+        self._prompt: PromptWeights | None = None
 
     @property
     def n_features(self) -> int:
@@ -99,6 +101,28 @@ class FourierResidual:
         confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
         return Guess(value, confidence, scaled, (phi,))
 
+    def predict_promptly(self, x: Array) -> Guess:
+        """:meth:`predict` without its confidence (NaN) in O(D T), for :meth:`assess` to complete.
+
+        From the first call on learning keeps the weights up to date for it; the values are those
+        of :meth:`predict` to rounding. With a memory, which moves all weights, it is that.
+        """
+        if not self.standardizer.ready or self._clock.memory > 0.0:
+            return self.predict(x, np.zeros(0))
+        if self._prompt is None:
+            self._prompt = PromptWeights(self.core)
+        scaled = self.standardizer.transform(x)
+        phi = self.features(scaled)
+        return Guess(self._prompt.predict(phi), math.nan, scaled, (phi,))
+
+    def assess(self, guess: Guess) -> Guess:
+        """The same guess with the confidence that :meth:`predict_promptly` left out."""
+        if not math.isnan(guess.confidence):
+            return guess
+        self.core.predict(guess.features[0])
+        confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
+        return Guess(guess.value, confidence, guess.inputs, guess.features)
+
     def features(self, X: Array) -> Array:
         """Features (D,) or (k, D) of standardised inputs (d,) or (k, d)."""
         return fourier_features(X, self._frequencies)
@@ -114,11 +138,14 @@ class FourierResidual:
             guess = self.predict(x, np.zeros(0))  # the scales are known since it was predicted
         if (share := self._clock.share(stamp)) > 0.0:
             self.core.forget(1.0 - share)
-        self.core.update(guess.features[0], y - rigid_body)
+            self._prompt = None
+        learner = self.core if self._prompt is None else self._prompt
+        learner.update(guess.features[0], y - rigid_body)
 
     def settle(self) -> None:
         """Do what the next prediction would have to do first."""
-        self.core.settle()
+        if self._prompt is None:
+            self.core.settle()
 
     def ask_block(self, inputs: Array, parameters: Array) -> GuessBlock:
         """:meth:`predict` of inputs (k, d), of which nothing is learned."""
@@ -147,6 +174,7 @@ class FourierResidual:
             return known, beforehand
         targets = (y - rigid_body)[first:]
         features = self.features(self.standardizer.transform(inputs[first:]))
+        self._prompt = None
         learned = learn_block(self.core, features, targets)
         self._clock.share(int(stamps[-1]))
         known.values[first:] = targets - learned.errors
@@ -183,6 +211,7 @@ class FourierResidual:
             return fourier_features(X, self._frequencies)
 
         self.core = recursion_from(transform, X, weights, self.core.penalty)
+        self._prompt = None
         outputs, left_out = fitted_rows(self.core, transform, X)
         errors = data.left - outputs
         return BatchErrors(errors, errors / left_out[:, None])
@@ -198,5 +227,6 @@ class FourierResidual:
         """Go on from a :meth:`state`."""
         self.standardizer.restore(part(state, "standardizer."))
         self.core.restore(part(state, "core."))
+        self._prompt = None
         self._frequencies = state["frequencies"].copy()
         self._clock.restore(part(state, "clock."))

@@ -98,14 +98,19 @@ class InverseDynamicsLearner:
             self.changes.configure(config.changes)
         self.config = config
 
-    def observe(self, measurement: Measurement) -> Step | None:
-        """Take in a measurement; predict the instant before it, unless the filters only start."""
+    def observe(self, measurement: Measurement, *, promptly: bool = False) -> Step | None:
+        """Take in a measurement; predict the instant before it, unless the filters only start.
+
+        promptly : standard deviations may be left out (NaN), to be put in when it is learned.
+        """
         sample = self.filter.push(measurement)
         if sample is None:
             return None
-        prediction = self.estimator.predict(sample, alone=False)
         if self.changes is None:
-            return Step(sample, prediction)
+            if promptly:
+                return Step(sample, self.estimator.predict_promptly(sample))
+            return Step(sample, self.estimator.predict(sample, alone=False))
+        prediction = self.estimator.predict(sample, alone=False)
         self.changes.watch(sample, prediction)
         changed = self.changes.correction.apply(prediction, sample.regressor)
         if changed is not prediction:
@@ -116,7 +121,8 @@ class InverseDynamicsLearner:
     def only_scored(self, step: Step) -> Comparison:
         """What :meth:`compare` takes of a step that isn't learned."""
         spread = self.estimator.errors["y"].value.copy()
-        return Comparison(step.sample, step.prediction, spread, 0.0, learn=False)
+        prediction = self.estimator.assess(step.sample, step.prediction)
+        return Comparison(step.sample, prediction, spread, 0.0, learn=False)
 
     def learn(self, step: Step) -> None:
         """Learn from a step and score it; may come later, or never. No prediction waits for it."""

@@ -85,6 +85,11 @@ class DeferredRotation:
         solved: Array = self._work[SOLVED, :n]
         return solved
 
+    def before_last_row(self, n: int) -> tuple[Any, Array]:
+        """R as it was when the row that is still to enter was asked, and v (n,) of that row."""
+        assert self._pending == n, "nothing is to enter"
+        return self._R, self.solved(n)
+
     def ask(self, row: Array, n: int) -> tuple[Array, float]:
         """Outputs (T,) at a row z of the n features in use, and z (R'R)^-1 z'."""
         pending, asked = self._pending > 0, self._asked

@@ -164,6 +164,13 @@ class RecursiveLeastSquares:
             self.forget(self.forgetting)
         self._factor.learn(row, target, self.n_features)
 
+    def just_learned(self) -> tuple[Array, Array]:
+        """What the row z learned last was learned with: R (>=D, >=D) of before it, R^-T z (D,).
+
+        Until the next call of anything, and only after :meth:`predict` and :meth:`update` of it.
+        """
+        return self._factor.before_last_row(self.n_features)
+
     def settle(self) -> None:
         """Rotate in now the row learned last, so that the next prediction needn't; same numbers."""
         self._factor.settle()

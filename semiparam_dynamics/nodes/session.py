@@ -111,7 +111,7 @@ class Session:
                     self.backlog.do_one()
             self.measured += 1
             waited = len(self.backlog) > 0
-            step = self.learner.observe(measurement)
+            step = self.learner.observe(measurement, promptly=self._config.defer_learning)
             if step is None:
                 continue
             self.predicted += 1
@@ -215,6 +215,7 @@ def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     rng = np.random.default_rng(0)
     for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
         q, y = rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
-        step = learner.observe(Measurement(round(k * step_time * 1e9), q, 0.1 * q, y))
+        measurement = Measurement(round(k * step_time * 1e9), q, 0.1 * q, y)
+        step = learner.observe(measurement, promptly=config.defer_learning)
         if step is not None:
             learner.learn(step)

@@ -91,6 +91,39 @@ def test_the_comparison_can_be_asked_later() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("late", [False, True])
+def test_prompt_predictions_are_the_same_and_so_is_what_is_learned(kind: str, late: bool) -> None:
+    eager, prompt = learner(kind), learner(kind)
+    steps = []
+    for measurement in measurements(eager.model, 6.0):
+        one, other = eager.observe(measurement), prompt.observe(measurement, promptly=True)
+        assert (one is None) == (other is None)
+        if one is None or other is None:
+            continue
+        for name in ("rigid_body", "semiparametric"):
+            expected = getattr(one.prediction, name)
+            assert getattr(other.prediction, name) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        steps.append((one, other))
+        if late and len(steps) < 7:  # they wait for a pause
+            continue
+        for one, other in steps:
+            eager.learn(one)
+            prompt.learn(other)
+        steps.clear()
+    assert eager.estimator.n_learned == prompt.estimator.n_learned > 500
+    assert not np.isnan(prompt.estimator.errors["semiparametric"].value).any()
+    after = prompt.estimator.state()
+    for name, value in eager.estimator.state().items():
+        if "residual" in name or "rigid_body.core" in name:
+            assert np.array_equal(value, after[name]), name
+        assert after[name] == pytest.approx(value, rel=1e-7, abs=1e-9), name
+    for name in ("rigid_body", "nonparametric", "semiparametric"):
+        assert prompt.scores.rmse(name) == pytest.approx(eager.scores.rmse(name), rel=1e-7)
+        if not late:
+            assert np.array_equal(prompt.scores.coverage(name), eager.scores.coverage(name))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_the_comparison_the_rest_is_the_same(kind: str) -> None:
     with_it, without = learner(kind), learner(kind, comparison=False)
     for a, b in zip(run(with_it, 5.0, 2.0), run(without, 5.0, 2.0), strict=True):
