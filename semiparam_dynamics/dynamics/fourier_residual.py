@@ -90,6 +90,7 @@ class FourierResidual:
     def remember(self, config: RandomFourierConfig) -> None:
         """Take the memory from `config`; what was learned stays as it is."""
         self._clock.memory = config.memory
+        self._prompt = None
 
     def predict(self, x: Array, parameters: Array) -> Guess:
         """The residual at x; `parameters` are not needed, the targets were stored as they were."""
@@ -101,19 +102,27 @@ class FourierResidual:
         confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
         return Guess(value, confidence, scaled, (phi,))
 
-    def predict_promptly(self, x: Array) -> Guess:
-        """:meth:`predict` without its confidence (NaN) in O(D T), for :meth:`assess` to complete.
+    def keep_ready(self) -> bool:
+        """Have learning keep the weights up to date, for :meth:`predict_promptly`.
 
-        From the first call on learning keeps the weights up to date for it; the values are those
-        of :meth:`predict` to rounding. With a memory, which moves all weights, it is that.
+        False where there is a memory, which moves all weights. What replaces what was learned
+        ends it.
         """
-        if not self.standardizer.ready or self._clock.memory > 0.0:
+        self._prompt = None if self._clock.memory > 0.0 else PromptWeights(self.core)
+        return self._prompt is not None
+
+    def predict_promptly(self, x: Array) -> Guess:
+        """:meth:`predict` without its confidence (NaN), in O(D T); :meth:`assess` completes it.
+
+        The values are the same to rounding. After :meth:`keep_ready` it may be asked while another
+        thread learns.
+        """
+        prompt = self._prompt
+        if not self.standardizer.ready or prompt is None:
             return self.predict(x, np.zeros(0))
-        if self._prompt is None:
-            self._prompt = PromptWeights(self.core)
         scaled = self.standardizer.transform(x)
         phi = self.features(scaled)
-        return Guess(self._prompt.predict(phi), math.nan, scaled, (phi,))
+        return Guess(prompt.predict(phi), math.nan, scaled, (phi,))
 
     def assess(self, guess: Guess) -> Guess:
         """The same guess with the confidence that :meth:`predict_promptly` left out."""
@@ -138,7 +147,6 @@ class FourierResidual:
             guess = self.predict(x, np.zeros(0))  # the scales are known since it was predicted
         if (share := self._clock.share(stamp)) > 0.0:
             self.core.forget(1.0 - share)
-            self._prompt = None
         learner = self.core if self._prompt is None else self._prompt
         learner.update(guess.features[0], y - rigid_body)
 

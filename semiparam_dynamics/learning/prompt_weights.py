@@ -17,6 +17,8 @@ class PromptWeights:
     of the recursion itself, so that what it learns is the same, and W stays off by rounding alone:
     the moves' errors add up, and W is solved for anew after `EXACT_EVERY` rows.
 
+    Another thread may predict while a row is learned: with W of before it or after it.
+
     Only rows learned through :meth:`update` are followed. After anything else that changes the
     recursion make another one; making it is T solves.
     """
@@ -41,19 +43,21 @@ class PromptWeights:
         self._moved += 1
         if self._moved < self.EXACT_EVERY:
             R, solved = core.just_learned()
-            _move(R, solved, 1.0 + core.leverage, error, self._W)
+            self._W = _moved(R, solved, 1.0 + core.leverage, error, self._W)
         else:
             self._W, self._moved = core.weights(), 0
 
 
 @compiled
-def _move(R: Array, solved: Array, q: float, error: Array, W: Array) -> None:
-    """W += R^-1 v e / q for v (D,) and e (T,)."""
+def _moved(R: Array, solved: Array, q: float, error: Array, W: Array) -> Array:
+    """W + R^-1 v e / q for v (D,) and e (T,)."""
     n = len(W)
     gain = np.empty(n)
     for i in range(n):
         gain[i] = solved[i] / q
     solve_back(R, gain, n)
+    moved = np.empty_like(W)
     for i in range(n):
         for t in range(error.size):
-            W[i, t] += gain[i] * error[t]
+            moved[i, t] = W[i, t] + gain[i] * error[t]
+    return moved

@@ -115,7 +115,8 @@ class Autosave:
     def save(self, path: Path) -> None:
         """Write now, to this file. Raises StorageError."""
         self.wait()
-        self._write(path, self._copy(), self._changes)
+        changes = self._changes
+        self._write(path, self._copy(), changes)
         self._wanted = False
 
     def finish(self) -> None:
@@ -171,7 +172,7 @@ class Autosave:
     def _start(self, path: Path, done: Callable[[str], None]) -> None:
         if not self._busy():
             self._began = self._clock()
-        before, copy, changes = self._writer, self._copy(), self._changes
+        before, changes, copy = self._writer, self._changes, self._copy()
         self._since = self._clock()
 
         def write() -> None:

@@ -63,7 +63,7 @@ class SessionReport:
             "samples seen": str(session.measured),
             "samples predicted": str(session.predicted),
             "samples learned": str(learner.estimator.n_learned),
-            "samples waiting": str(len(session.backlog)),
+            "samples waiting": str(session.waiting),
             "predicted before the last was learned": str(session.deferred),
             "learning": str(session.learning).lower(),
             **session.autosave.values(),

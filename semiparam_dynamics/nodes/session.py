@@ -1,7 +1,8 @@
 """From messages to predictions, and to learning when there is time; without any ROS.
 
 One sample's way through the node: `MeasurementStream` pairs and checks messages, the learner
-filters and predicts, the caller publishes, and the step waits in the backlog to be learned.
+filters and predicts, the caller publishes, and the step is learned: in a thread beside the messages
+where the model can be asked meanwhile, else it waits in the backlog for a pause between them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +50,9 @@ class Session:
         self.backlog: Backlog[Step] = Backlog(
             self._learn, config.learning_queue, spare=self._settle
         )
-        # Half of the work of many features: no prediction waits for the model that is compared.
-        self._comparisons: Worker[Comparison] = Worker(
-            lambda rest: self.learner.compare(rest), config.learning_queue
+        # No prediction waits for the model that is compared, nor for learning if that can be.
+        self._beside: Worker[Callable[[], None]] = Worker(
+            lambda work: work(), config.learning_queue
         )
         self.learning = True
         self.reset()
@@ -59,8 +62,9 @@ class Session:
 
         The file stays as it is until something is saved.
         """
-        self._comparisons.clear()
+        self._beside.clear()
         self.learner.reset()
+        self._choose()
         self.autosave.agree()
         self.stream = MeasurementStream(
             self.model.joint_names,
@@ -69,7 +73,7 @@ class Session:
             **self._checks,
         )
         self.backlog.clear()
-        self.backlog.dropped = self._comparisons.dropped = 0
+        self.backlog.dropped = self._beside.dropped = 0
         self.measured = self.predicted = self.deferred = self.not_learned = 0
         self.predict_us: deque[float] = deque(maxlen=TIMINGS)
         self.learn_us: deque[float] = deque(maxlen=TIMINGS)
@@ -79,16 +83,34 @@ class Session:
 
         Raises ConfigurationError where that can't be, see the estimator's `check`.
         """
-        self._comparisons.wait()
+        self.complete()
         self.learner.configure(config.learner)
-        self.backlog.capacity = self._comparisons.capacity = config.learning_queue
+        self.backlog.capacity = self._beside.capacity = config.learning_queue
         self.autosave.interval = config.save_interval
         self._config = config
+        self._choose()
 
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
-        self._comparisons.wait()
+        self.complete()
         self.learner.estimator.check(config.learner.estimator)
+
+    def _choose(self) -> None:
+        """Whether to learn beside the messages; nothing is being learned now."""
+        config = self._config
+        alone = config.defer_learning and not config.feedforward and self.learner.changes is None
+        self._apart = alone and self.learner.estimator.keep_ready()
+
+    @property
+    def waiting(self) -> int:
+        """Samples that wait to be learned."""
+        return len(self.backlog) + (len(self._beside) if self._apart else 0)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nothing is learned meanwhile: for who looks at the learner."""
+        with self._beside.still():
+            yield
 
     def joint_state(self, message: Any) -> Iterator[Step]:
         """Take a JointState; yield what can be predicted now. Publish each step at once."""
@@ -110,8 +132,8 @@ class Session:
                 if len(self.backlog) == 1:
                     self.backlog.do_one()
             self.measured += 1
-            waited = len(self.backlog) > 0
-            step = self.learner.observe(measurement, promptly=self._config.defer_learning)
+            waited = len(self.backlog) > 0 or (self._apart and self._beside.busy)
+            step = self.learner.observe(measurement, promptly=self._apart)
             if step is None:
                 continue
             self.predicted += 1
@@ -123,28 +145,36 @@ class Session:
     def _schedule(self, step: Step) -> None:
         if step.y is None:
             return
+        if self._apart:
+            self._beside.put(partial(self._learn_apart, step))
+            return
         self.backlog.add(step)
         if not self._config.defer_learning:
             self.backlog.do_all()
 
+    def _learn_apart(self, step: Step) -> None:
+        self.learner.compare(self._begin(step))
+        self.autosave.step()
+
     def _learn(self, step: Step) -> None:
+        rest = self._begin(step)
+        if self._config.defer_learning:
+            self._beside.put(partial(self.learner.compare, rest))
+        else:
+            self._beside.wait()
+            self.learner.compare(rest)
+        self.autosave.step()
+
+    def _begin(self, step: Step) -> Comparison:
+        """Learn what predictions need, if that is wanted."""
         if not self.learning:
             self.not_learned += 1
-            self._compare(self.learner.only_scored(step))
-            return
+            return self.learner.only_scored(step)
         start = time.perf_counter()
         rest = self.learner.begin_learning(step)
         self.learn_us.append((time.perf_counter() - start) * 1e6)
-        self._compare(rest)
         self.autosave.changed()
-        self.autosave.step()
-
-    def _compare(self, rest: Comparison) -> None:
-        if self._config.defer_learning:
-            self._comparisons.put(rest)
-        else:
-            self._comparisons.wait()
-            self.learner.compare(rest)
+        return rest
 
     def _settle(self) -> bool:
         self.learner.estimator.settle()
@@ -153,7 +183,7 @@ class Session:
     def complete(self) -> None:
         """Learn and compare all that still waits."""
         self.backlog.do_all()
-        self._comparisons.wait()
+        self._beside.wait()
 
     def save(self, path: str | Path) -> None:
         """Save what was learned, with what still waits. Raises StorageError."""
@@ -170,9 +200,10 @@ class Session:
 
         Raises StorageError; the learner is then what it was.
         """
-        self._comparisons.wait()
+        self._beside.wait()
         self.autosave.load(Path(path), self.learner.load)
         self.backlog.clear()
+        self._choose()
 
     def finish(self) -> None:
         """Learn what still waits and save what isn't saved yet, if that is to happen by itself.
@@ -180,11 +211,18 @@ class Session:
         Raises StorageError.
         """
         self.backlog.do_all()
-        self._comparisons.close()
+        self._beside.close()
         self.autosave.finish()
 
+    def save_if_due(self) -> None:
+        """Have written by itself what was learned before a silence."""
+        if self._apart:
+            self._beside.put(self.autosave.step)
+        else:
+            self.autosave.step()
+
     def _snapshot(self) -> Snapshot:
-        self._comparisons.wait()
+        self._beside.wait()
         return self.learner.identity(), self.learner.state()
 
     def learned(self) -> str:
@@ -202,8 +240,11 @@ class Session:
     def dropped(self) -> Counter[str]:
         """What was left out and why: messages, measurements and updates."""
         dropped = Counter(self.stream.dropped) + Counter(self.learner.dropped)
-        dropped["learning could not keep up"] += self.backlog.dropped
-        dropped["comparison could not keep up, sample not scored"] += self._comparisons.dropped
+        unlearned, unscored = self.backlog.dropped, self._beside.dropped
+        if self._apart:
+            unlearned, unscored = unlearned + unscored, 0
+        dropped["learning could not keep up"] += unlearned
+        dropped["comparison could not keep up, sample not scored"] += unscored
         dropped["learning switched off"] += self.not_learned
         return +dropped
 
@@ -211,11 +252,12 @@ class Session:
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     """Lead a learner that is thrown away through a motion, so that everything is compiled."""
     learner = InverseDynamicsLearner(model, config.learner)
+    promptly = config.defer_learning and learner.estimator.keep_ready()
     step_time = 0.5 * config.learner.filter.max_gap
     rng = np.random.default_rng(0)
     for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
         q, y = rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
         measurement = Measurement(round(k * step_time * 1e9), q, 0.1 * q, y)
-        step = learner.observe(measurement, promptly=config.defer_learning)
+        step = learner.observe(measurement, promptly=promptly)
         if step is not None:
             learner.learn(step)

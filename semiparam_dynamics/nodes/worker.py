@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread, current_thread
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -31,8 +32,30 @@ class Worker(Generic[T]):
         self._waiting: SimpleQueue[T | Event | None] = SimpleQueue()
         self._thread: Thread | None = None
         self._error: BaseException | None = None
+        self._put = self._done = self._discarded = 0  # entries; each is counted by one thread
+        self._at_work = Lock()
+        self._may_begin = Event()
+        self._may_begin.set()
         self.capacity = capacity
         self.dropped = 0
+
+    def __len__(self) -> int:
+        return self._waiting.qsize()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits or is being done."""
+        return self._put != self._done + self._discarded
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nothing is done meanwhile; it begins when the entry that is being done is over."""
+        self._may_begin.clear()  # the lock alone would go to the thread that just had it
+        try:
+            with self._at_work:
+                yield
+        finally:
+            self._may_begin.set()
 
     def put(self, entry: T) -> None:
         """Have an entry done; the thread begins with the first one."""
@@ -42,10 +65,13 @@ class Worker(Generic[T]):
             self._thread.start()
         while self._waiting.qsize() >= self.capacity:
             self.dropped += self._discard()
+        self._put += 1
         self._waiting.put(entry)
 
     def wait(self) -> None:
-        """Until all that was put is done."""
+        """Until all that was put is done; called by the work itself, not at all."""
+        if self._thread is current_thread():
+            return
         if self._thread is not None:
             done = Event()
             self._waiting.put(done)
@@ -72,6 +98,7 @@ class Worker(Generic[T]):
             self._waiting.get_nowait()
         except Empty:
             return 0
+        self._discarded += 1
         return 1
 
     def _run(self) -> None:
@@ -79,10 +106,13 @@ class Worker(Generic[T]):
             if isinstance(entry, Event):
                 entry.set()
                 continue
+            self._may_begin.wait()
             try:
-                self._work(entry)
+                with self._at_work:
+                    self._work(entry)
             except BaseException as error:  # told to the thread that puts entries
                 self._error = error
+            self._done += 1
 
     def _raise(self) -> None:
         if self._error is not None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from threading import Event, get_ident
+from time import sleep
 
 import pytest
 
@@ -69,4 +70,40 @@ def test_what_goes_wrong_is_told_to_the_one_that_puts():
     with pytest.raises(ZeroDivisionError, match="one"):
         worker.wait()
     worker.put(2)
+    worker.close()
+
+
+def test_while_it_is_to_be_still_nothing_begins_and_what_waits_is_done_after():
+    done: list[int] = []
+    worker = Worker(done.append, capacity=1000)
+    for k in range(300):
+        worker.put(k)
+        if k % 20 == 0:
+            with worker.still():
+                before = len(done)
+                sleep(0.002)
+                assert len(done) == before
+    worker.wait()
+    assert done == list(range(300)) and not worker.busy and len(worker) == 0
+    worker.close()
+
+
+def test_it_is_busy_until_the_last_entry_is_done():
+    go, begun = Event(), Event()
+    worker = Worker(lambda _: (begun.set(), go.wait(10.0)), capacity=3)
+    assert not worker.busy
+    worker.put(0)
+    assert worker.busy and begun.wait(10.0) and worker.busy
+    go.set()
+    worker.wait()
+    assert not worker.busy
+    worker.close()
+
+
+def test_work_that_waits_for_the_rest_does_not_wait_for_itself():
+    done: list[int] = []
+    worker = Worker(lambda k: (worker.wait(), done.append(k)), capacity=3)
+    worker.put(1)
+    worker.wait()
+    assert done == [1]
     worker.close()
