@@ -203,12 +203,12 @@ class InverseDynamicsNode(ManagedNode):
         if self.session is None or self._report is None or self._outputs is None:
             level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
             return self.status(level, self._waiting(), {})
-        self.session.save_if_due()
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
         with self.session.still():
             self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
             level, summary = self._report.summary(silent)
             values = self._report.values()
+        self.session.save_if_due()
         if self.state != "active" and not self.session.autosave.trouble():
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         if self._desired is not None:
