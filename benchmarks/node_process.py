@@ -64,15 +64,7 @@ def echo(arguments: Sequence[str]) -> int:
         answer.effort = array("d", message.effort)
 
     sensors = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
-    import os
-    n=int(os.environ.get("DRAIN","0"))
-    def drain(message):
-        take(message)
-        for _ in range(n):
-            more = sub.handle.take_message(JointState, False)
-            if more is None: break
-            take(more[0])
-    sub = node.create_subscription(JointState, "joint_states", drain if n else take, sensors)
+    node.create_subscription(JointState, "joint_states", take, sensors)
     executor = runtime.make_executor()
     executor.add_node(node)
     try:

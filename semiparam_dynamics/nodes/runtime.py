@@ -153,7 +153,6 @@ def run(
     # A sample's products are small: spread over threads they wait for each other, and take the
     # cores from everybody else.
     threadpool_limits(limits=1)
-    sys.setswitchinterval(float(__import__("os").environ.get("SWI", "0.005")))
     # rclpy ends its context on SIGINT, and the loops end with it. A KeyboardInterrupt on top would
     # abort the process where EventsExecutor is just calling into Python, and nothing be saved.
     signal.signal(signal.SIGINT, lambda *_: None)

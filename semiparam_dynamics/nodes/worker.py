@@ -14,8 +14,9 @@ T = TypeVar("T")
 class Worker(Generic[T]):
     """Does entries one after the other in a thread, while the one that puts them goes on.
 
-    It is worth it where the work releases the interpreter's lock, as compiled loops do. When too
-    many wait the oldest gives way. What the work raises is raised again by the next :meth:`put` or
+    It is worth it where the work releases the interpreter's lock, as compiled loops do. The thread
+    has the others' priority: with a lower one it would be kept from running while it has that lock,
+    and all would wait for it. When too many wait the oldest gives way. What the work raises is raised again by the next :meth:`put` or
     :meth:`wait`.
 
     Parameters
