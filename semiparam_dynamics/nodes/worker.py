@@ -16,8 +16,8 @@ class Worker(Generic[T]):
 
     It is worth it where the work releases the interpreter's lock, as compiled loops do. The thread
     has the others' priority: with a lower one it would be kept from running while it has that lock,
-    and all would wait for it. When too many wait the oldest gives way. What the work raises is raised again by the next :meth:`put` or
-    :meth:`wait`.
+    and all would wait for it. When too many wait the oldest gives way. What the work raises is
+    raised again by the next :meth:`put` or :meth:`wait`.
 
     Parameters
     ----------
