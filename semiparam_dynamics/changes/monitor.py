@@ -19,12 +19,13 @@ from semiparam_dynamics.changes.hypotheses import Finding
 from semiparam_dynamics.changes.innovations import Innovations
 from semiparam_dynamics.changes.payload import payload_status
 from semiparam_dynamics.changes.search import best_explanation, candidates, is_plausible
-from semiparam_dynamics.changes.snapshots import BARE, Snapshots
+from semiparam_dynamics.changes.snapshots import BARE, Snapshots, as_array, as_text
 from semiparam_dynamics.changes.status import ChangeEvent, ChangeStatus, PayloadStatus
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
+from semiparam_dynamics.errors import ConfigurationError
 
 UNFILTERED = 0.1  # s, a block's length where there is no filter
 SUSPICION = 0.75  # of the threshold, from which samples wait
@@ -285,13 +286,22 @@ class ChangeMonitor:
             "snapshots": self.snapshots.state(),
         }
         state = {f"{n}.{key}": value for n, own in parts.items() for key, value in own.items()}
-        return state | {"settled": np.array(self._settled)}
+        link = as_array(self.causes.link)
+        return state | {"settled": np.array(self._settled), "link": link}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`; an empty one, of a model without, begins anew."""
+        """Go on from a :meth:`state`; an empty one, of a model without, begins anew.
+
+        Raises ConfigurationError where its payloads are those of another link.
+        """
         self.reset()
         if not state:
             return
+        if "link" in state and (link := as_text(state["link"])) != self.causes.link:
+            raise ConfigurationError(
+                f"its payloads are those of the link '{link}', and the parameter "
+                f"'changes.payload_link' makes it '{self.causes.link}' here"
+            )
         self.correction.restore(part(state, "correction."))
         self.innovations.noise.restore(part(state, "noise."))
         self.contact.restore(part(state, "contact."))

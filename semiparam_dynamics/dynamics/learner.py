@@ -19,7 +19,7 @@ from semiparam_dynamics.dynamics.local_model import part
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.storage import load_state, save_state
 
@@ -182,9 +182,10 @@ class InverseDynamicsLearner:
             state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
             try:
                 self.changes.restore(part(state, "changes."))
-            except (ValueError, LookupError, TypeError) as error:
+            except (ValueError, LookupError, TypeError, ConfigurationError) as error:
                 self.changes.restore(before or {})
-                raise StorageError(f"{path} can't be gone on from: {error!r}") from None
+                what = error if isinstance(error, ConfigurationError) else repr(error)
+                raise StorageError(f"{path} can't be gone on from: {what}") from None
         try:
             self.estimator.load(path)
         except StorageError:

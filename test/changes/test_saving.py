@@ -69,6 +69,17 @@ def test_changes_of_other_columns_are_refused_and_nothing_is_lost(saved, tmp_pat
     assert monitor(other).payload.name == "cup"
 
 
+def test_payloads_of_another_link_are_refused_and_nothing_is_lost(saved) -> None:
+    of, path = saved
+    link = next(body for body in MODEL.bodies if body != monitor(of).causes.link)
+    other = learner(MODEL, **{"changes.payload_link": link})
+    monitor(other).snapshots.store("own", monitor(of).snapshots["cup"])
+    with pytest.raises(StorageError, match=f"changes.payload_link' makes it '{link}'"):
+        other.load(path)
+    assert "own" in monitor(other).snapshots.names and monitor(other).payload is None
+    assert other.estimator.n_learned == 0
+
+
 def test_forgetting_everything_keeps_the_names(saved) -> None:
     _, path = saved
     other = learner(MODEL)
