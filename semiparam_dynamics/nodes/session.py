@@ -83,7 +83,7 @@ class Session:
 
         Raises ConfigurationError where that can't be, see the estimator's `check`.
         """
-        self.complete()
+        self._beside.wait()
         self.learner.configure(config.learner)
         self.backlog.capacity = self._beside.capacity = config.learning_queue
         self.autosave.interval = config.save_interval
@@ -92,7 +92,7 @@ class Session:
 
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
-        self.complete()
+        self._beside.wait()
         self.learner.estimator.check(config.learner.estimator)
 
     def _choose(self) -> None:
@@ -201,9 +201,11 @@ class Session:
         Raises StorageError; the learner is then what it was.
         """
         self._beside.wait()
-        self.autosave.load(Path(path), self.learner.load)
+        try:
+            self.autosave.load(Path(path), self.learner.load)
+        finally:  # where it fails, what was there before has been put back
+            self._choose()
         self.backlog.clear()
-        self._choose()
 
     def finish(self) -> None:
         """Learn what still waits and save what isn't saved yet, if that is to happen by itself.

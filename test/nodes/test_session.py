@@ -10,11 +10,12 @@ from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.dynamics.comparison import Comparison
 from semiparam_dynamics.dynamics.learner import Step
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.errors import RobotModelError, StorageError
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.storage import save_state
 
 
 @pytest.fixture
@@ -129,6 +130,23 @@ def test_saved_and_reset_between_what_a_thread_learns(make_session, tmp_path):
         for one, other in zip(*steps, strict=True):
             predictions = (step.prediction.semiparametric for step in (one, other))
             np.testing.assert_allclose(*predictions, rtol=1e-9, atol=1e-9)
+
+
+def test_a_load_that_fails_leaves_it_learning_beside_the_messages(make_session, tmp_path):
+    session = make_session(residual="random_fourier", **{"random_fourier.window": 0.1})
+    for message in messages(60):
+        list(session.joint_state(message))
+    session.complete()
+    state = session.learner.state() | {"residual.core.U": np.zeros((3, 3))}
+    save_state(tmp_path / "broken.npz", session.learner.identity(), state)
+    with pytest.raises(StorageError):
+        session.load(tmp_path / "broken.npz")
+    for message in messages(90)[60:]:
+        steps = list(session.joint_state(message))
+        assert len(session.backlog) == 0
+        assert all(np.isnan(step.prediction.semiparametric_std).all() for step in steps)
+    session.complete()
+    assert session.learner.estimator.n_learned == 88
 
 
 def test_a_memory_set_while_running_ends_learning_beside_and_zero_begins_it_again(make_session):
