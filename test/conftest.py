@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -18,6 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ["ROS_PYTHON_CHECK_FIELDS"] = "1"
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# A machine that is busy for a moment is no error of what is tested.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 _starts = itertools.count(os.getpid() * 7)  # another first domain in each process and each test
 

@@ -157,13 +157,13 @@ class SemiparametricEstimator:
         )
         return self.complete(s, prediction) if alone else prediction
 
-    def keep_ready(self) -> bool:
+    def keep_ready(self, wanted: bool = True) -> bool:
         """Have learning keep ready what :meth:`predict_promptly` needs, if that is possible.
 
         True: it may then be asked in another thread than all else. To be called again after
         anything but learning has changed what was learned.
         """
-        return isinstance(self.residual, FourierResidual) and self.residual.keep_ready()
+        return isinstance(self.residual, FourierResidual) and self.residual.keep_ready(wanted)
 
     def predict_promptly(self, sample: Sample) -> Prediction:
         """:meth:`predict` without `alone` and, after :meth:`keep_ready`, without deviations (NaN).

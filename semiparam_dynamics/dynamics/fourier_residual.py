@@ -102,14 +102,14 @@ class FourierResidual:
         confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
         return Guess(value, confidence, scaled, (phi,))
 
-    def keep_ready(self) -> bool:
-        """Have learning keep the weights up to date, for :meth:`predict_promptly`.
+    def keep_ready(self, wanted: bool = True) -> bool:
+        """Whether learning keeps the weights up to date from now on, for :meth:`predict_promptly`.
 
-        False where there is a memory, which moves all weights. What replaces what was learned
-        ends it.
+        It doesn't with a memory, which moves all weights. What replaces what was learned ends it.
         """
-        self._prompt = None if self._clock.memory > 0.0 else PromptWeights(self.core)
-        return self._prompt is not None
+        possible = wanted and self._clock.memory == 0.0
+        self._prompt = PromptWeights(self.core) if possible else None
+        return possible
 
     def predict_promptly(self, x: Array) -> Guess:
         """:meth:`predict` without its confidence (NaN), in O(D T); :meth:`assess` completes it.

@@ -50,8 +50,9 @@ class InverseDynamicsNodeConfig:
     )
     defer_learning: bool = parameter(
         True,
-        "predictions go first: learn only while no message waits; false: learn each sample before "
-        "the next message, so that a bag gives the same numbers under any load",
+        "predictions go first: learn while no message waits, or in a thread beside them; false: "
+        "learn each sample before the next message, so that a bag gives the same numbers under any "
+        "load",
         live=True,
     )
     feedforward: bool = parameter(

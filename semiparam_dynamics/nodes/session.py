@@ -99,7 +99,7 @@ class Session:
         """Whether to learn beside the messages; nothing is being learned now."""
         config = self._config
         alone = config.defer_learning and not config.feedforward and self.learner.changes is None
-        self._apart = alone and self.learner.estimator.keep_ready()
+        self._apart = self.learner.estimator.keep_ready(alone)
 
     @property
     def waiting(self) -> int:
