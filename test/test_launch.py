@@ -177,6 +177,43 @@ def test_demo_predicts_and_ends_cleanly(
     assert text.count("process has finished cleanly") == 2, text
 
 
+def test_a_controller_moves_the_arm_by_what_the_learner_feeds_forward(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("mujoco", reason="the simulator needs the extra sim")
+    pytest.importorskip("icub_models", reason="the simulator needs the extra sim")
+    pytest.importorskip("trajectory_msgs", reason="the controller needs the extra control")
+    import rclpy
+    from sensor_msgs.msg import JointState
+    from trajectory_msgs.msg import JointTrajectory
+
+    log = tmp_path / "log"
+    process = start("controller.launch.py", log, "namespace:=arm")
+    commands: list[JointState] = []
+    answers: list[JointTrajectory] = []
+    rclpy.init()
+    try:
+        node = rclpy.create_node("probe")
+        node.create_subscription(JointState, "/arm/effort_command", commands.append, 10)
+        topic = "/arm/inverse_dynamics/feedforward"
+        node.create_subscription(JointTrajectory, topic, answers.append, 10)
+        deadline = time.monotonic() + 90
+        while min(len(commands), len(answers)) < 100 and process.poll() is None:
+            rclpy.spin_once(node, timeout_sec=0.1)
+            if time.monotonic() > deadline:
+                break
+    finally:
+        rclpy.try_shutdown()
+        code = finish(process) if process.poll() is None else process.returncode
+    text = log.read_text()
+    assert min(len(commands), len(answers)) >= 100, text
+    assert all(np.isfinite(command.effort).all() for command in commands)
+    assert np.ptp([command.effort[0] for command in commands]) > 0.0
+    assert code == 0, text
+    assert "Traceback" not in text
+    assert text.count("process has finished cleanly") == 3, text
+
+
 def test_object_demo_teaches_and_ends_with_its_script(
     prefix: Path, ros_environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -31,6 +32,7 @@ from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.computed_torque_config import ComputedTorqueNodeConfig
 from semiparam_dynamics.nodes.control_report import ControlReport
 from semiparam_dynamics.nodes.messages import ReusedEffort, stamp_of
+from semiparam_dynamics.nodes.publishing import Outlet
 from semiparam_dynamics.nodes.trajectory_messages import desired_message, efforts
 from semiparam_dynamics.samples.joint_matching import JointMatcher
 
@@ -58,9 +60,12 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         self._answers: list[Subscription] = []
         self._waiting: dict[int, dict[str, np.ndarray]] = {}  # halves of answers, by stamp
         self._period = 1.0 / self._config.session.rate
-        self._desired = self.create_publisher(JointTrajectory, f"{LEARNER}/desired", DEPTH)
-        self._commands = self.create_publisher(JointState, "effort_command", DEPTH)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        # A network that refuses a message, or is gone at the end, must not end what moves an arm.
+        self._unsent: Counter[str] = Counter()
+        topic = f"{LEARNER}/desired"
+        self._desired = Outlet(self, JointTrajectory, topic, DEPTH, self._unsent)
+        self._commands = Outlet(self, JointState, "effort_command", DEPTH, self._unsent)
+        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
         self.create_timer(1.0, self._tell, clock=Clock(clock_type=ClockType.STEADY_TIME))
         if self._config.urdf:
             self._set_up(os.path.expanduser(self._config.urdf))
@@ -152,11 +157,13 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
 
     def _tell(self) -> None:
         name = self.get_fully_qualified_name().removeprefix("/")
-        if self._report is None:
+        if self._report is None or self.session is None:
             problem = self._problem or "waiting for the robot's URDF on robot_description"
             level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
             status = DiagnosticStatus(level=level, name=name, message=problem)
         else:
+            self.session.counts.update(self._unsent)
+            self._unsent.clear()
             status = self._report.status(name)
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()

@@ -13,6 +13,7 @@ from semiparam_dynamics.dynamics.desired_states import learner_feedforward
 from semiparam_dynamics.errors import ConfigurationError, SampleError
 from semiparam_dynamics.nodes.diagnostics import timing_values
 from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.nodes.publishing import Outlet
 from semiparam_dynamics.nodes.session import TIMINGS, Session
 from semiparam_dynamics.nodes.trajectory_messages import desired_states, effort_message
 
@@ -26,22 +27,20 @@ class DesiredStates:
     Each has beside it a topic with `_std` at its end: the standard deviations, as efforts. An
     answer has the question's stamp and times; only what somebody subscribes to is published.
     Learning waits for the answer, as for a prediction; nothing that is learned changes by it.
+    `lost` counts what the network did not take.
     Raises ConfigurationError where the session's target is the wrench.
     """
 
-    def __init__(self, node: LifecycleNode, session: Session) -> None:
+    def __init__(self, node: LifecycleNode, session: Session, lost: Counter[str]) -> None:
         if session.model.config.target != "effort":
             raise ConfigurationError("feedforward needs the target 'effort'")
         self._node, self._session = node, session
-        qos = QoSProfile(depth=DEPTH)
-        self._publishers = {
-            model: [
-                node.create_publisher(JointTrajectory, topic + end, qos) for end in ("", "_std")
-            ]
+        self._outlets = {
+            model: [Outlet(node, JointTrajectory, topic + end, DEPTH, lost) for end in ("", "_std")]
             for model, topic in TOPICS.items()
         }
         self._subscription = node.create_subscription(
-            JointTrajectory, "~/desired", self._answer, qos
+            JointTrajectory, "~/desired", self._answer, QoSProfile(depth=DEPTH)
         )
         self._answered = 0
         self._refused: Counter[str] = Counter()
@@ -59,11 +58,11 @@ class DesiredStates:
                 self._refused = Counter({"several reasons": self._refused.total()})
             return
         said, stamp = learner_feedforward(session.learner, *states), stamp_of(message)
-        for model, publishers in self._publishers.items():
+        for model, outlets in self._outlets.items():
             both = (said.values[model], said.stds[model])
-            for publisher, values in zip(publishers, both, strict=True):
-                if publisher.get_subscription_count():
-                    publisher.publish(effort_message(stamp, names, values, message))
+            for outlet, values in zip(outlets, both, strict=True):
+                if outlet.heard():
+                    outlet.publish(effort_message(stamp, names, values, message))
         self._answered += 1
         self._us.append((time.perf_counter() - start) * 1e6)
 
@@ -76,6 +75,6 @@ class DesiredStates:
     def destroy(self) -> None:
         """Take the topics down."""
         self._node.destroy_subscription(self._subscription)
-        for publishers in self._publishers.values():
-            for publisher in publishers:
-                self._node.destroy_publisher(publisher)
+        for outlets in self._outlets.values():
+            for outlet in outlets:
+                outlet.destroy()

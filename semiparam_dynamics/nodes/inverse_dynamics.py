@@ -107,7 +107,7 @@ class InverseDynamicsNode(ManagedNode):
             # Not at the top: only who asks for it needs trajectory_msgs.
             from semiparam_dynamics.nodes.desired_states import DesiredStates
 
-            self._desired = DesiredStates(self, session)
+            self._desired = DesiredStates(self, session, self._lost)
         self._listen("joint_states", JointState, session.joint_state)
         if session.model.config.target == "wrench":
             self._listen("wrench", WrenchStamped, session.wrench)
