@@ -218,9 +218,7 @@ class Session:
 
     def save_if_due(self) -> None:
         """Have written by itself what was learned before a silence."""
-        if self._apart:
-            self._beside.put(self.autosave.step)
-        else:
+        if not (self._apart and self._beside.busy):  # else that is what follows each sample
             self.autosave.step()
 
     def _snapshot(self) -> Snapshot:

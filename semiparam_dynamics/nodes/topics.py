@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from semiparam_dynamics.nodes.lag import Lag
+
+AT_ONCE = 0.005  # s of messages that are answered before timers and services have their turn
 
 
 class WatchedTopic:
@@ -31,6 +34,7 @@ class WatchedTopic:
     ) -> None:
         self._node = node
         self._topic = topic
+        self._kind = kind
         self._callback = callback
         self._lag = lag
         package = kind.__module__.split(".")[0]
@@ -38,12 +42,32 @@ class WatchedTopic:
         self._count = 0
         self._last_count = 0
         self._silent_checks = 0
+        self._open = True
         self._subscription = node.create_subscription(kind, topic, self._receive, qos)
 
     def _receive(self, message: Any) -> None:
+        """Answer a message, and those that wait behind it: an executor is slower to bring them."""
+        if not self._open:
+            return  # it was noted before
+        end = time.monotonic() + AT_ONCE
+        self._answer(message)
+        while self._open and time.monotonic() < end and (more := self._waiting()) is not None:
+            self._answer(more)
+
+    def _answer(self, message: Any) -> None:
         self._count += 1
         if self._lag is None or not self._lag.too_late(self._node.executor):
             self._callback(message)
+
+    def _waiting(self) -> Any:
+        """The next message, if one is there already."""
+        handle = self._subscription.handle
+        try:
+            with handle:
+                taken = handle.take_message(self._kind, False)
+        except RuntimeError:  # rclpy has ended
+            return None
+        return None if taken is None else taken[0]
 
     def problem(self) -> str:
         """Empty if messages came since the last call (once a second), else what is wrong."""
@@ -57,7 +81,8 @@ class WatchedTopic:
         return ""
 
     def destroy(self) -> None:
-        """Unsubscribe."""
+        """Unsubscribe: no message is answered any more."""
+        self._open = False
         self._node.destroy_subscription(self._subscription)
 
 
