@@ -10,6 +10,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ChangesConfig
 
+SUSPICIOUS = 0.75  # of the threshold
 OVER = 0.5  # of the threshold, below which a contact is over
 CALM = 0.3  # s for which it must be below
 HORIZON = 120.0  # s after which the usual errors are forgotten
@@ -59,6 +60,11 @@ class ContactDetector:
         """In standard deviations; 0 where contacts aren't looked for."""
         limit = self.config.contact
         return max(limit, BEYOND_USUAL * self._usual) if limit > 0.0 else 0.0
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the last sample may be the beginning of a contact."""
+        return 0.0 < self.threshold * SUSPICIOUS < self.deviation
 
     def spread(self, std: Array, confidence: float) -> Array:
         """(n_axes,) standard deviations to compare with, of predicted ones.

@@ -28,6 +28,7 @@ from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import ConfigurationError
 
 UNFILTERED = 0.1  # s, a block's length where there is no filter
+SUSPICION = 0.75  # of the threshold, from which samples wait
 CLEAR = 3.0  # log likelihood ratio by which a cause must beat the others to be named
 PATIENCE = 10  # blocks after which the best cause is named although another is nearly as good
 WHILE_UNSURE = 1.0  # s after which what seemed a contact says that the estimate was wrong
@@ -133,6 +134,8 @@ class ChangeMonitor:
                 cause = kinds.OVER if what == "over" else kinds.UNEXPLAINED
                 self._note(stamp, self.contact.since, cause)
             self._go_on(stamp)
+        elif self.contact.suspicious:
+            self.hold.wait(stamp)
 
     def _go_on(self, stamp: int) -> None:
         """Learn again, unless a payload is being estimated."""
@@ -166,10 +169,11 @@ class ChangeMonitor:
                 return
             self.hold.wait(block.start)
             return
-        # What only begins to look like a change is learned: a model that waits whenever it is off
-        # is off by more, all the while, and sees contacts in that.
         self._waited = 0
-        self.hold.clear()
+        if finding is not None and finding.score > SUSPICION * self.threshold:
+            self.hold.wait(block.start)
+        elif not self.contact.suspicious:
+            self.hold.clear()
 
     def _accept(self, finding: Finding, block: Block) -> None:
         found = finding.hypothesis

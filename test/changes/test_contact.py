@@ -43,7 +43,7 @@ def test_what_lasts_is_given_up_until_it_is_over() -> None:
 
 def test_without_a_threshold_there_is_none() -> None:
     detector = ContactDetector(ChangesConfig(contact=0.0), 2)
-    assert run(detector, [1e6] * 10) == {}
+    assert run(detector, [1e6] * 10) == {} and not detector.suspicious
 
 
 def test_errors_that_are_usual_for_the_robot_are_no_contact() -> None:
