@@ -139,10 +139,8 @@ class SemiparametricEstimator:
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
         left = self.residual.predict(self._inputs(s, rigid), self.rigid_body.parameters)
-        leverage = self.rigid_body.leverage(s.regressor)
-        near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         trust = self.trust.weigh(s.stamp, left.confidence)
-        rigid_std, std = deviations(leverage, trust * left.confidence, near, far)
+        rigid_std, std = self._deviations(s.regressor, trust * left.confidence)
         nothing = np.full(len(rigid), np.nan)
         prediction = Prediction(
             rigid_body=rigid,
@@ -185,12 +183,15 @@ class SemiparametricEstimator:
         if known or not isinstance(self.residual, FourierResidual):
             return prediction
         left = self.residual.assess(prediction.residual)
-        leverage = self.rigid_body.leverage(sample.regressor)
-        near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        rigid_std, std = deviations(leverage, left.confidence, near, far)
+        rigid_std, std = self._deviations(sample.regressor, left.confidence)
         return dataclasses.replace(
             prediction, rigid_body_std=rigid_std, semiparametric_std=std, residual=left
         )
+
+    def _deviations(self, regressor: Array, confidence: float) -> tuple[Array, Array]:
+        """Of the rigid body's and of the semiparametric prediction, both (n_axes,)."""
+        near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
+        return deviations(self.rigid_body.leverage(regressor), confidence, near, far)
 
     def complete(
         self, sample: Sample, prediction: Prediction, spread: Array | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -99,8 +100,7 @@ class FourierResidual:
         scaled = self.standardizer.transform(x)
         phi = self.features(scaled)
         value = self.core.predict(phi)
-        confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
-        return Guess(value, confidence, scaled, (phi,))
+        return Guess(value, self._last_confidence(), scaled, (phi,))
 
     def keep_ready(self, wanted: bool = True) -> bool:
         """Whether learning keeps the weights up to date from now on, for :meth:`predict_promptly`.
@@ -129,8 +129,7 @@ class FourierResidual:
         if not math.isnan(guess.confidence):
             return guess
         self.core.predict(guess.features[0])
-        confidence = 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
-        return Guess(guess.value, confidence, guess.inputs, guess.features)
+        return dataclasses.replace(guess, confidence=self._last_confidence())
 
     def features(self, X: Array) -> Array:
         """Features (D,) or (k, D) of standardised inputs (d,) or (k, d)."""
@@ -194,6 +193,10 @@ class FourierResidual:
     def _confidence(self, leverages: Array) -> Array:
         confidence: Array = 1.0 - np.minimum(self.core.penalty * leverages, 1.0)
         return confidence
+
+    def _last_confidence(self) -> float:
+        """Of the row that the recursion was asked last."""
+        return 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
 
     def _nothing(self, k: int) -> GuessBlock:
         return GuessBlock(np.zeros((k, self.core.n_outputs)), np.zeros(k))
