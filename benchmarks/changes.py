@@ -32,6 +32,8 @@ from semiparam_dynamics.simulation import ArmSimulator
 from semiparam_dynamics.simulation.measurements import simulated
 
 LEARN = 60.0  # s before anything happens
+# s, of the residual in the study drift. That of nystrom counts the time near a place.
+MEMORIES = {"nystrom": 10.0, "random_fourier": 300.0}
 HANDS = {"icub": "r_hand_dh_frame", "ur10": "tool0"}
 # Friction, elasticity and noise of the size of an industrial arm's, and its encoders.
 UR10 = {
@@ -63,6 +65,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0.0, help="quiet: 10, drift: 60")
     parser.add_argument("--mass", type=float, default=0.0, help="kg; 0: drawn from 0.2 to 2")
     parser.add_argument("--calibrated", action="store_true")
+    parser.add_argument("--residual", choices=list(MEMORIES), default="nystrom")
+    parser.add_argument("--rate", type=float, default=25.0, help="drift: samples a second")
     parser.add_argument("--samples", type=int, default=1_000_000, help="of the study constant")
     args = parser.parse_args()
     if args.study == "constant":
@@ -194,7 +198,7 @@ def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
     """Nothing happens: what is named, an hour."""
     minutes = args.minutes or 10.0
     arm = arm_of(args, seed)
-    run = Run(arm, learner_of(arm))
+    run = Run(arm, learner_of(arm, residual=args.residual))
     run.until(LEARN + 60.0 * minutes)
     alarms = run.alarms(0.0, np.inf)
     kinds = ("payload", "friction", "offset", "contact")
@@ -239,13 +243,15 @@ def drift(args: argparse.Namespace, seed: int) -> dict[str, float]:
     """
     minutes = args.minutes or 60.0
     row = {}
+    both = {"residual": args.residual, "filter.max_rate": args.rate}
+    memory = {"rigid_body.memory": 300.0, f"{args.residual}.memory": MEMORIES[args.residual]}
     for name, values in (
         ("without", {"changes.detect": False}),
-        ("memory", {"changes.detect": False, "rigid_body.memory": 300.0, "nystrom.memory": 10.0}),
-        ("memory, detect", {"rigid_body.memory": 300.0, "nystrom.memory": 10.0}),
+        ("memory", {"changes.detect": False} | memory),
+        ("memory, detect", memory),
     ):
         arm = arm_of(args, seed, rate=50.0)
-        run = Run(arm, learner_of(arm, **{"filter.max_rate": 25.0} | values))
+        run = Run(arm, learner_of(arm, **both | values))
         run.until(LEARN)
         size = run.rms(0.0, 10.0)
         sign = np.random.default_rng([seed, 9]).choice([-1.0, 1.0], (2, len(size)))

@@ -8,3 +8,4 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+Stamps = npt.NDArray[np.int64]  # nanoseconds

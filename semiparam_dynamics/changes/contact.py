@@ -25,8 +25,8 @@ class ContactDetector:
 
     Deviations are in standard deviations: predicted ones, corrected by what the errors were beside
     them over the last minutes (:meth:`spread`). A model's errors have longer tails than a normal
-    distribution, by how much depends on the robot; so a contact is also beyond the largest usual
-    deviation.
+    distribution, by how much depends on the joint; so a contact is also beyond the largest usual
+    deviation of its axis.
 
     Attributes
     ----------
@@ -35,17 +35,18 @@ class ContactDetector:
     since: stamp of its first sample, ns.
     given_up: it lasted longer than `config.contact_longest`: what is there now belongs to the robot
         until the errors are small again.
-    deviation: the last sample's largest external effort, in such standard deviations.
-    threshold: that it is compared with.
+    deviation: the last sample's external effort, in such standard deviations, on the axis where
+        it is nearest to a contact.
     """
 
     def __init__(self, config: ChangesConfig, n_axes: int) -> None:
         self.config = config
         self._square: Array = np.ones(n_axes)
         self._weight = 1.0
-        self._usual = 0.0
+        self._usual: Array = np.zeros(n_axes)
         self._last = 0
-        self._pending: deque[tuple[int, Array, float, float]] = deque()
+        self._axis = 0  # nearest to a contact
+        self._pending: deque[tuple[int, Array, float, Array]] = deque()
         self.reset()
 
     def reset(self) -> None:
@@ -56,10 +57,16 @@ class ContactDetector:
         self._pending.clear()
 
     @property
-    def threshold(self) -> float:
-        """In standard deviations; 0 where contacts aren't looked for."""
+    def limits(self) -> Array:
+        """(n_axes,) in standard deviations; infinite where contacts aren't looked for."""
         limit = self.config.contact
-        return max(limit, BEYOND_USUAL * self._usual) if limit > 0.0 else 0.0
+        limits: Array = np.maximum(limit if limit > 0.0 else np.inf, BEYOND_USUAL * self._usual)
+        return limits
+
+    @property
+    def threshold(self) -> float:
+        """What the deviation is compared with; 0 where contacts aren't looked for."""
+        return float(self.limits[self._axis]) if self.config.contact > 0.0 else 0.0
 
     @property
     def suspicious(self) -> bool:
@@ -80,17 +87,17 @@ class ContactDetector:
 
     def observe(self, stamp: int, error: Array, std: Array, confidence: float) -> None:
         """Take a sample as usual, when a second has passed without a contact."""
-        largest = float(np.max(np.abs(error) / self.spread(std, confidence)))
-        self._pending.append((stamp, error / std, confidence, largest))
+        deviations = np.abs(error) / self.spread(std, confidence)
+        self._pending.append((stamp, error / std, confidence, deviations))
         while stamp - self._pending[0][0] > DELAY * 1e9:
             self._learn(*self._pending.popleft())
 
-    def _learn(self, stamp: int, scaled: Array, confidence: float, largest: float) -> None:
+    def _learn(self, stamp: int, scaled: Array, confidence: float, deviations: Array) -> None:
         step = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
         keep, self._last = math.exp(-step / HORIZON), stamp
         self._weight = keep * self._weight + confidence
         self._square += (scaled**2 - self._square) * (confidence / self._weight)
-        self._usual = max(keep * self._usual, largest)
+        self._usual = np.maximum(keep * self._usual, deviations)
 
     def add(
         self,
@@ -106,7 +113,10 @@ class ContactDetector:
         longest: s after which a contact is given up, if that is less than what is configured.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
-        self.deviation = float(np.max(np.abs(error) / self.spread(std, confidence)))
+        deviations = np.abs(error) / self.spread(std, confidence)
+        limits = self.limits if self.config.contact > 0.0 else np.ones(len(deviations))
+        self._axis = int(np.argmax(deviations / limits))
+        self.deviation = float(deviations[self._axis])
         limit = self.threshold
         if self.deviation > limit * OVER:
             self._calm_since = stamp
@@ -130,11 +140,12 @@ class ContactDetector:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        return {"square": self._square.copy(), "usual": np.array([self._weight, self._usual])}
+        return {"square": self._square.copy(), "usual": np.array([self._weight, *self._usual])}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a :meth:`state`."""
         self.reset()
         self._square = state["square"].copy()
-        self._weight, self._usual = (float(value) for value in state["usual"])
+        weight, *usual = state["usual"].tolist()  # older files have one for all axes
+        self._weight, self._usual = weight, np.broadcast_to(usual, self._square.shape).copy()
         self._last = 0

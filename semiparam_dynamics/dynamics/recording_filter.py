@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Stamps
 from semiparam_dynamics.dynamics.filtering import NANO, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.samples.measurement import Measurement
 
 LEAST, MOST = 16, 256  # messages of a block: more would not stay in the processor's cache
-Stamps = npt.NDArray[np.int64]
 
 
 class RecordingFilter(SampleFilter):

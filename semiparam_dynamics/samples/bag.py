@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.samples.bag_files import BagFile, one_line, open_recording
+from semiparam_dynamics.samples.joint_state_block import JointStateBlock
 from semiparam_dynamics.samples.joint_state_decoder import JOINT_STATE as JOINT_STATE
 from semiparam_dynamics.samples.joint_state_decoder import JointStateDecoder
 from semiparam_dynamics.samples.measurement import Array, Measurement
@@ -25,6 +27,7 @@ from semiparam_dynamics.samples.zstd import decompress_message
 
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
+LEAST, MOST = 16, 512  # messages that are read at once; fewer where they don't look alike
 OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
 
 
@@ -93,19 +96,12 @@ class BagReader:
 
         Raises BagError for a topic that isn't there or has a type unknown here.
         """
-        for name in topics or self.topics:
-            if name not in self.topics:
-                raise BagError(f"{self.path} has no topic '{name}'; it has: {self._listed()}")
-            if self.topics[name].type not in self._store.fielddefs:
-                kind = self.topics[name].type
-                raise BagError(f"topic '{name}' of {self.path} has the unknown type {kind}")
-        streams = [self._raw(file, topics) for file in self._files]
         decoders = {
             name: JointStateDecoder(self._store)
             for name, topic in self.topics.items()
             if topic.type == JOINT_STATE
         }
-        for stamp, topic, data in heapq.merge(*streams, key=itemgetter(0)):
+        for stamp, topic, data in self._merged(topics):
             try:
                 whole = decompress_message(data)
                 if topic in decoders:
@@ -116,6 +112,41 @@ class BagReader:
                 self.undecodable[topic] += 1
                 continue
             yield topic, message, stamp
+
+    def joint_states(self, topic: str) -> Iterator[JointStateBlock | Any]:
+        """The joint states of `topic` in that order, those that look alike as blocks.
+
+        Raises BagError as :meth:`messages` does.
+        """
+        decode = JointStateDecoder(self._store)
+        raw = self._merged([topic])
+        size = LEAST
+        while batch := list(islice(raw, size)):
+            left = [data for _, _, data in batch]
+            while left:
+                block = decode.alike(left)
+                if block is not None:
+                    yield block
+                    size = min(2 * size, MOST) if len(block) == len(left) else LEAST
+                    left = left[len(block) :]
+                    continue
+                try:
+                    message = decode(decompress_message(left.pop(0)))
+                except Exception:  # any byte may be wrong, so any error may come of it
+                    self.undecodable[topic] += 1
+                    continue
+                yield message
+
+    def _merged(self, topics: Collection[str]) -> Iterator[tuple[int, str, bytes | memoryview]]:
+        """(time of recording, topic, bytes) of all files' messages, in that order."""
+        for name in topics or self.topics:
+            if name not in self.topics:
+                raise BagError(f"{self.path} has no topic '{name}'; it has: {self._listed()}")
+            if self.topics[name].type not in self._store.fielddefs:
+                kind = self.topics[name].type
+                raise BagError(f"topic '{name}' of {self.path} has the unknown type {kind}")
+        streams = [self._raw(file, topics) for file in self._files]
+        return heapq.merge(*streams, key=itemgetter(0))
 
     def choose(self, kind: str, asked: str = "") -> str:
         """The topic `asked` for, or the only one of the type `kind`; else BagError says which."""
@@ -216,9 +247,15 @@ def read_measurements(
     with BagReader(path) as bag:
         joints = bag.choose(JOINT_STATE, joint_states_topic)
         wrench = bag.choose(WRENCH, wrench_topic) if target == "wrench" else ""
-        for topic, message, _ in bag.messages([joints, wrench] if wrench else [joints]):
-            take = stream.joint_state if topic == joints else stream.wrench
-            measurements += take(message)
+        if wrench:
+            for topic, message, _ in bag.messages([joints, wrench]):
+                measurements += (stream.joint_state if topic == joints else stream.wrench)(message)
+        else:
+            for one in bag.joint_states(joints):
+                take = (
+                    stream.joint_states if isinstance(one, JointStateBlock) else stream.joint_state
+                )
+                measurements += take(one)
         measurements += stream.flush()
         if bag.undecodable:
             stream.dropped["undecodable"] += bag.undecodable.total()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.samples.joint_state_block import JointStateBlock
+from semiparam_dynamics.samples.stream_config import SECOND
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 LITTLE_ENDIAN = b"\x00\x01"  # the encapsulation header's kind: plain CDR
@@ -24,6 +29,15 @@ class _Layout:
     between: tuple[tuple[int, int, bytes], ...]  # offset, end and bytes of what is before each
     frame: str
     names: list[str]
+    fixed: Indices  # where the bytes are that are not numbers, and those bytes
+    known: bytes
+
+    def matches(self, data: bytes | memoryview) -> bool:
+        return (
+            len(data) == self.size
+            and data[:BODY] == self.head
+            and all(data[start:end] == known for start, end, known in self.between)
+        )
 
 
 class JointStateDecoder:
@@ -40,12 +54,43 @@ class JointStateDecoder:
     def __call__(self, data: bytes | memoryview) -> Any:
         """The message. Raises whatever the store does."""
         layout = self._layout
-        if layout is not None and len(data) == layout.size and data[:BODY] == layout.head:
-            if all(data[start:end] == known for start, end, known in layout.between):
-                return self._by(layout, data)
+        if layout is not None and layout.matches(data):
+            return self._by(layout, data)
         message = self._store.deserialize_cdr(data, JOINT_STATE)
         self._layout = self._layout_of(bytes(data), message)
         return message
+
+    def alike(self, data: Sequence[bytes | memoryview]) -> JointStateBlock | None:
+        """The first of these messages, as many as have the last one's layout; None where none has.
+
+        Their bytes are as a recording holds them, one message each.
+        """
+        layout = self._layout
+        if layout is None or not data or not layout.matches(data[0]):
+            return None
+        other = (i for i, one in enumerate(data) if len(one) != layout.size)
+        count = next(other, len(data))
+        rows = np.frombuffer(b"".join(data[:count]), np.uint8).reshape(count, layout.size)
+        same = (rows[:, layout.fixed] == np.frombuffer(layout.known, np.uint8)).all(axis=1)
+        count = count if same.all() else int(np.argmin(same))
+        if not count:  # but for bytes behind the numbers
+            return None
+        rows = rows[:count]
+        stamps = rows[:, BODY : BODY + STAMP.size].copy()
+        seconds, nanoseconds = stamps[:, :4].copy().view("<i4"), stamps[:, 4:].copy().view("<u4")
+        columns: list[Array] = []
+        for start, n in layout.numbers:
+            values = np.ascontiguousarray(rows[:, start : start + 8 * n])
+            columns.append(values.view("<f8") if n else np.empty((count, 0)))
+        position, velocity, effort = columns
+        return JointStateBlock(
+            layout.names,
+            seconds[:, 0].astype(np.int64) * SECOND + nanoseconds[:, 0],
+            position,
+            velocity,
+            effort,
+            lambda i: self._by(layout, data[i]),
+        )
 
     def _by(self, layout: _Layout, data: bytes | memoryview) -> Any:
         types = self._store.types
@@ -72,6 +117,11 @@ class JointStateDecoder:
             between.append((start, at, data[start:at]))
             at += 8 * len(values)
             start = at
+        varies = np.zeros(len(data), dtype=bool)
+        varies[BODY : BODY + STAMP.size] = True
+        for at_numbers, count in numbers:
+            varies[at_numbers : at_numbers + 8 * count] = True
+        fixed = np.flatnonzero(~varies)
         layout = _Layout(
             len(data),
             data[:BODY],
@@ -79,6 +129,8 @@ class JointStateDecoder:
             tuple(between),
             message.header.frame_id,
             list(message.name),
+            fixed,
+            bytes(data[i] for i in fixed),
         )
         if at > len(data) or not _same(self._by(layout, data), message):
             return None

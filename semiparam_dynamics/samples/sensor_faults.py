@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from semiparam_dynamics.arrays import Mask, Stamps
 from semiparam_dynamics.samples.measurement import Array
 from semiparam_dynamics.samples.saturation import saturated_axis, saturation_limits
 from semiparam_dynamics.samples.stream_config import SECOND, StreamConfig
@@ -61,3 +64,17 @@ class SensorFaults:
                 f"limit of {self._limits[axis]:g} (samples.saturation, samples.saturation_share)"
             )
         return None
+
+    def rows(self, stamps: Stamps, readings: Array, q: Array) -> Mask:
+        """Which of k efforts (k, n) in turn something is wrong with, or may be; (k,).
+
+        What comes before the first of them is taken in by :meth:`take_rows`.
+        """
+        wrong = self._stuck.rows(stamps, readings, q)
+        if self._limits:
+            wrong |= (np.abs(readings) >= self._limits).any(axis=1)
+        return wrong
+
+    def take_rows(self, stamps: Stamps, readings: Array, q: Array) -> None:
+        """Take in rows that :meth:`rows` found nothing wrong with, as one by one."""
+        self._stuck.take_rows(stamps, readings, q)

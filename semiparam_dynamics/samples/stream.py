@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Mask, Stamps
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.samples.joint_matching import JointMatcher
+from semiparam_dynamics.samples.joint_state_block import JointStateBlock
 from semiparam_dynamics.samples.measurement import Array, Measurement
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import SensorFaults
@@ -22,6 +25,7 @@ from semiparam_dynamics.samples.stream_config import IMPLAUSIBLE, SECOND, Stream
 from semiparam_dynamics.samples.stuck import StuckPositions
 
 FRAMES_KEPT = 16
+ALONE = 8  # joint states that are looked at one by one where something is wrong with the first
 OTHER_FRAME = "wrench in another frame"
 QUOTED = 60  # characters of a name that a sentence repeats
 
@@ -108,6 +112,24 @@ class MeasurementStream:
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
 
+    def joint_states(self, block: JointStateBlock) -> list[Measurement]:
+        """Take in joint states that came in turn; the measurements of :meth:`joint_state`, sooner.
+
+        Those that it would have a word to say of are given to it one by one, and some after them.
+        """
+        taken: list[Measurement] = []
+        at = 0
+        while at < len(block):
+            rest = slice(at, None)
+            rows = self._regular(block, rest)
+            if rows is not None and len(rows[0]):
+                taken += self._take_rows(*rows)
+                at += len(rows[0])
+            for i in range(at, min(at + ALONE, len(block))):
+                taken += self.joint_state(block.message(i))
+            at += ALONE
+        return taken
+
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
         self.received["wrenches"] += 1
@@ -154,6 +176,37 @@ class MeasurementStream:
             return [Measurement(stamp, q, dq, self._efforts(stamp, message.effort, index))]
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
         return released
+
+    def _regular(
+        self, block: JointStateBlock, part: slice
+    ) -> tuple[Stamps, Array, Array | None, Array] | None:
+        """Stamps, positions, velocities and efforts of the first rows that nothing is to be said
+        of; None where none can be taken so."""
+        index, n = self._matcher.match(block.names), len(block.names)
+        n_dq = block.velocity.shape[1]
+        if index is None or not self._effort or n_dq not in (0, n):
+            return None
+        if block.position.shape[1] != n or block.effort.shape[1] != n or not n:
+            return None
+        stamps, q, y = block.stamps[part], block.position[part, index], block.effort[part, index]
+        dq = block.velocity[part, index] if n_dq else None
+        with np.errstate(invalid="ignore", over="ignore"):  # of those that are wrong
+            wrong = _strange(q) | _strange(y)
+            if dq is not None:
+                wrong |= _strange(dq) if self._moved else dq.any(axis=1)
+                dq = dq if self._moved else None
+            wrong |= stamps <= np.concatenate(([self._last_joint_state or 0], stamps[:-1]))
+            wrong |= self._positions.rows(stamps, q, dq) | self._faults.rows(stamps, y, q)
+        count = int(np.argmax(wrong)) if wrong.any() else len(wrong)
+        return stamps[:count], q[:count], None if dq is None else dq[:count], y[:count]
+
+    def _take_rows(self, stamps: Stamps, q: Array, dq: Array | None, y: Array) -> list[Measurement]:
+        self.received["joint states"] += len(stamps)
+        self._positions.take_rows(stamps, q, dq)
+        self._faults.take_rows(stamps, y, q)
+        self._last_joint_state, self._q = int(stamps[-1]), q[-1].tolist()
+        speeds = repeat(None) if dq is None else dq
+        return list(map(Measurement, stamps.tolist(), q, speeds, y))
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
@@ -251,6 +304,12 @@ def _problem(numbers: list[float]) -> str:
     if max(numbers) > IMPLAUSIBLE or min(numbers) < -IMPLAUSIBLE:
         return "implausible value"
     return ""
+
+
+def _strange(rows: Array) -> Mask:
+    """Which rows (k, n) `_problem` would have to look at twice."""
+    strange: Mask = ~(np.abs(rows).sum(axis=1) <= IMPLAUSIBLE)
+    return strange
 
 
 def _stamp(message: Any) -> int:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import eq
 
+import numpy as np
+
+from semiparam_dynamics.arrays import Array, Indices, Mask, Stamps
 from semiparam_dynamics.samples.stream_config import SECOND, StreamConfig
 
 # For a handful of numbers plain Python is faster than NumPy. Hardly ever is one of them the same as
@@ -68,6 +71,39 @@ class StuckReadings:
                 stuck = k
         return stuck
 
+    def rows(self, stamps: Stamps, values: Array, positions: Array) -> Mask:
+        """Which of k rows in turn this would say a word about, or whose answer isn't clear; (k,).
+
+        stamps, values (k, n), positions (k, n): increasing; for `own_joint` only. Those before the
+        first of them are taken in by :meth:`take_rows`.
+        """
+        if self._after <= 0:
+            return np.zeros(len(stamps), dtype=bool)
+        if len(self._values) != values.shape[1] or max(self._since) > stamps[0]:
+            return np.ones(len(stamps), dtype=bool)
+        same = _same_as_before(self._values, values)
+        if not same.any():
+            return np.zeros(len(stamps), dtype=bool)
+        last = _last(~same)
+        known = last >= 0
+        since = np.where(known, stamps[last], self._since)
+        start = np.array([position[k] for k, position in enumerate(self._from)])
+        start = np.where(known, np.take_along_axis(positions, last, axis=0), start)
+        long = same & (known | self._alive) & (stamps[:, None] - since > self._after)
+        sticks: Mask = (long & (np.abs(positions - start) > self._motion)).any(axis=1)
+        return sticks
+
+    def take_rows(self, stamps: Stamps, values: Array, positions: Array) -> None:
+        """Take in rows that :meth:`rows` found nothing in, as one by one."""
+        if self._after <= 0 or not len(stamps):
+            return
+        last = _last(~_same_as_before(self._values, values))[-1]
+        for k, row in enumerate(last.tolist()):
+            if row >= 0:
+                self._alive[k] = True
+                self._since[k], self._from[k] = int(stamps[row]), positions[row].tolist()
+        self._values = values[-1].tolist()
+
     def _moved(self, k: int, position: list[float]) -> bool:
         before = self._from[k]
         if self._own_joint:
@@ -116,3 +152,47 @@ class StuckPositions:
             f"'{self._names[stuck]}' stays exactly at {values[stuck]:g} though it is said to move: "
             "its sensor sticks (samples.stuck_after)"
         )
+
+    def rows(self, stamps: Stamps, values: Array, speeds: Array | None) -> Mask:
+        """Which of k rows in turn this would say a word about, or whose answer isn't clear; (k,).
+
+        stamps, values (k, n), speeds (k, n): increasing. Those before the first of them are taken
+        in by :meth:`take_rows`.
+        """
+        if self._after <= 0 or speeds is None:
+            return np.zeros(len(stamps), dtype=bool)
+        if not self._q or max(self._since) > stamps[0]:
+            return np.ones(len(stamps), dtype=bool)
+        same = _same_as_before(self._q, values)
+        if not same.any():
+            return np.zeros(len(stamps), dtype=bool)
+        held: Mask = same & (np.abs(speeds) > self._speed)
+        last = _last(~held)
+        since = np.where(last >= 0, stamps[last], self._since)
+        sticks: Mask = np.any(held & (stamps[:, None] - since > self._after), axis=1)
+        return sticks
+
+    def take_rows(self, stamps: Stamps, values: Array, speeds: Array | None) -> None:
+        """Take in rows that :meth:`rows` found nothing in, as one by one."""
+        if not len(stamps):
+            return
+        if self._after <= 0 or speeds is None:
+            self._q = []
+            return
+        held: Mask = _same_as_before(self._q, values) & (np.abs(speeds) > self._speed)
+        for k, row in enumerate(_last(~held)[-1].tolist()):
+            if row >= 0:
+                self._since[k] = int(stamps[row])
+        self._q = values[-1].tolist()
+
+
+def _same_as_before(first: list[float], values: Array) -> Mask:
+    """Which entries of the rows (k, n) are those of the row before, `first` for row 0."""
+    same: Mask = np.equal(np.concatenate(([first], values[:-1])), values)
+    return same
+
+
+def _last(there: Mask) -> Indices:
+    """(k, n): up to each row the last one in which an entry was `there`, -1 before any was."""
+    rows: Indices = np.maximum.accumulate(np.where(there, np.arange(len(there))[:, None], -1))
+    return rows

@@ -53,13 +53,34 @@ def test_errors_that_are_usual_for_the_robot_are_no_contact() -> None:
     for k in range(3000):
         error = 3.0 * STD * rng.standard_normal(2) * (4.0 if k % 50 == 0 else 1.0)
         detector.observe(k * STEP, error, STD, 1.0)
-    assert detector.threshold > 9.0
-    usual = detector.threshold / 1.5
+    assert (detector.limits > 9.0).all()
+    usual = float(detector.limits[1]) / 1.5
     detector.add(3000 * STEP, np.array([0.0, 3.0 * 2.0]), STD)
     assert 0.7 < detector.deviation < 1.3  # in what the errors are, not in what was predicted
     said = run(detector, [3.0 * usual] * 3, 3001)
     assert said == {}
     assert run(detector, [6.0 * usual], 3004) == {3004: "begins"}
+
+
+def test_each_axis_has_its_own_usual_errors() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
+    rng = np.random.default_rng(0)
+    # Axis 0 is off by twenty times its usual error now and then, axis 1 never is.
+    for k in range(3000):
+        error = STD * rng.standard_normal(2)
+        error[0] *= 20.0 if k % 50 == 0 else 1.0
+        detector.observe(k * STEP, error, STD, 1.0)
+    assert detector.limits[0] > 10.0 and detector.limits[1] == 6.0
+    assert detector.add(3000 * STEP, np.array([4.0, 0.1]), STD) == ""
+    assert detector.threshold == detector.limits[0]
+    assert run(detector, [7.0], 3001) == {3001: "begins"}
+    assert detector.threshold == 6.0 and detector.deviation > 6.0
+
+
+def test_a_file_with_one_usual_error_for_all_axes_is_taken() -> None:
+    one, other = (ContactDetector(ChangesConfig(contact=6.0), 2) for _ in range(2))
+    other.restore(one.state() | {"usual": np.array([1.0, 8.0])})
+    np.testing.assert_array_equal(other.limits, [12.0, 12.0])
 
 
 def test_a_restored_detector_goes_on_alike() -> None:
