@@ -32,6 +32,7 @@ from semiparam_dynamics.simulation import ArmSimulator
 from semiparam_dynamics.simulation.measurements import simulated
 
 LEARN = 60.0  # s before anything happens
+DIRECTIONS = 4  # runs of the study drift that share an arm
 # s, of the residual in the study drift. That of nystrom counts the time near a place.
 MEMORIES = {"nystrom": 10.0, "random_fourier": 300.0}
 HANDS = {"icub": "r_hand_dh_frame", "ur10": "tool0"}
@@ -56,8 +57,8 @@ UR10 = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    studies = {"payload": payload, "quiet": quiet, "contact": contact, "drift": drift}
-    parser.add_argument("study", choices=[*studies, "constant", "logs"])
+    studies = {"payload": payload, "quiet": quiet, "contact": contact}
+    parser.add_argument("study", choices=[*studies, "drift", "constant", "logs"])
     parser.add_argument("--robot", choices=list(HANDS), default="icub")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=int, default=20)
@@ -66,7 +67,7 @@ def main() -> None:
     parser.add_argument("--mass", type=float, default=0.0, help="kg; 0: drawn from 0.2 to 2")
     parser.add_argument("--calibrated", action="store_true")
     parser.add_argument("--residual", choices=list(MEMORIES), default="nystrom")
-    parser.add_argument("--rate", type=float, default=25.0, help="drift: samples a second")
+    parser.add_argument("--rate", type=float, default=10.0, help="drift: samples a second")
     parser.add_argument("--samples", type=int, default=1_000_000, help="of the study constant")
     args = parser.parse_args()
     if args.study == "constant":
@@ -75,9 +76,12 @@ def main() -> None:
         on_logs(args.data / "robots")
     else:
         rows = []
-        for seed in range(args.first, args.first + args.runs):
-            rows.append(studies[args.study](args, seed))
-            print(f"seed {seed:>3} " + "  ".join(f"{k} {v:.3g}" for k, v in rows[-1].items()))
+        seeds = range(args.first, args.first + args.runs)
+        one_by_one = ((seed, studies[args.study](args, seed)) for seed in seeds)
+        for seed, row in drift(args) if args.study == "drift" else one_by_one:
+            rows.append(row)
+            told = "  ".join(f"{k} {v:.3g}" for k, v in row.items())
+            print(f"seed {seed:>3} {told}", flush=True)
         print("median, worst:")
         for name in rows[0]:
             values = np.array([row[name] for row in rows])
@@ -108,7 +112,7 @@ class Run:
 
     def __init__(self, arm: ArmSimulator, learner: InverseDynamicsLearner) -> None:
         self.arm, self.learner = arm, learner
-        self._source: Iterator[Measurement] = simulated(arm, learner.model.config.target)
+        self.source: Iterator[Measurement] = simulated(arm, learner.model.config.target)
         self.times: list[float] = []
         self.errors: list[np.ndarray] = []
         self.now = 0.0  # s, of the last measurement; samples are one behind
@@ -120,16 +124,19 @@ class Run:
 
     def until(self, end: float, change: Callable[[Measurement], Measurement] | None = None) -> None:
         """Go on to the time `end` (s)."""
-        for measurement in self._source:
-            self.now = measurement.stamp * 1e-9
-            changed = change(measurement) if change is not None else measurement
-            step: Step | None = self.learner.observe(changed)
-            if step is not None and step.y is not None:
-                self.learner.learn(step)
-                self.times.append(step.stamp * 1e-9)
-                self.errors.append(step.y - step.prediction.semiparametric)
-            if measurement.stamp * 1e-9 >= end:
+        for measurement in self.source:
+            self.take(change(measurement) if change is not None else measurement)
+            if self.now >= end:
                 return
+
+    def take(self, measurement: Measurement) -> None:
+        """Predict and learn what a measurement completes."""
+        self.now = measurement.stamp * 1e-9
+        step: Step | None = self.learner.observe(measurement)
+        if step is not None and step.y is not None:
+            self.learner.learn(step)
+            self.times.append(step.stamp * 1e-9)
+            self.errors.append(step.y - step.prediction.semiparametric)
 
     def rms(self, begin: float, end: float) -> np.ndarray:
         """(n_axes,) of the errors within a stretch of time."""
@@ -236,39 +243,69 @@ def contact(args: argparse.Namespace, seed: int) -> dict[str, float]:
     }
 
 
-def drift(args: argparse.Namespace, seed: int) -> dict[str, float]:
+def drift(args: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
     """Offsets and friction drift for an hour; the last ten minutes beside the second ten.
 
-    By as much as an axis' rms over the hour; with and without a memory of five minutes.
+    By as much as an axis' rms over the hour, in a direction of its own for each run; with and
+    without a memory of five minutes. `DIRECTIONS` runs share an arm: its motion and its noise. For
+    the first of them there is one with detection, too, which costs more than all else.
     """
     minutes = args.minutes or 60.0
-    row = {}
-    both = {"residual": args.residual, "filter.max_rate": args.rate}
+    ten = 10.0 * minutes  # s: a sixth of the time
     memory = {"rigid_body.memory": 300.0, f"{args.residual}.memory": MEMORIES[args.residual]}
-    for name, values in (
-        ("without", {"changes.detect": False}),
-        ("memory", {"changes.detect": False} | memory),
-        ("memory, detect", memory),
-    ):
-        arm = arm_of(args, seed, rate=50.0)
-        run = Run(arm, learner_of(arm, **both | values))
-        run.until(LEARN)
-        size = run.rms(0.0, 10.0)
-        sign = np.random.default_rng([seed, 9]).choice([-1.0, 1.0], (2, len(size)))
-        wrench = bool(arm.sensor_frame)
+    variants = {
+        "without": {"changes.detect": False},
+        "memory": {"changes.detect": False} | memory,
+        "memory, detect": memory,
+    }
+    first, last = args.first, args.first + args.runs
+    for number in range(first // DIRECTIONS, -(-last // DIRECTIONS)):
+        seeds = [s for s in range(first, last) if s // DIRECTIONS == number]
+        arm = arm_of(args, number, rate=50.0)
+        both = {"residual": args.residual, "filter.max_rate": args.rate}
+        both |= {"random_fourier.n_features": 300}
+        runs = {
+            (seed, name): Run(arm, learner_of(arm, **both | values))
+            for seed in seeds
+            for name, values in variants.items()
+            if "detect" not in name or seed == seeds[0]
+        }
+        together(list(runs.values()), LEARN, [None] * len(runs))
+        changes = [drifting(run, seed, 6.0 * ten) for (seed, _), run in runs.items()]
+        together(list(runs.values()), LEARN + 6.0 * ten, changes)
+        for seed in seeds:
+            row = dict.fromkeys((*(f"{name} x" for name in variants), "named an hour"), np.nan)
+            for name in variants:
+                if (run := runs.get((seed, name))) is None:
+                    continue
+                late = run.rms(LEARN + 5.0 * ten, LEARN + 6.0 * ten)
+                row[f"{name} x"] = float(np.mean(late / run.rms(LEARN + ten, LEARN + 2.0 * ten)))
+                if "detect" in name:
+                    row["named an hour"] = 60.0 / minutes * run.alarms(0.0, np.inf).total()
+            yield seed, row
 
-        def drifted(m: Measurement, size: Any = size, sign: Any = sign, w: bool = wrench) -> Any:
-            part = (m.stamp * 1e-9 - LEARN) / (60.0 * minutes)
-            rubbing = 0.0 if w or m.dq is None else np.tanh(m.dq / 0.02)
-            return Measurement(
-                m.stamp, m.q, m.dq, m.y + part * size * (sign[0] + sign[1] * rubbing)
-            )
 
-        sixth = 10.0 * minutes
-        run.until(LEARN + 6.0 * sixth, drifted)
-        late = run.rms(LEARN + 5.0 * sixth, LEARN + 6.0 * sixth)
-        row[f"{name} x"] = float(np.mean(late / run.rms(LEARN + sixth, LEARN + 2.0 * sixth)))
-    return row
+def drifting(run: Run, seed: int, duration: float) -> Callable[[Measurement], Measurement]:
+    """Adds to a measurement what has drifted since `LEARN`, s."""
+    size = run.rms(0.0, 10.0)
+    sign = np.random.default_rng([seed, 9]).choice([-1.0, 1.0], (2, len(size)))
+    wrench = run.learner.model.config.target == "wrench"
+
+    def drifted(m: Measurement) -> Measurement:
+        part = (m.stamp * 1e-9 - LEARN) / duration
+        rubbing = 0.0 if wrench or m.dq is None else np.tanh(m.dq / 0.02)
+        return Measurement(m.stamp, m.q, m.dq, m.y + part * size * (sign[0] + sign[1] * rubbing))
+
+    return drifted
+
+
+def together(runs: list[Run], end: float, changes: list[Any]) -> None:
+    """Lead runs of one arm through the same measurements, each with its change."""
+    for measurement in runs[0].source:
+        for run, change in zip(runs, changes, strict=True):
+            run.take(measurement if change is None else change(measurement))
+        if measurement.stamp * 1e-9 >= end:
+            return
 
 
 def constant(n: int) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import chdtri, ndtr
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ChangesConfig
@@ -26,7 +28,8 @@ class ContactDetector:
     Deviations are in standard deviations: predicted ones, corrected by what the errors were beside
     them over the last minutes (:meth:`spread`). A model's errors have longer tails than a normal
     distribution, by how much depends on the joint; so a contact is also beyond the largest usual
-    deviation of its axis.
+    deviation of its axis. A push moves several joints, each perhaps by little: so the root of the
+    sum of their squares counts like a further axis, with a threshold that noise exceeds as rarely.
 
     Attributes
     ----------
@@ -35,15 +38,15 @@ class ContactDetector:
     since: stamp of its first sample, ns.
     given_up: it lasted longer than `config.contact_longest`: what is there now belongs to the robot
         until the errors are small again.
-    deviation: the last sample's external effort, in such standard deviations, on the axis where
-        it is nearest to a contact.
+    deviation: the last sample's external effort, in such standard deviations: of the axis, or of
+        all together, where it is nearest to a contact.
     """
 
     def __init__(self, config: ChangesConfig, n_axes: int) -> None:
         self.config = config
         self._square: Array = np.ones(n_axes)
         self._weight = 1.0
-        self._usual: Array = np.zeros(n_axes)
+        self._usual: Array = np.zeros(n_axes + 1)  # of each axis, and of all together
         self._last = 0
         self._axis = 0  # nearest to a contact
         self._pending: deque[tuple[int, Array, float, Array]] = deque()
@@ -58,9 +61,15 @@ class ContactDetector:
 
     @property
     def limits(self) -> Array:
-        """(n_axes,) in standard deviations; infinite where contacts aren't looked for."""
-        limit = self.config.contact
-        limits: Array = np.maximum(limit if limit > 0.0 else np.inf, BEYOND_USUAL * self._usual)
+        """(n_axes + 1,) of each axis and of all together, in standard deviations.
+
+        Infinite where contacts aren't looked for.
+        """
+        limit, n = self.config.contact, len(self._square)
+        base = np.full(n + 1, limit if limit > 0.0 else np.inf)
+        if limit > 0.0:
+            base[n] = as_rare(limit, n)
+        limits: Array = np.maximum(base, BEYOND_USUAL * self._usual)
         return limits
 
     @property
@@ -87,10 +96,15 @@ class ContactDetector:
 
     def observe(self, stamp: int, error: Array, std: Array, confidence: float) -> None:
         """Take a sample as usual, when a second has passed without a contact."""
-        deviations = np.abs(error) / self.spread(std, confidence)
+        deviations = self._deviations(error, std, confidence)
         self._pending.append((stamp, error / std, confidence, deviations))
         while stamp - self._pending[0][0] > DELAY * 1e9:
             self._learn(*self._pending.popleft())
+
+    def _deviations(self, error: Array, std: Array, confidence: float) -> Array:
+        """(n_axes + 1,) of each axis, and of all together."""
+        each = np.abs(error) / self.spread(std, confidence)
+        return np.append(each, np.sqrt(each @ each))
 
     def _learn(self, stamp: int, scaled: Array, confidence: float, deviations: Array) -> None:
         step = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
@@ -113,7 +127,7 @@ class ContactDetector:
         longest: s after which a contact is given up, if that is less than what is configured.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
-        deviations = np.abs(error) / self.spread(std, confidence)
+        deviations = self._deviations(error, std, confidence)
         limits = self.limits if self.config.contact > 0.0 else np.ones(len(deviations))
         self._axis = int(np.argmax(deviations / limits))
         self.deviation = float(deviations[self._axis])
@@ -146,6 +160,14 @@ class ContactDetector:
         """Go on from a :meth:`state`."""
         self.reset()
         self._square = state["square"].copy()
-        weight, *usual = state["usual"].tolist()  # older files have one for all axes
-        self._weight, self._usual = weight, np.broadcast_to(usual, self._square.shape).copy()
+        weight, *usual = state["usual"].tolist()  # older files have one for all
+        self._weight, self._usual = weight, np.broadcast_to(usual, len(self._square) + 1).copy()
         self._last = 0
+
+
+@lru_cache
+def as_rare(limit: float, n: int) -> float:
+    """Which length a vector of n independent normal numbers exceeds as rarely as one of them
+    exceeds `limit` in size; of unit variance."""
+    sure = min(limit, 30.0)  # beyond it probabilities are too small to be numbers
+    return float(np.sqrt(chdtri(n, 2.0 * ndtr(-sure)))) + limit - sure

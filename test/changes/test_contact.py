@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from scipy import stats
 
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.contact import CALM, UNKNOWN, ContactDetector
+from semiparam_dynamics.changes.contact import CALM, UNKNOWN, ContactDetector, as_rare
 
 STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
@@ -72,7 +74,7 @@ def test_each_axis_has_its_own_usual_errors() -> None:
         detector.observe(k * STEP, error, STD, 1.0)
     assert detector.limits[0] > 10.0 and detector.limits[1] == 6.0
     assert detector.add(3000 * STEP, np.array([4.0, 0.1]), STD) == ""
-    assert detector.threshold == detector.limits[0]
+    assert detector.threshold in detector.limits[[0, 2]]
     assert run(detector, [7.0], 3001) == {3001: "begins"}
     assert detector.threshold == 6.0 and detector.deviation > 6.0
 
@@ -80,7 +82,22 @@ def test_each_axis_has_its_own_usual_errors() -> None:
 def test_a_file_with_one_usual_error_for_all_axes_is_taken() -> None:
     one, other = (ContactDetector(ChangesConfig(contact=6.0), 2) for _ in range(2))
     other.restore(one.state() | {"usual": np.array([1.0, 8.0])})
-    np.testing.assert_array_equal(other.limits, [12.0, 12.0])
+    np.testing.assert_array_equal(other.limits, [12.0, 12.0, 12.0])
+
+
+def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
+    n = 7
+    for limit in (1.0, 3.0, 6.0, 30.0):
+        length = as_rare(limit, n)
+        assert stats.chi(n).logsf(length) == pytest.approx(stats.chi(1).logsf(limit), rel=1e-6)
+    assert as_rare(6.0, 1) == pytest.approx(6.0)
+    assert as_rare(31.0, n) - as_rare(30.0, n) == pytest.approx(1.0)
+    detector = ContactDetector(ChangesConfig(contact=6.0), n)
+    each = as_rare(6.0, n) / np.sqrt(n)
+    assert each < 3.0
+    assert detector.add(STEP, np.full(n, 0.99 * each), np.ones(n)) == ""
+    assert detector.add(2 * STEP, np.full(n, 1.01 * each), np.ones(n)) == "begins"
+    assert detector.threshold == pytest.approx(as_rare(6.0, n))
 
 
 def test_a_restored_detector_goes_on_alike() -> None:
