@@ -32,11 +32,34 @@ _solve = block_pass(rotate=False, solve=True)
 _rotate_and_solve = block_pass(rotate=True, solve=True)
 
 
+# A row that begins with zeros, as a joint's does for the links before it, leaves the rows of R that
+# are above its first number as they are, and its R^-T z begins with zeros too.
+
+
+@compiled
+def _first_number(row: Array, n: int) -> int:
+    """Index of the first entry of `row` (n,) that isn't zero; n: all are."""
+    for i in range(n):
+        if row[i] != 0.0:
+            return i
+    return n
+
+
+@compiled
+def _first_rotated(work: Array, n: int) -> int:
+    """Index of the first row of R that the rotation left to do changes; n: none."""
+    keep, take = work[KEEP], work[TAKE]
+    for i in range(n):
+        if take[i] != 0.0 or keep[i] != 1.0:
+            return i
+    return n
+
+
 @compiled_as_written
 def settle(R: Array, U: Array, work: Array, side: Array, n: int) -> None:
     """Do the rotation that :func:`learn` left to do."""
     end = -(-n // ROWS) * ROWS
-    for i in range(0, end, ROWS):
+    for i in range(_first_rotated(work, n) // ROWS * ROWS, end, ROWS):
         _rotate(R, U, work, side, i, end)
 
 
@@ -78,12 +101,18 @@ def ask(
             rest[i] = 0.0
             kept[i] = 0.0
         side[ANSWER] = 0.0
+        first = _first_number(row, n)
         if pending:
-            for i in range(0, end, ROWS):
+            first = min(first, _first_rotated(work, n))
+        first = first // ROWS * ROWS
+        if pending:
+            for i in range(first, end, ROWS):
                 _rotate_and_solve(R, U, work, side, i, end)
         else:
-            for i in range(0, end, ROWS):
+            for i in range(first, end, ROWS):
                 _solve(R, U, work, side, i, end)
+        for i in range(first):
+            solved[i] = 0.0
     return squared_norm(solved, n)
 
 
