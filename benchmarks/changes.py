@@ -32,7 +32,8 @@ from semiparam_dynamics.simulation import ArmSimulator
 from semiparam_dynamics.simulation.measurements import simulated
 
 LEARN = 60.0  # s before anything happens
-DIRECTIONS = 4  # runs of the study drift that share an arm
+DIRECTIONS = 5  # runs of the study drift that share an arm
+DRIFT = 5.0  # times the error before
 # s, of the residual in the study drift. That of nystrom counts the time near a place.
 MEMORIES = {"nystrom": 10.0, "random_fourier": 300.0}
 HANDS = {"icub": "r_hand_dh_frame", "ur10": "tool0"}
@@ -246,9 +247,9 @@ def contact(args: argparse.Namespace, seed: int) -> dict[str, float]:
 def drift(args: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
     """Offsets and friction drift for an hour; the last ten minutes beside the second ten.
 
-    By as much as an axis' rms over the hour, in a direction of its own for each run; with and
-    without a memory of five minutes. `DIRECTIONS` runs share an arm: its motion and its noise. For
-    the first of them there is one with detection, too, which costs more than all else.
+    By `DRIFT` times an axis' error before, each of the two, in a direction of its own for each run;
+    with and without a memory of five minutes. `DIRECTIONS` runs share an arm: its motion and its
+    noise. For the first run there is one with detection, too, which costs more than all else.
     """
     minutes = args.minutes or 60.0
     ten = 10.0 * minutes  # s: a sixth of the time
@@ -268,18 +269,24 @@ def drift(args: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
             (seed, name): Run(arm, learner_of(arm, **both | values))
             for seed in seeds
             for name, values in variants.items()
-            if "detect" not in name or seed == seeds[0]
+            if "detect" not in name or seed == first
         }
         together(list(runs.values()), LEARN, [None] * len(runs))
         changes = [drifting(run, seed, 6.0 * ten) for (seed, _), run in runs.items()]
         together(list(runs.values()), LEARN + 6.0 * ten, changes)
         for seed in seeds:
-            row = dict.fromkeys((*(f"{name} x" for name in variants), "named an hour"), np.nan)
+            kept = [f"{name}{what}" for name in variants for what in (" x", " over before")]
+            row = dict.fromkeys((*kept, "named an hour"), np.nan)
             for name in variants:
                 if (run := runs.get((seed, name))) is None:
                     continue
                 late = run.rms(LEARN + 5.0 * ten, LEARN + 6.0 * ten)
-                row[f"{name} x"] = float(np.mean(late / run.rms(LEARN + ten, LEARN + 2.0 * ten)))
+                early, before = (
+                    run.rms(LEARN + ten, LEARN + 2.0 * ten),
+                    run.rms(LEARN - 20.0, LEARN),
+                )
+                row[f"{name} x"] = float(np.mean(late / early))
+                row[f"{name} over before"] = float(np.mean(late / before))
                 if "detect" in name:
                     row["named an hour"] = 60.0 / minutes * run.alarms(0.0, np.inf).total()
             yield seed, row
@@ -287,7 +294,7 @@ def drift(args: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
 
 def drifting(run: Run, seed: int, duration: float) -> Callable[[Measurement], Measurement]:
     """Adds to a measurement what has drifted since `LEARN`, s."""
-    size = run.rms(0.0, 10.0)
+    size = DRIFT * run.rms(LEARN - 20.0, LEARN)
     sign = np.random.default_rng([seed, 9]).choice([-1.0, 1.0], (2, len(size)))
     wrench = run.learner.model.config.target == "wrench"
 

@@ -28,7 +28,6 @@ from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import ConfigurationError
 
 UNFILTERED = 0.1  # s, a block's length where there is no filter
-SUSPICION = 0.75  # of the threshold, from which samples wait
 CLEAR = 3.0  # log likelihood ratio by which a cause must beat the others to be named
 PATIENCE = 10  # blocks after which the best cause is named although another is nearly as good
 WHILE_UNSURE = 1.0  # s after which what seemed a contact says that the estimate was wrong
@@ -170,9 +169,7 @@ class ChangeMonitor:
             self.hold.wait(block.start)
             return
         self._waited = 0
-        if finding is not None and finding.score > SUSPICION * self.threshold:
-            self.hold.wait(block.start)
-        elif not self.contact.suspicious:
+        if not self.contact.suspicious:
             self.hold.clear()
 
     def _accept(self, finding: Finding, block: Block) -> None:
