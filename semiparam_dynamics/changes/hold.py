@@ -47,6 +47,16 @@ class LearningHold:
             self._stretches.append((self._dropped_from, stamp))
         self._dropped_from = None
 
+    def restart(self, stamp: int) -> None:
+        """The clock went back to `stamp`: stretches of before say nothing of later samples.
+
+        What isn't learned now isn't from there on, either; what waited was nothing.
+        """
+        self._stretches.clear()
+        self._waits_from = None
+        if self._dropped_from is not None:
+            self._dropped_from = stamp
+
     def verdict(self, stamp: int) -> str:
         """learn, wait or drop, as far as is known now."""
         if self._dropped_from is not None and stamp >= self._dropped_from:

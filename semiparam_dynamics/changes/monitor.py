@@ -77,6 +77,7 @@ class ChangeMonitor:
         self.events: deque[ChangeEvent] = deque(maxlen=EVENTS)
         self.counts: Counter[str] = Counter()
         self.status = ChangeStatus()
+        self._last: int | None = None  # stamp of the last sample
         self._settled = 0.0  # s of learning
         self._waited = 0  # blocks for which the best cause wasn't clear
         self._since_contact = RECENT + 1
@@ -101,6 +102,7 @@ class ChangeMonitor:
 
     def watch(self, sample: Sample, prediction: Prediction) -> ChangeStatus:
         """Take a sample and the prediction of it by what was learned, nothing corrected."""
+        self._follow(sample.stamp)
         if sample.y is None or prediction.residual.inputs is None:
             return self._report(sample.stamp, None)
         sure = prediction.confidence
@@ -118,6 +120,20 @@ class ChangeMonitor:
         if block is not None:
             self._take(block)
         return self._report(sample.stamp, external)
+
+    def _follow(self, stamp: int) -> None:
+        """After a pause, or where the clock went back, no contact goes on."""
+        last, self._last = self._last, stamp
+        longest = max(self._gap, self._blocks.length)
+        if last is None or 0.0 <= (stamp - last) * 1e-9 <= longest:
+            return
+        touched, since = self.contact.active, self.contact.since
+        self.contact.reset()
+        if touched:
+            self._note(last, since, kinds.OVER)
+        self._go_on(last)
+        if stamp < last:
+            self.hold.restart(stamp)
 
     def _touch(self, stamp: int, external: Array, std: Array, sure: float) -> None:
         """Contacts, sample by sample."""

@@ -43,3 +43,17 @@ def test_a_change_within_a_change_ends_with_it() -> None:
     hold.drop(160)
     hold.resume(200)
     assert verdicts(hold, 99, 100, 155, 200, 201) == [LEARN, DROP, DROP, DROP, LEARN]
+
+
+def test_a_clock_that_goes_back_leaves_no_stretch_behind() -> None:
+    hold = LearningHold()
+    hold.drop(100)
+    hold.resume(200)
+    hold.wait(300)
+    hold.restart(5)
+    assert not hold.closed and verdicts(hold, 5, 150, 300) == [LEARN] * 3
+    hold.drop(150)
+    hold.restart(5)  # what isn't learned isn't from here on, either
+    assert hold.closed and verdicts(hold, 5, 150) == [DROP, DROP]
+    hold.resume(60)
+    assert verdicts(hold, 5, 60, 61, 150) == [DROP, DROP, LEARN, LEARN]
