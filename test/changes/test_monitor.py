@@ -133,23 +133,25 @@ def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned() -> None:
     assert np.all(np.abs(one.semiparametric - other.semiparametric) < 0.1 * one.semiparametric_std)
 
 
-@pytest.mark.parametrize("shift", [0.0, 30.0], ids=["played again", "after a pause"])
-def test_a_contact_ends_with_its_recording(shift: float) -> None:
+@pytest.mark.parametrize(
+    ("length", "shift"), [(0.4, 0.0), (np.inf, 0.0), (np.inf, 30.0)], ids=["over", "again", "pause"]
+)
+def test_a_contact_ends_with_its_recording(length: float, shift: float) -> None:
     """The next one, from the same stamps on or later, has none at the same instants."""
     size = np.abs(MODEL.regressors(*(np.zeros((1, 4)),) * 3)[0] @ MODEL.prior).max()
     push = size * np.array([1.0, 1.0, 0.0, 0.5])
     of = learner(MODEL)
-    follow(of, moving(MODEL, ON + 1.0, pushed(push, ON, np.inf)))
-    assert monitor(of).contact.active
-    before, known = of.dropped["during a change (changes.detect)"], len(monitor(of).events)
+    follow(of, moving(MODEL, ON + 1.5, pushed(push, ON, ON + length)))
+    assert [e.cause for e in monitor(of).events][:1] == ["contact"]
     again = [
         dataclasses.replace(m, stamp=m.stamp + round(shift * 1e9))
-        for m in moving(MODEL, ON + 1.0, nothing)
+        for m in moving(MODEL, ON + 1.5, nothing)
     ]
+    dropped = of.dropped["during a change (changes.detect)"]
     follow(of, iter(again))
-    assert [e.cause for e in monitor(of).events][known:] == ["contact over"]
+    assert [e.cause for e in monitor(of).events] == ["contact", "contact over"]
     assert not monitor(of).contact.active and monitor(of).status.learning
-    assert of.dropped["during a change (changes.detect)"] == before
+    assert of.dropped["during a change (changes.detect)"] == dropped
 
 
 def test_where_nothing_happens_everything_is_learned() -> None:
