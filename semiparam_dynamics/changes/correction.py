@@ -35,7 +35,7 @@ class Correction:
         n = causes.n_columns
         self.settled: Array = np.zeros(n)
         self._settled_covariance: Array = np.zeros((n, n))
-        self.name = BARE
+        self.name = self._name_before = BARE
         self._sums: Sums = nothing(n)
         self._found: Hypothesis | None = None
         self._refresh()
@@ -53,8 +53,13 @@ class Correction:
     def begin(self, found: Hypothesis, sums: Sums) -> None:
         """Estimate a change; `sums`, relative to `theta`, are of the stretch it was found in."""
         self.settle()
-        self._found, self._sums = found, sums
+        self._found, self._sums, self._name_before = found, sums, self.name
         self._rename(found)
+        self._refresh()
+
+    def retract(self) -> None:
+        """What was being estimated has not happened."""
+        self._found, self._sums, self.name = None, nothing(len(self.theta)), self._name_before
         self._refresh()
 
     def add(self, sums: Sums) -> None:
@@ -64,7 +69,7 @@ class Correction:
 
     def switch(self, found: Hypothesis) -> None:
         """Explain what was seen since the change began by another cause."""
-        self._found = found
+        self._found, self.name = found, self._name_before
         self._rename(found)
         self._refresh()
 

@@ -129,6 +129,7 @@ class ChangeMonitor:
             return
         touched, since = self.contact.active, self.contact.since
         self.contact.reset()
+        self._since_contact, self._waited = RECENT + 1, 0
         if touched:
             self._note(last, since, kinds.OVER)
         self._go_on(last)
@@ -206,7 +207,7 @@ class ChangeMonitor:
         self._go_on(block.end)
 
     def _refine(self, block: Block) -> None:
-        """Go on estimating, and look whether another cause explains all of it better."""
+        """Go on estimating, and look whether another cause, or none, explains all of it better."""
         found = self.correction.estimating
         if found is None or self.innovations.last is None or self.contact.active:
             return
@@ -216,17 +217,28 @@ class ChangeMonitor:
         seen = self.correction.seen
         among = candidates(self.causes, self.config, self.snapshots, self.correction)
         others = [h for h in among if not h.name and h.cause != found.cause]
-        best = max(others, key=lambda h: float(h.evidence(seen)), default=None)
-        if best is not None and best.evidence(seen) > found.evidence(seen) + CLEAR:
+        best = max(others, key=lambda h: float(h.evidence(seen)), default=found)
+        score = float(best.evidence(seen))
+        if max(score, float(found.evidence(seen))) < -CLEAR:
+            self._retract(block.end)
+            return
+        if best is not found and score > found.evidence(seen) + CLEAR:
             self.correction.switch(best)
             if best.cause == PAYLOAD:
                 self.hold.drop(block.start)
             else:
                 self._go_on(block.end)
-            self._note(block.end, self._onset, best.cause, "", float(best.evidence(seen)))
+            self._note(block.end, self._onset, best.cause, "", score)
         if self._estimated >= self.config.payload_time:
             self.correction.settle()
             self._go_on(block.end)
+
+    def _retract(self, stamp: int) -> None:
+        """No change at all explains what followed better: the model was off for a while."""
+        self.correction.retract()
+        self.innovations.restart()
+        self._note(stamp, self._onset, kinds.UNEXPLAINED)
+        self._go_on(stamp)
 
     def _note(
         self, stamp: int, onset: int, cause: str, name: str = "", evidence: float = 0.0

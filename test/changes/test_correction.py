@@ -1,0 +1,66 @@
+"""What is allowed for, switched to another cause and taken back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.changes.causes import OFFSET, PAYLOAD, Causes
+from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.correction import Correction
+from semiparam_dynamics.changes.evidence import sums_of
+from semiparam_dynamics.changes.hypotheses import hypotheses
+from semiparam_dynamics.changes.payload import compact_body
+
+from .changing_arm import errors, follow, held, learner, monitor, moving, small_arm
+
+MODEL = small_arm()
+CAUSES = Causes(MODEL, ChangesConfig())
+NEW = {h.cause: h for h in hypotheses(CAUSES, {PAYLOAD, OFFSET}, np.zeros(10), {})}
+
+
+def seen(seed: int):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((200, CAUSES.n_columns))
+    return sums_of(A, A[:, CAUSES[PAYLOAD].columns] @ np.arange(1.0, 11.0))
+
+
+def test_what_was_estimated_is_taken_back_with_its_name() -> None:
+    correction = Correction(CAUSES)
+    correction.begin(NEW[PAYLOAD], seen(0))
+    assert correction.active and correction.name == "" and correction.theta.any()
+    correction.add(seen(1))
+    correction.retract()
+    assert not correction.active and correction.name == "bare" and not correction.theta.any()
+    assert correction.estimating is None and correction.seen.rows == 0.0
+
+
+def test_what_settled_before_stays() -> None:
+    correction = Correction(CAUSES)
+    correction.begin(NEW[PAYLOAD], seen(0))
+    correction.settle()
+    before = correction.theta.copy()
+    correction.begin(NEW[OFFSET], seen(1))
+    assert correction.name == "" and not np.array_equal(correction.theta, before)
+    correction.retract()
+    np.testing.assert_array_equal(correction.theta, before)
+    assert correction.name == ""
+
+
+def test_another_cause_takes_the_payload_s_name_away() -> None:
+    correction = Correction(CAUSES)
+    correction.begin(NEW[PAYLOAD], seen(0))
+    correction.switch(NEW[OFFSET])
+    assert correction.name == "bare" and not correction.held.mean.any()
+
+
+def test_a_jerk_that_looked_like_a_payload_leaves_nothing() -> None:
+    """It is there until it is believed, and gone before it has been estimated."""
+    body = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
+    for length in (0.3, 0.4, 0.5, 0.7):
+        of = learner(MODEL)
+        steps = follow(of, moving(MODEL, 28.0, held(body, 22.0, 22.0 + length)))
+        causes = [e.cause for e in monitor(of).events]
+        assert monitor(of).payload is None and monitor(of).status.learning, causes
+        assert not monitor(of).correction.theta.any()
+        before, after = errors(steps, 17.0, 22.0), errors(steps, 25.0, 28.0)
+        assert np.all(after < 1.5 * before + 0.03 * before.max())
