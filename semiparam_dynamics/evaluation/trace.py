@@ -44,8 +44,10 @@ class Trace:
         while int(self._elapsed / self.window) >= WINDOWS:
             self._double()
         index = (elapsed / self.window).astype(np.intp)
-        np.add.at(self._squares, index, (y[:, None] - values) ** 2)
-        np.add.at(self._counts, index, 1.0)
+        # Time goes on: samples of one window follow each other.
+        starts = np.flatnonzero(np.diff(index, prepend=-1))
+        self._squares[index[starts]] += np.add.reduceat((y[:, None] - values) ** 2, starts, axis=0)
+        self._counts[index[starts]] += np.diff(starts, append=len(index))
         if len(self._points) >= 2 * POINTS:
             del self._points[:POINTS]
         self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))

@@ -11,12 +11,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import numpy as np
 from numba.extending import get_cython_function_address
 
 from semiparam_dynamics.arrays import Array
 
-_ONE, _MINUS_ONE = ctypes.byref(ctypes.c_double(1.0)), ctypes.byref(ctypes.c_double(-1.0))
+_ZERO, _ONE, _MINUS_ONE = (ctypes.byref(ctypes.c_double(number)) for number in (0.0, 1.0, -1.0))
 
 
 def _function(module: str, name: str) -> Any:
@@ -57,20 +56,18 @@ def _add(C: Array, A: Array, B: Array, sign: Any) -> None:
     _dgemm(b"N", b"N", *size, sign, *_at(B), *_at(A), _ONE, *_at(C))
 
 
-def gram_rows(W: Array) -> Array:
-    """I + W W' (m, m) of W (m, n): its upper triangle."""
+def gram_rows(W: Array, out: Array) -> None:
+    """I + W W' of W (m, n) to the upper triangle of `out` (m, m); the rest stays as it is."""
     m, n = W.shape
-    C = np.eye(m)
-    _dsyrk(b"L", b"T", _int(m), _int(n), _ONE, *_at(W), _ONE, *_at(C))
-    return C
+    _dsyrk(b"L", b"T", _int(m), _int(n), _ONE, *_at(W), _ZERO, *_at(out))
+    out.reshape(-1)[:: m + 1] += 1.0
 
 
-def gram_columns(W: Array) -> Array:
-    """I + W'W (n, n) of W (m, n): its upper triangle."""
+def gram_columns(W: Array, out: Array) -> None:
+    """I + W'W of W (m, n) to the upper triangle of `out` (n, n); the rest stays as it is."""
     m, n = W.shape
-    C = np.eye(n)
-    _dsyrk(b"L", b"N", _int(n), _int(m), _ONE, *_at(W), _ONE, *_at(C))
-    return C
+    _dsyrk(b"L", b"N", _int(n), _int(m), _ONE, *_at(W), _ZERO, *_at(out))
+    out.reshape(-1)[:: n + 1] += 1.0
 
 
 def factorise(S: Array) -> bool:

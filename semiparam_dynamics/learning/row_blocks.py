@@ -14,6 +14,7 @@ C R and C^-T (U + V Y). These are the rotations' numbers, to rounding.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +48,26 @@ class BlockAnswer:
     leverage_before: Array
     errors: Array
     leverage: Array
+
+
+class _Squares(threading.local):
+    """Matrices with zeros below the diagonal, kept for the next block: new memory is slow."""
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], Array] = {}
+
+    def __call__(self, name: str, n: int) -> Array:
+        """The (n, n) one of this thread and name; of the upper triangle anything may be left."""
+        if (name, n) not in self._kept:
+            if len(self._kept) >= self.MOST:
+                self._kept.clear()
+            self._kept[name, n] = np.zeros((n, n))
+        return self._kept[name, n]
+
+
+_squares = _Squares()
 
 
 def learn_block(
@@ -123,7 +144,9 @@ def _at_once(
 ) -> tuple[Array, Array]:
     """Errors and leverages of rows of which W = V', V'U and |V|^2 are known; learns them."""
     n = W.shape[1]
-    upper, C = blas.gram_rows(W), blas.gram_columns(W)
+    upper, C = _squares("rows", len(W)), _squares("columns", n)
+    blas.gram_rows(W, upper)
+    blas.gram_columns(W, C)
     if not (blas.factorise(upper) and blas.factorise(C)):  # by rounding; never seen
         return core.learn_in_turn(rows, targets)
     diagonal = np.diagonal(upper).copy()
