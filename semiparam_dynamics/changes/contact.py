@@ -49,6 +49,7 @@ class ContactDetector:
         self._usual: Array = np.zeros(n_axes + 1)  # of each axis, and of all together
         self._last = 0
         self._axis = 0  # nearest to a contact
+        self._limit = 0.0  # that the last sample was compared with there
         self._pending: deque[tuple[int, Array, float, Array]] = deque()
         self.reset()
 
@@ -65,11 +66,10 @@ class ContactDetector:
 
         Infinite where contacts aren't looked for.
         """
-        limit, n = self.config.contact, len(self._square)
-        base = np.full(n + 1, limit if limit > 0.0 else np.inf)
-        if limit > 0.0:
-            base[n] = as_rare(limit, n)
-        limits: Array = np.maximum(base, BEYOND_USUAL * self._usual)
+        limits: Array = BEYOND_USUAL * self._usual
+        limit, n = self.config.contact or np.inf, len(self._square)
+        np.maximum(limits[:n], limit, out=limits[:n])
+        limits[n] = max(limits[n], as_rare(limit, n))
         return limits
 
     @property
@@ -80,7 +80,7 @@ class ContactDetector:
     @property
     def suspicious(self) -> bool:
         """Whether the last sample may be the beginning of a contact."""
-        return 0.0 < self.threshold * SUSPICIOUS < self.deviation
+        return 0.0 < self._limit * SUSPICIOUS < self.deviation
 
     def spread(self, std: Array, confidence: float) -> Array:
         """(n_axes,) standard deviations to compare with, of predicted ones.
@@ -127,11 +127,11 @@ class ContactDetector:
         longest: s after which a contact is given up, if that is less than what is configured.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
-        deviations = self._deviations(error, std, confidence)
-        limits = self.limits if self.config.contact > 0.0 else np.ones(len(deviations))
-        self._axis = int(np.argmax(deviations / limits))
+        deviations, looking = self._deviations(error, std, confidence), self.config.contact > 0.0
+        limits = self.limits
+        self._axis = int(np.argmax(deviations / limits if looking else deviations))
         self.deviation = float(deviations[self._axis])
-        limit = self.threshold
+        self._limit = limit = float(limits[self._axis]) if looking else 0.0
         if self.deviation > limit * OVER:
             self._calm_since = stamp
         calm = (stamp - self._calm_since) * 1e-9 >= CALM

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -27,6 +28,7 @@ from semiparam_dynamics.samples.zstd import decompress_message
 
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
+Decoder = Callable[[bytes | memoryview], Any]
 LEAST, MOST = 16, 512  # messages that are read at once; fewer where they don't look alike
 OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
 
@@ -96,22 +98,11 @@ class BagReader:
 
         Raises BagError for a topic that isn't there or has a type unknown here.
         """
-        decoders = {
-            name: JointStateDecoder(self._store)
-            for name, topic in self.topics.items()
-            if topic.type == JOINT_STATE
-        }
+        decoders = {name: self._decoder(topic.type) for name, topic in self.topics.items()}
         for stamp, topic, data in self._merged(topics):
-            try:
-                whole = decompress_message(data)
-                if topic in decoders:
-                    message = decoders[topic](whole)
-                else:
-                    message = self._store.deserialize_cdr(whole, self.topics[topic].type)
-            except Exception:  # any byte may be wrong, so any error may come of it
-                self.undecodable[topic] += 1
-                continue
-            yield topic, message, stamp
+            message = self._decoded(topic, data, decoders[topic])
+            if message is not None:
+                yield topic, message, stamp
 
     def joint_states(self, topic: str) -> Iterator[JointStateBlock | Any]:
         """The joint states of `topic` in that order, those that look alike as blocks.
@@ -130,12 +121,22 @@ class BagReader:
                     size = min(2 * size, MOST) if len(block) == len(left) else LEAST
                     left = left[len(block) :]
                     continue
-                try:
-                    message = decode(decompress_message(left.pop(0)))
-                except Exception:  # any byte may be wrong, so any error may come of it
-                    self.undecodable[topic] += 1
-                    continue
-                yield message
+                message = self._decoded(topic, left.pop(0), decode)
+                if message is not None:
+                    yield message
+
+    def _decoder(self, kind: str) -> Decoder:
+        if kind == JOINT_STATE:
+            return JointStateDecoder(self._store)
+        return partial(self._store.deserialize_cdr, typename=kind)
+
+    def _decoded(self, topic: str, data: bytes | memoryview, decode: Decoder) -> Any | None:
+        """The message, None and counted where its bytes are none."""
+        try:
+            return decode(decompress_message(data))
+        except Exception:  # any byte may be wrong, so any error may come of it
+            self.undecodable[topic] += 1
+            return None
 
     def _merged(self, topics: Collection[str]) -> Iterator[tuple[int, str, bytes | memoryview]]:
         """(time of recording, topic, bytes) of all files' messages, in that order."""

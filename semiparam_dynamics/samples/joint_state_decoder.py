@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Indices
 from semiparam_dynamics.samples.joint_state_block import JointStateBlock
 from semiparam_dynamics.samples.stream_config import SECOND
 
@@ -17,6 +18,7 @@ JOINT_STATE = "sensor_msgs/msg/JointState"
 LITTLE_ENDIAN = b"\x00\x01"  # the encapsulation header's kind: plain CDR
 BODY = 4  # alignments count from behind that header
 STAMP = struct.Struct("<iI")
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,8 @@ class _Layout:
     between: tuple[tuple[int, int, bytes], ...]  # offset, end and bytes of what is before each
     frame: str
     names: list[str]
-    fixed: Indices  # where the bytes are that are not numbers, and those bytes
-    known: bytes
+    fixed: Indices  # where the bytes are that are not numbers
+    known: Bytes  # those bytes
 
     def matches(self, data: bytes | memoryview) -> bool:
         return (
@@ -71,18 +73,13 @@ class JointStateDecoder:
         other = (i for i, one in enumerate(data) if len(one) != layout.size)
         count = next(other, len(data))
         rows = np.frombuffer(b"".join(data[:count]), np.uint8).reshape(count, layout.size)
-        same = (rows[:, layout.fixed] == np.frombuffer(layout.known, np.uint8)).all(axis=1)
+        same = (rows[:, layout.fixed] == layout.known).all(axis=1)
         count = count if same.all() else int(np.argmin(same))
         if not count:  # but for bytes behind the numbers
             return None
         rows = rows[:count]
-        stamps = rows[:, BODY : BODY + STAMP.size].copy()
-        seconds, nanoseconds = stamps[:, :4].copy().view("<i4"), stamps[:, 4:].copy().view("<u4")
-        columns: list[Array] = []
-        for start, n in layout.numbers:
-            values = np.ascontiguousarray(rows[:, start : start + 8 * n])
-            columns.append(values.view("<f8") if n else np.empty((count, 0)))
-        position, velocity, effort = columns
+        seconds, nanoseconds = _column(rows, BODY, 1, "<i4"), _column(rows, BODY + 4, 1, "<u4")
+        position, velocity, effort = (_column(rows, *where, "<f8") for where in layout.numbers)
         return JointStateBlock(
             layout.names,
             seconds[:, 0].astype(np.int64) * SECOND + nanoseconds[:, 0],
@@ -130,11 +127,17 @@ class JointStateDecoder:
             message.header.frame_id,
             list(message.name),
             fixed,
-            bytes(data[i] for i in fixed),
+            np.frombuffer(data, np.uint8)[fixed],
         )
         if at > len(data) or not _same(self._by(layout, data), message):
             return None
         return layout
+
+
+def _column(rows: Bytes, start: int, count: int, kind: str) -> Any:
+    """(k, count) the numbers that are at a place of each row."""
+    size = count * np.dtype(kind).itemsize
+    return np.frombuffer(rows[:, start : start + size].tobytes(), kind).reshape(len(rows), count)
 
 
 def _aligned(at: int, size: int) -> int:

@@ -120,8 +120,7 @@ class MeasurementStream:
         taken: list[Measurement] = []
         at = 0
         while at < len(block):
-            rest = slice(at, None)
-            rows = self._regular(block, rest)
+            rows = self._regular(block, slice(at, None))
             if rows is not None and len(rows[0]):
                 taken += self._take_rows(*rows)
                 at += len(rows[0])
