@@ -16,12 +16,13 @@ from typing import Any
 
 from rosbags.typesys import Stores, get_typestore
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.samples.bag_files import BagFile, one_line, open_recording
 from semiparam_dynamics.samples.joint_state_block import JointStateBlock
 from semiparam_dynamics.samples.joint_state_decoder import JOINT_STATE as JOINT_STATE
 from semiparam_dynamics.samples.joint_state_decoder import JointStateDecoder
-from semiparam_dynamics.samples.measurement import Array, Measurement
+from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.samples.stream_config import StreamConfig
 from semiparam_dynamics.samples.zstd import decompress_message

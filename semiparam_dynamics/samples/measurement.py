@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[np.float64]
+from semiparam_dynamics.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.sealed_archive import MALFORMED
 
-Array = npt.NDArray[np.float64]
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
 LONGEST = 9e9  # s: more nanoseconds have no room in 64 bits
 DEGREES = 20.0  # rad: joints that turn further than this three times over are rare

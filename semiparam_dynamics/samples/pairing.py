@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from semiparam_dynamics.samples.measurement import Array, Measurement
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.samples.measurement import Measurement
 
 LIMIT = 10_000  # messages held of either topic, for stamps that hardly advance
 

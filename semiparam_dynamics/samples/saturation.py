@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.samples.measurement import Array
 
 
 def saturation_limits(

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Mask, Stamps
-from semiparam_dynamics.samples.measurement import Array
+from semiparam_dynamics.arrays import Array, Mask, Stamps
 from semiparam_dynamics.samples.saturation import saturated_axis, saturation_limits
 from semiparam_dynamics.samples.stream_config import SECOND, StreamConfig
 from semiparam_dynamics.samples.stuck import StuckReadings

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Mask, Stamps
+from semiparam_dynamics.arrays import Array, Mask, Stamps
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.samples.joint_matching import JointMatcher
 from semiparam_dynamics.samples.joint_state_block import JointStateBlock
-from semiparam_dynamics.samples.measurement import Array, Measurement
+from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import SensorFaults
 from semiparam_dynamics.samples.stream_config import IMPLAUSIBLE, SECOND, StreamConfig

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scales import ExpectedScales, expected_scales
 from semiparam_dynamics.errors import BagError
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
