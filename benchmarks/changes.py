@@ -24,12 +24,11 @@ from changes_on_logs import on_logs
 from semiparam_dynamics.changes.monitor import ChangeMonitor
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.simulation import ArmSimulator
-from semiparam_dynamics.simulation.measurements import simulated
+from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 LEARN = 60.0  # s before anything happens
 DIRECTIONS = 10  # runs of the study drift that share an arm

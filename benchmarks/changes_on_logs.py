@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from forgetting import split
 
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.parameters import replace
 
 

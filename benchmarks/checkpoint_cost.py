@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.dynamics import RobotModel
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.nystrom_residual import NystromResidual
+from semiparam_dynamics.dynamics.residual import NystromResidual
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 

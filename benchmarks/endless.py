@@ -25,14 +25,14 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.learning.directional import DirectionalForgetting
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.performance.serial_arm import serial_arm_urdf
+from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.robot.model import RobotModel
 
 KINDS = ("none", "exponential", "directional", "replacing")
 STEPS = {"none": 1.0, "exponential": 0.001, "directional": 0.05, "replacing": 1.0}  # of the memory

@@ -17,13 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.dynamics.scales import expected_scales
-from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
-from semiparam_dynamics.identification.excitation_problem import ExcitationProblem
+from semiparam_dynamics.identification.excitation import (
+    ExcitationConfig,
+    ExcitationProblem,
+    optimize_excitation,
+    random_unknowns,
+)
 from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
 from semiparam_dynamics.identification.motion_limits import motion_limits
-from semiparam_dynamics.identification.random_motion import random_unknowns
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 ARMS = {
     "xMate 7 Pro": ("xmate7p/xmate7p.urdf", ()),

@@ -19,12 +19,12 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 

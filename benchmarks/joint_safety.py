@@ -22,12 +22,11 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.simulation.arm import ArmSimulator
-from semiparam_dynamics.simulation.measurements import simulated
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 LIMIT = 1.02
 XMATE = ("1,2 3", "1,3 2", "2,3 1", "1 2", "1 3", "2 1", "2 3", "3 1", "3 2")

@@ -23,13 +23,13 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from machine import machine
 from node_peer import Exchange, Peer, Stream, resident_mb
+from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
-from semiparam_dynamics.performance.machine import machine
-from semiparam_dynamics.performance.serial_arm import serial_arm_urdf
+from semiparam_dynamics.robot.model import RobotModel
 
 PROGRAM = Path(__file__).resolve().parent / "node_process.py"
 STARTING = 120.0  # s that the node may take, compiling included

@@ -19,11 +19,11 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
+from serial_arm import moving
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.nodes.messages import joint_state_message
-from semiparam_dynamics.performance.serial_arm import moving
+from semiparam_dynamics.robot.model import RobotModel
 
 SPIN = 100e-6  # s before a message is due that are waited for without sleeping
 QUEUE = 2000  # answers that may wait to be taken

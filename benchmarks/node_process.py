@@ -19,7 +19,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.nodes import runtime
-from semiparam_dynamics.nodes.worker import Worker
+from semiparam_dynamics.nodes.runtime import Worker
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

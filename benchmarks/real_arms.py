@@ -18,11 +18,11 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 

@@ -11,7 +11,7 @@ from streaming_lda import StreamingLDA
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.recognition.recognition_config import ClassifierConfig
+from semiparam_dynamics.recognition.config import ClassifierConfig
 
 NODE = ClassifierConfig()
 SHRINKAGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 0.9)

@@ -28,16 +28,15 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from machine import machine
 from node_peer import Peer, Stream
 from node_visitors import Visitors
+from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.nodes.lag import LATE
+from semiparam_dynamics.nodes.managed import LATE, UNSENT
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
-from semiparam_dynamics.nodes.publishing import UNSENT
-from semiparam_dynamics.performance.machine import machine
-from semiparam_dynamics.performance.serial_arm import serial_arm_urdf
+from semiparam_dynamics.robot.model import RobotModel
 
 STARTING = 120.0  # s that the node may take, compiling included
 LOOK = 0.005  # s in which diagnostics are taken; nothing is sent meanwhile

@@ -20,24 +20,21 @@ import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.process_pool import processes
+from semiparam_dynamics.progress import processes
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.tuning.folds import fold_of
-from semiparam_dynamics.tuning.grids import SHARED
-from semiparam_dynamics.tuning.journal import Journal
-from semiparam_dynamics.tuning.motion import join
-from semiparam_dynamics.tuning.recordings import Recordings
-from semiparam_dynamics.tuning.result import Tuning
+from semiparam_dynamics.tuning.candidates import Tuning
+from semiparam_dynamics.tuning.folds import fold_of, motion_splits, region_splits
+from semiparam_dynamics.tuning.motion import Recordings, join
+from semiparam_dynamics.tuning.page import text
+from semiparam_dynamics.tuning.residual_choice import SHARED
 from semiparam_dynamics.tuning.screening import screen_nystrom
-from semiparam_dynamics.tuning.splits import motion_splits, region_splits
-from semiparam_dynamics.tuning.summary import text
 from semiparam_dynamics.tuning.tuner import tune
-from semiparam_dynamics.tuning.work import Work
+from semiparam_dynamics.tuning.work import Journal, Work
 
 CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots"
 URDFS = {"xmate7p": "xmate7p.urdf", "ur10": "ur10_robot.urdf", "tx40": "tx40.urdf"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.dynamics.estimator_config import EstimatorConfig
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.filtering import FilterConfig
-from semiparam_dynamics.dynamics.robot import RobotConfig
 from semiparam_dynamics.parameters import group
+from semiparam_dynamics.robot.model import RobotConfig
 from semiparam_dynamics.samples.stream_config import StreamConfig
 
 

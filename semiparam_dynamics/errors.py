@@ -1,5 +1,10 @@
 """The package's own exceptions: each message is a sentence that a user can act on."""
 
+from __future__ import annotations
+
+import math
+from typing import Any
+
 
 class SemiparamError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -58,3 +63,22 @@ class RefusedError(SemiparamError, ValueError):
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+def positive(value: Any, name: str) -> float:
+    """`value`, or ConfigurationError if it isn't a positive, finite number."""
+    if not (math.isfinite(value) and value > 0.0):
+        raise ConfigurationError(f"{name} must be a positive number, not {value}.")
+    return float(value)
+
+
+def positive_penalty(penalty: Any) -> float:
+    """`penalty`, or ConfigurationError if it isn't a positive, finite number."""
+    return positive(penalty, "penalty")
+
+
+def positive_count(value: Any, name: str) -> int:
+    """`value`, or ConfigurationError if it isn't a whole number above 0."""
+    if value < 1 or int(value) != value:
+        raise ConfigurationError(f"{name} must be a whole number above 0, not {value}.")
+    return int(value)

@@ -9,20 +9,212 @@ read.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
+import struct
 import time
-from collections.abc import Collection, Iterator, Mapping
+import tokenize
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.errors import DamagedModelError, StorageError
-from semiparam_dynamics.sealed_archive import MALFORMED, read_archive, seal_holds, write_archive
+
+# -------------------------------------------------------------------------------------------------
+# One process at a time has a model's file: two that save into it would undo each other's work.
+
+NOTE = 200  # bytes of the lock's file that a sentence quotes
+TAKEN = (errno.EAGAIN, errno.EACCES)  # what flock(2) and fcntl(2) say of another's lock
+
+
+def lock_of(path: str | Path) -> Path:
+    """The file that is locked: model.npz.lock beside model.npz. It stays, empty of meaning."""
+    path = Path(path)
+    return path.with_name(path.name + ".lock")
+
+
+class ModelClaim:
+    """A process' claim to a model's file, an advisory lock of the system (flock).
+
+    It ends with the process, however that ends; the lock's file stays. Only those who ask for a
+    claim are kept off, and where a network file system has no locks, or keeps them to each machine,
+    nobody is.
+
+    Parameters
+    ----------
+    path: the model's file. owner: what the refused are told who has it.
+    """
+
+    def __init__(self, path: str | Path, owner: str = "") -> None:
+        self._path = Path(path)
+        self._owner = owner or f"process {os.getpid()}"
+        self._handle: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this claim has the file."""
+        return self._handle is not None
+
+    def take(self) -> str:
+        """Have the file until :meth:`give_up`; returns why no lock can be had here, or nothing.
+
+        Raises StorageError where another claim has it.
+        """
+        if self.held:
+            return ""
+        lock = lock_of(self._path)
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            return self._unlocked(error)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            other = _note(handle)
+            os.close(handle)
+            if error.errno in TAKEN:
+                raise StorageError(
+                    f"{self._path} is in use by {other}: give each node a model_file of its own"
+                ) from None
+            return self._unlocked(error)
+        self._handle = handle
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without it
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, self._owner.encode(errors="replace")[:NOTE], 0)
+        return ""
+
+    def give_up(self) -> None:
+        """Let others have the file."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _unlocked(self, error: OSError) -> str:
+        return (
+            f"can't lock {lock_of(self._path)} ({error.strerror}): see to it that no other node "
+            f"has this model_file"
+        )
+
+
+def _note(handle: int) -> str:
+    """Who has the lock, as far as is known: what others wrote is quoted, and no more than that."""
+    try:
+        text = os.pread(handle, NOTE, 0).decode(errors="replace")
+    except OSError:
+        text = ""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown or "another process"
+
+
+# -------------------------------------------------------------------------------------------------
+# Arrays in a zip archive as `numpy.savez` writes them, sealed, and read without trusting the file.
+#
+# The seal is the archive's comment, its last 71 bytes: the SHA-256 of all before it, checked before
+# anything is made of them. `numpy.load` opens such a file too; it unpickles nothing either, but
+# inflates, and allocates what an entry's header asks for.
+
+# What zipfile, numpy and json raise for bytes that are none of theirs.
+MALFORMED = (
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    EOFError,
+    RuntimeError,  # also of encrypted entries, and of JSON nested too deep
+    MemoryError,
+    SyntaxError,
+    tokenize.TokenError,
+    struct.error,
+    zipfile.BadZipFile,
+)
+KINDS = "biufU"  # of the arrays' types: bool, integers, floats, text
+ENCRYPTED = 1  # a flag of zip entries
+MOMENT = (1980, 1, 1, 0, 0, 0)  # the same arrays make the same file
+SEAL = b"sha256:"
+SEAL_LENGTH = len(SEAL) + 64
+BLOCK = 1 << 20  # bytes read at a time
+
+
+def write_archive(file: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """Write the arrays, uncompressed, and the seal; other threads may run meanwhile."""
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.comment = bytes(SEAL_LENGTH)
+        for name, value in arrays.items():
+            array = np.asarray(value, order="C")
+            info = zipfile.ZipInfo(f"{name}.npy", MOMENT)
+            with archive.open(info, "w", force_zip64=True) as entry:
+                about = np.lib.format.header_data_from_array_1_0(array)
+                np.lib.format.write_array_header_1_0(entry, about)
+                # Not tobytes(): a copy would keep all other threads waiting.
+                entry.write(array.reshape(-1).view(np.uint8).data)
+    file.flush()
+    digest = _digest(file)
+    file.seek(-SEAL_LENGTH, os.SEEK_END)
+    file.write(SEAL + digest)
+    file.flush()
+
+
+def seal_holds(file: IO[bytes]) -> bool | None:
+    """Whether the seal is right; None where there is none."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - SEAL_LENGTH, 0))
+    seal = file.read(SEAL_LENGTH)
+    if len(seal) < SEAL_LENGTH or not seal.startswith(SEAL):
+        return None
+    return seal[len(SEAL) :] == _digest(file)
+
+
+def read_archive(file: IO[bytes]) -> dict[str, npt.NDArray[Any]]:
+    """Read the arrays, whatever the seal; allocates no more than the file is long.
+
+    Raises one of `MALFORMED`, or OSError.
+    """
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        if sum(info.file_size for info in entries) > size:
+            raise ValueError("its entries are longer than it")
+        return {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in entries}
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & ENCRYPTED:
+        raise ValueError("an entry is compressed")
+    with cast(zipfile.ZipExtFile, archive.open(info)) as entry:
+        if np.lib.format.read_magic(entry) != (1, 0):
+            raise ValueError("an entry has another version")
+        shape, columns_first, dtype = np.lib.format.read_array_header_1_0(entry)
+        if dtype.hasobject or dtype.kind not in KINDS or not dtype.itemsize:
+            raise ValueError(f"an entry has type {dtype}")
+        left = info.file_size - entry.tell()
+        if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != left:
+            raise ValueError("an entry is not as long as it says")
+        array = np.empty(shape[::-1] if columns_first else shape, dtype)
+        target = array.reshape(-1).view(np.uint8)
+        if entry.readinto(target.data) != left or entry.read(1):
+            raise EOFError("an entry is cut short")
+        return array.T if columns_first else array
+
+
+def _digest(file: IO[bytes]) -> bytes:
+    """SHA-256 of all but the seal's bytes, as hexadecimal text."""
+    left = file.seek(0, os.SEEK_END) - SEAL_LENGTH
+    file.seek(0)
+    digest = hashlib.sha256()
+    while left > 0 and (block := file.read(min(BLOCK, left))):
+        digest.update(block)
+        left -= len(block)
+    return digest.hexdigest().encode()
+
 
 FORMAT_VERSION = 2
 HEADER = "header"
@@ -199,3 +391,43 @@ def _checksum(state: State) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+# -------------------------------------------------------------------------------------------------
+# Which of the saved models to go on from: the newest that is whole.
+
+
+class Loaded(NamedTuple):
+    """The file that was loaded, and what is wrong with a newer one; empty if nothing is."""
+
+    path: Path
+    problem: str
+
+
+def any_saved(path: str | Path) -> bool:
+    """Whether there is a file at `path`, or one that was there before."""
+    return Path(path).exists() or previous_of(path).exists()
+
+
+def load_newest(path: str | Path, load: Callable[[Path], None]) -> Loaded:
+    """Have `load` take the file at `path`; where that is damaged, the one that was there before.
+
+    Where there is only the one before, the process was killed between the two renames of a save:
+    nothing is wrong then. A file of another robot, configuration or newer version is no reason to
+    take an older one: StorageError. The same where neither can be loaded.
+    """
+    path, previous = Path(path), previous_of(path)
+    try:
+        load(path)
+    except DamagedModelError as error:
+        if not previous.exists():
+            raise
+        try:
+            load(previous)
+        except DamagedModelError as other:
+            raise DamagedModelError(
+                f"{error}, and {other}: move both away to start from nothing"
+            ) from None
+        problem = f"{error}: goes on from the one before it, {previous}" if path.exists() else ""
+        return Loaded(previous, problem)
+    return Loaded(path, "")

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.checkpoints import any_saved, load_newest
 from semiparam_dynamics.errors import DamagedModelError, StorageError
-from semiparam_dynamics.storage import load_state, previous_of, save_state
+from semiparam_dynamics.storage import any_saved, load_newest, load_state, previous_of, save_state
 
 IDENTITY: dict[str, object] = {"urdf": "abc"}
 

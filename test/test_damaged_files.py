@@ -15,7 +15,7 @@ from semiparam_dynamics.config_files import dump_yaml, load_yaml
 from semiparam_dynamics.errors import BagError, ConfigurationError, SampleError
 from semiparam_dynamics.parameters import parameters
 from semiparam_dynamics.samples.bag import BagReader
-from semiparam_dynamics.samples.npz_log import read_npz
+from semiparam_dynamics.samples.convert import read_npz
 
 NODE = "inverse_dynamics"
 WHOLE = dump_yaml(InverseDynamicsConfig(), NODE)

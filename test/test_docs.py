@@ -12,8 +12,7 @@ import yaml
 from semiparam_dynamics.cli.main import VERBS, make_parser
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.nodes.computed_torque_config import ComputedTorqueNodeConfig
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.parameters import parameters, to_flat
 
 from .dynamics.arms import URDF

@@ -104,6 +104,6 @@ def test_everything_offline_imports_without_extras() -> None:
 
 
 def test_the_hidden_modules_are_hidden() -> None:
-    result = import_without({"numpy"}, ["semiparam_dynamics.learning.recursive"])
+    result = import_without({"numpy"}, ["semiparam_dynamics.recursion.rls"])
     assert result.returncode != 0
     assert "No module named 'numpy'" in result.stderr

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.model_claim import NOTE, ModelClaim, lock_of
+from semiparam_dynamics.storage import NOTE, ModelClaim, lock_of
 
 HOLD = """
 import sys
-from semiparam_dynamics.model_claim import ModelClaim
+from semiparam_dynamics.storage import ModelClaim
 assert ModelClaim(sys.argv[1], "the other").take() == ""
 print("held", flush=True)
 sys.stdin.read()

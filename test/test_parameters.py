@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import (
-    from_flat,
-    group,
-    parameter,
-    parameters,
-    replace,
-    to_flat,
-)
+from semiparam_dynamics.parameters import from_flat, group, parameter, parameters, replace, to_flat
 
 
 @dataclass(frozen=True)

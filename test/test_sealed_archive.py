@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semiparam_dynamics.errors import DamagedModelError, StorageError
-from semiparam_dynamics.sealed_archive import SEAL, SEAL_LENGTH
-from semiparam_dynamics.storage import load_state, save_state
+from semiparam_dynamics.storage import SEAL, SEAL_LENGTH, load_state, save_state
 
 IDENTITY: dict[str, object] = {"urdf": "abc", "joints": ["a", "b"]}
 STATE = {"R": np.triu(np.arange(9.0).reshape(3, 3)), "count": np.array(3), "name": np.array(["m"])}

@@ -22,13 +22,13 @@ from common import SCALINGS, Split, adult, data_parser, load, print_table, rmse,
 from sklearn.exceptions import ConvergenceWarning
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.iterations import Iteration
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.learning.nystrom_sgm import NystromSGM
 from semiparam_dynamics.learning.nytro import NYTRO
+from semiparam_dynamics.learning.sgm import NystromSGM
 
 SHOWN = (1, 5, 10, 15, 20, 40)
 MOST = 200  # iterations in which 1e-6 may be reached

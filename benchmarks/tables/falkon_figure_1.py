@@ -33,15 +33,14 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.base import mean_squared_error
 from semiparam_dynamics.learning.conjugate_gradient import conjugate_gradient
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.iterations import mean_squared_error
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.learning.nystrom_sgm import NystromSGM
 from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.selection import select
-from semiparam_dynamics.learning.sgm import SGM
+from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 
 SHOWN = (1, 2, 5, 10, 20, 50, 100)
 PENALTIES = [float(p) for p in np.logspace(-9, -2, 15)]

@@ -2,15 +2,240 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.changes.causes import FRICTION, OFFSET, PAYLOAD, Causes
-from semiparam_dynamics.changes.evidence import Sums, log_evidence, log_evidence_of_anything
-from semiparam_dynamics.changes.snapshots import Snapshot
+from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.payload import Snapshot
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
+
+# -------------------------------------------------------------------------------------------------
+# What may change on a robot, as columns of its regressor with a prior on each.
+
+PAYLOAD, FRICTION, OFFSET = "payload", "friction", "offset"
+EFFECT_SHARE = 0.2  # of an axis' expected output that friction or offsets usually change by
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A change that is linear in its parameters theta, a normal prior of mean 0 on them."""
+
+    name: str
+    columns: slice  # its own among those of `Causes`
+    prior: Array  # (d,) standard deviations
+
+
+class Causes:
+    """The causes that a robot's regressor can tell, their columns side by side.
+
+    payload: the ten inertial parameters of what is fixed to the last link (`multibody.INERTIAL`),
+        in the frame that the link's own have.
+    friction: viscous and Coulomb friction of each joint, the couplings' too.
+    offset: a constant for each axis.
+
+    Attributes
+    ----------
+    combination: (n_parameters, n_columns) the base parameters that a unit of each column is, so
+        that ``regressor @ combination @ theta`` is what it adds to the output.
+    link: the link that payloads are fixed to.
+
+    Raises ConfigurationError where `config.payload_link` is no moving link.
+    """
+
+    def __init__(self, model: RobotModel, config: ChangesConfig) -> None:
+        self.link = _link(model, config.payload_link)
+        body = model.bodies.index(self.link)
+        m, r = config.payload_mass, config.payload_reach
+        priors = [np.array([m, *[m * r] * 3, *[m * r**2] * 6])]
+        indices = [np.arange(10 * body, 10 * body + 10)]
+        names = [PAYLOAD]
+        output = expected_scales(model).output
+        for name, kinds in ((FRICTION, ("viscous ", "coulomb ")), (OFFSET, ("offset ",))):
+            own = [i for i, label in enumerate(model.full_labels) if label.startswith(kinds)]
+            if own:
+                names.append(name)
+                indices.append(np.array(own))
+                rows = [_row(model, model.full_labels[i]) for i in own]
+                priors.append(EFFECT_SHARE * output[rows])
+        ends = np.cumsum([len(own) for own in indices]).tolist()
+        self.all = tuple(
+            Cause(name, slice(end - len(prior), end), prior)
+            for name, prior, end in zip(names, priors, ends, strict=True)
+        )
+        self.n_columns = int(ends[-1])
+        self.combination: Array = np.ascontiguousarray(
+            model.base.combination[:, np.concatenate(indices)]
+        )
+
+    def __getitem__(self, name: str) -> Cause:
+        return next(cause for cause in self.all if cause.name == name)
+
+
+def _link(model: RobotModel, wanted: str) -> str:
+    if not wanted:
+        return model.bodies[-1]
+    for body, links in zip(model.bodies, model.links, strict=True):
+        if wanted == body or wanted in {name for name, _ in links}:
+            return body
+    raise ConfigurationError(
+        f"parameter 'changes.payload_link' must be a moving link: {', '.join(model.bodies)}; "
+        f"not '{wanted}'"
+    )
+
+
+def _row(model: RobotModel, label: str) -> int:
+    """The axis that an effect of this label acts on: its last word."""
+    return model.axes.index(label.rsplit(" ", 1)[-1])
+
+
+# -------------------------------------------------------------------------------------------------
+# How much better a cause explains the innovations of a stretch of time than nothing does.
+#
+# For whitened innovations b = A theta + w, w of unit variance, and a normal prior on theta of
+# mean mu
+# and covariance S, the logarithm of p(b | cause) / p(b | nothing) is, with G = A'A and g = A'b
+# (D. MacKay, "Bayesian interpolation", Neural Computation 4(3), 1992, eq. 2.9 ff.),
+#
+#     mu'g - mu'G mu / 2 + h'(G + S^-1)^-1 h / 2 - log det(1 + S G) / 2,    h = g - G mu.
+#
+# It pays for free parameters only where the motion shows them, and a payload known before, whose
+# S is
+# small, wins over one that is made up to fit. It is a likelihood ratio: under nothing, it exceeds c
+# with a probability of at most exp(-c) (Ville's inequality), from which thresholds come.
+
+# Standard deviations of innovations that come from anything: a contact, a motion that is not known.
+ANYTHING = np.array([2.0, 4.0, 8.0, 16.0])
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What whitened rows [A b] say of theta: sums over rows; of one stretch, or of several."""
+
+    information: Array  # (..., n, n) A'A
+    moment: Array  # (..., n) A'b
+    square: Array  # (...) b'b
+    rows: Array  # (...) how many
+
+    def shifted(self, theta: Array) -> Sums:
+        """The same for innovations from which A theta, theta (n,), is taken off."""
+        part = self.information @ theta
+        square = self.square - 2.0 * self.moment @ theta + part @ theta
+        return Sums(self.information, self.moment - part, np.maximum(square, 0.0), self.rows)
+
+    def of(self, columns: slice) -> Sums:
+        """What they say where only these columns matter."""
+        information = self.information[..., columns, columns]
+        return Sums(information, self.moment[..., columns], self.square, self.rows)
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.information + other.information,
+            self.moment + other.moment,
+            self.square + other.square,
+            self.rows + other.rows,
+        )
+
+
+def sums_of(A: Array, b: Array) -> Sums:
+    """The sums of rows A (k, n) and b (k,)."""
+    return Sums(A.T @ A, A.T @ b, np.asarray(b @ b), np.asarray(float(len(b))))
+
+
+def nothing(n: int) -> Sums:
+    """The sums of no rows."""
+    return Sums(np.zeros((n, n)), np.zeros(n), np.asarray(0.0), np.asarray(0.0))
+
+
+def log_evidence(sums: Sums, root: Array, mean: Array | None = None) -> Array:
+    """(...) the logarithm of p(b | cause) / p(b | nothing) for stretches (...).
+
+    root: (n, r) of the prior's covariance S = root root'. mean: (n,) mu, None for 0.
+    """
+    moment = sums.moment
+    value: Array = np.zeros(moment.shape[:-1])
+    if mean is not None:
+        part = sums.information @ mean
+        value = moment @ mean - 0.5 * part @ mean
+        moment = moment - part
+    if not root.shape[1]:
+        return value
+    inner = np.eye(root.shape[1]) + root.T @ sums.information @ root
+    factor = np.linalg.cholesky(inner)
+    solved = np.linalg.solve(factor, (moment @ root)[..., None])[..., 0]
+    logdet = np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+    found: Array = value + 0.5 * np.sum(solved**2, axis=-1) - logdet
+    return found
+
+
+def log_evidence_of_anything(sums: Sums) -> Array:
+    """(...) the same of innovations without any pattern: normal, of one of the sizes `ANYTHING`."""
+    precision = 1.0 / ANYTHING**2
+    terms = 0.5 * np.multiply.outer(sums.square, 1.0 - precision)
+    terms -= np.multiply.outer(sums.rows, np.log(ANYTHING))
+    largest = terms.max(axis=-1)
+    value: Array = largest + np.log(np.mean(np.exp(terms - largest[..., None]), axis=-1))
+    return value
+
+
+class Windows:
+    """The sums over the last `lengths` blocks, kept up as blocks come.
+
+    A change that begins within a block and passes filters takes `RISE` blocks until it is all
+    there. So a stretch that it is to begin with has a first row of its own, which compares the
+    innovation with the last one before the rise (`entry`); all others compare with the one before
+    (`row`).
+    """
+
+    RISE = 2
+
+    def __init__(self, n_columns: int, lengths: tuple[int, ...]) -> None:
+        self.lengths = np.array(lengths)
+        self._n = n_columns
+        self._entries: deque[Sums] = deque(maxlen=max(lengths))
+        self._rows: deque[Sums] = deque(maxlen=max(lengths))
+
+    def clear(self) -> None:
+        """Begin anew, as after a pause."""
+        self._entries.clear()
+        self._rows.clear()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def push(self, entry: Sums, row: Sums) -> None:
+        """The next block as a first row, and as a later one."""
+        self._entries.append(entry)
+        self._rows.append(row)
+
+    def sums(self, *, begins: bool) -> tuple[Array, Sums]:
+        """Lengths (w,) that there are blocks for, and the sums over each stretch.
+
+        begins: whether the change begins with the stretch, or was there before.
+        """
+        lengths = self.lengths[self.lengths <= len(self._rows)]
+        rows = list(self._rows)[::-1]
+        found, total, done = [], nothing(self._n), 0
+        for length in lengths:
+            later = length - 1 if begins else length
+            for row in rows[done:later]:
+                total = total + row
+            done = max(done, later)
+            found.append(total + self._entries[-length] if begins else total)
+        if not found:
+            empty = nothing(self._n)
+            return lengths, Sums(*(np.asarray(v)[None][:0] for v in _fields(empty)))
+        stacked = (np.stack(values) for values in zip(*map(_fields, found), strict=True))
+        return lengths, Sums(*stacked)
+
+
+def _fields(sums: Sums) -> tuple[Array, Array, Array, Array]:
+    return sums.information, sums.moment, sums.square, sums.rows
+
 
 # Blocks that a new cause must explain: a contact looks like an offset for as long as it lasts.
 LEAST = {PAYLOAD: 4, FRICTION: 20, OFFSET: 30}

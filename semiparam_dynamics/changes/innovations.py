@@ -2,15 +2,154 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from dataclasses import dataclass
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.changes.blocks import Block
 from semiparam_dynamics.changes.correction import DISTRUST
-from semiparam_dynamics.changes.evidence import Sums, Windows, sums_of
-from semiparam_dynamics.changes.noise import NoiseModel
+from semiparam_dynamics.changes.hypotheses import Sums, Windows, sums_of
+
+# -------------------------------------------------------------------------------------------------
+# Innovations, averaged over stretches of time that are worth about one observation each.
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Means over a stretch of time; what is linear stays linear in them."""
+
+    start: int  # ns, stamp of its first sample
+    end: int  # ns, of its last
+    error: Array  # (n_axes,) measured minus predicted
+    columns: Array  # (n_axes, n_columns) what each cause would add to it, per unit
+    std: Array  # (n_axes,) that was predicted
+    follows: bool  # no pause lies between it and the one before
+
+
+class BlockMean:
+    """Cuts a stream of samples into blocks of `length` seconds.
+
+    Samples that passed a low-pass of cut-off f repeat one another: about 2 f of them a second say
+    something new. A test that took each for itself would be too sure of everything. So a block is
+    1 / (2 f) long. A pause of more than `longest_gap` seconds, or a clock that goes back, begins a
+    new one.
+    """
+
+    def __init__(self, length: float, longest_gap: float) -> None:
+        self.length = length
+        self._gap = round(longest_gap * 1e9)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was begun."""
+        self._n = self._step = 0
+        self._start = self._last = 0
+        self._follows = False
+
+    def add(self, stamp: int, error: Array, columns: Array, std: Array) -> Block | None:
+        """Take a sample; returns the block that it completes, if it does."""
+        step = stamp - self._last
+        if (self._n or self._follows) and not 0 < step <= max(self._gap, round(self.length * 1e9)):
+            self.reset()
+        elif self._n or self._follows:
+            self._step = step  # how long a sample lasts
+        if self._n == 0:
+            self._start = stamp
+            self._sums = [error.copy(), columns.copy(), std**2]
+        else:
+            for total, value in zip(self._sums, (error, columns, std**2), strict=True):
+                total += value
+        self._last, self._n = stamp, self._n + 1
+        if (stamp - self._start + self._step) * 1e-9 < self.length * (1.0 - 1e-6):
+            return None
+        error, columns, square = (total / self._n for total in self._sums)
+        block = Block(self._start, stamp, error, columns, np.sqrt(square), self._follows)
+        self._n, self._follows = 0, True
+        return block
+
+
+# -------------------------------------------------------------------------------------------------
+# What the innovations look like while nothing happens: how large, and how alike in time.
+
+PRIOR_BLOCKS = 40.0  # that what is assumed at first counts
+ASSUMED_CORRELATION = 0.5
+HIGHEST_CORRELATION = 0.98
+DIAGONAL = 0.1  # share of the innovations' covariance that is taken as uncorrelated
+
+
+class NoiseModel:
+    """Each axis' scaled error r_k = e_k / std_k as a first-order autoregression.
+
+        r_k = a r_(k-1) + w_k,   w_k normal, of covariance W over the axes.
+
+    A model's errors come back with its motion: they are neither white, nor as large as predicted,
+    nor alike on all axes. Whitened by this, a cause's part in them is weighed against errors as
+    they are usually. Followed over about `horizon` seconds.
+
+    Attributes
+    ----------
+    correlation: (n_axes,) a.
+    covariance: (n_axes, n_axes) W.
+    """
+
+    def __init__(self, n_axes: int, block_length: float, horizon: float = 120.0) -> None:
+        self._keep = math.exp(-block_length / horizon)
+        self._square: Array = PRIOR_BLOCKS * np.ones(n_axes)
+        self._product: Array = ASSUMED_CORRELATION * self._square
+        self._outer: Array = PRIOR_BLOCKS * (1.0 - ASSUMED_CORRELATION**2) * np.eye(n_axes)
+        self._weight = PRIOR_BLOCKS
+        self._refresh()
+
+    def update(self, scaled: Array, before: Array) -> None:
+        """Take in r_k and r_(k-1), each (n_axes,), of blocks in which nothing happened."""
+        left = scaled - self.correlation * before
+        self._square = self._keep * self._square + before**2
+        self._product = self._keep * self._product + scaled * before
+        self._outer = self._keep * self._outer + np.outer(left, left)
+        self._weight = self._keep * self._weight + 1.0
+        self._refresh()
+
+    def _refresh(self) -> None:
+        ratio = self._product / np.maximum(self._square, 1e-12)
+        self.correlation: Array = np.clip(ratio, 0.0, HIGHEST_CORRELATION)
+        covariance = self._outer / self._weight
+        spread = np.diag(np.diag(covariance))
+        self.covariance: Array = (1.0 - DIAGONAL) * covariance + DIAGONAL * spread
+        self.covariance += 1e-6 * np.eye(len(spread))
+        self._root = np.linalg.cholesky(self.covariance)
+
+    def whiten(self, rows: Array) -> Array:
+        """W^(-1/2) rows for what belongs to w, (n_axes, ...)."""
+        white: Array = np.linalg.solve(self._root, rows)
+        return white
+
+    def step(self, blocks: int) -> tuple[Array, Array]:
+        """a^blocks (n_axes,), and how many times W's standard deviations the errors after it have.
+
+        r_k = a^n r_(k-n) + v with v of about n blocks' worth of w: (1 - a^2n) / (1 - a^2).
+        """
+        a = self.correlation
+        power = a**blocks
+        grown: Array = np.sqrt((1.0 - power**2) / np.maximum(1.0 - a**2, 1e-12))
+        return power, grown
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {
+            "square": self._square.copy(),
+            "product": self._product.copy(),
+            "outer": self._outer.copy(),
+            "weight": np.array(self._weight),
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self._square, self._product = state["square"].copy(), state["product"].copy()
+        self._outer, self._weight = state["outer"].copy(), float(state["weight"])
+        self._refresh()
+
 
 LENGTHS = (2, 4, 7, 12, 20, 30)  # blocks
 DELAY = 12  # blocks after which one in which nothing was found counts as usual

@@ -2,30 +2,161 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter, deque
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.changes import status as kinds
-from semiparam_dynamics.changes.blocks import Block, BlockMean
-from semiparam_dynamics.changes.causes import PAYLOAD, Causes
-from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes import config as kinds
+from semiparam_dynamics.changes.config import (
+    ChangeEvent,
+    ChangesConfig,
+    ChangeStatus,
+    PayloadStatus,
+)
 from semiparam_dynamics.changes.contact import ContactDetector
-from semiparam_dynamics.changes.correction import Correction
-from semiparam_dynamics.changes.hold import LearningHold
-from semiparam_dynamics.changes.hypotheses import Finding
-from semiparam_dynamics.changes.innovations import Innovations
-from semiparam_dynamics.changes.payload import payload_status
-from semiparam_dynamics.changes.search import best_explanation, candidates, is_plausible
-from semiparam_dynamics.changes.snapshots import BARE, Snapshots, as_array, as_text
-from semiparam_dynamics.changes.status import ChangeEvent, ChangeStatus, PayloadStatus
+from semiparam_dynamics.changes.correction import Correction, Estimate
+from semiparam_dynamics.changes.hypotheses import (
+    FRICTION,
+    OFFSET,
+    PAYLOAD,
+    Causes,
+    Finding,
+    Hypothesis,
+    Windows,
+    hypotheses,
+    weigh,
+)
+from semiparam_dynamics.changes.innovations import Block, BlockMean, Innovations
+from semiparam_dynamics.changes.payload import BARE, Snapshots, as_array, as_text, payload_status
 from semiparam_dynamics.dynamics.filtering import FilterConfig
-from semiparam_dynamics.dynamics.local_model import part
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.residual import part
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.robot.model import RobotModel
+
+# -------------------------------------------------------------------------------------------------
+# Which samples are learned, which wait for a verdict, and which are never learned.
+
+LEARN, WAIT, DROP = "learn", "wait", "drop"
+REMEMBERED = 256  # stretches that samples which come late are still kept out of
+
+
+class LearningHold:
+    """Verdicts on samples by their stamps (ns); samples may be asked about later, in any order.
+
+    What looks like the beginning of a change waits. When it turns out to be one, nothing since its
+    onset is learned; when it doesn't, all of it is.
+    """
+
+    def __init__(self) -> None:
+        self._waits_from: int | None = None
+        self._dropped_from: int | None = None
+        self._stretches: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+
+    @property
+    def closed(self) -> bool:
+        """Whether samples of now are not learned, or not yet."""
+        return self._waits_from is not None or self._dropped_from is not None
+
+    def wait(self, stamp: int) -> None:
+        """From `stamp` on samples wait, if they don't already."""
+        if self._waits_from is None:
+            self._waits_from = stamp
+
+    def clear(self) -> None:
+        """What waits was nothing."""
+        self._waits_from = None
+
+    def drop(self, stamp: int) -> None:
+        """From `stamp` on, or since samples wait, none is learned."""
+        start = stamp if self._waits_from is None else min(stamp, self._waits_from)
+        if self._dropped_from is None:
+            self._dropped_from = start
+        self._waits_from = None
+
+    def resume(self, stamp: int) -> None:
+        """Samples later than `stamp` are learned again."""
+        if self._dropped_from is not None:
+            self._stretches.append((self._dropped_from, stamp))
+        self._dropped_from = None
+
+    def restart(self, stamp: int) -> None:
+        """The clock went back to `stamp`: stretches of before say nothing of later samples.
+
+        What isn't learned now isn't from there on, either; what waited was nothing.
+        """
+        self._stretches.clear()
+        self._waits_from = None
+        if self._dropped_from is not None:
+            self._dropped_from = stamp
+
+    def verdict(self, stamp: int) -> str:
+        """learn, wait or drop, as far as is known now."""
+        if self._dropped_from is not None and stamp >= self._dropped_from:
+            return DROP
+        if any(start <= stamp <= end for start, end in self._stretches):
+            return DROP
+        if self._waits_from is not None and stamp >= self._waits_from:
+            return WAIT
+        return LEARN
+
+
+# -------------------------------------------------------------------------------------------------
+# Where among the last blocks, and for which causes, a change is looked for.
+
+HEAVY = 3.0  # standard deviations that a new payload's mass must differ from 0 by
+
+
+def is_plausible(finding: Finding) -> bool:
+    """Whether a new payload weighs anything.
+
+    A jerk that the model does not follow looks like inertia at the hand, which has no weight. No
+    body does.
+    """
+    found = finding.hypothesis
+    if found.cause != PAYLOAD or found.name:
+        return True
+    scale = np.sqrt(np.sum(found.root**2, axis=1))
+    estimate = Estimate.prior(scale) + finding.sums.of(found.columns)
+    return bool(abs(estimate.mean[0]) > HEAVY * np.sqrt(estimate.covariance[0, 0]))
+
+
+def candidates(
+    causes: Causes, config: ChangesConfig, snapshots: Snapshots, correction: Correction
+) -> list[Hypothesis]:
+    """What may have changed beyond `correction`: a new cause, or to a payload known before."""
+    wanted = {PAYLOAD}
+    wanted |= {FRICTION} if config.friction else set()
+    wanted |= {OFFSET} if config.offset else set()
+    names = (name for name in snapshots.names if name != correction.name)
+    known = {name: snapshots[name] for name in names}
+    return hypotheses(causes, wanted, correction.held.mean, known)
+
+
+def best_explanation(
+    windows: Windows, among: list[Hypothesis], correction: Correction, *, began_before: bool
+) -> tuple[Finding | None, dict[str, float]]:
+    """The best of all stretches, and every candidate's best score by its name.
+
+    began_before: whether to look also at stretches that a change, such as one that seemed a contact
+    at first, was there before.
+    """
+    found: Finding | None = None
+    table: dict[str, float] = {}
+    for begins in (True, False) if began_before else (True,):
+        lengths, sums = windows.sums(begins=begins)
+        if not len(lengths):
+            continue
+        sums = sums.shifted(correction.theta)
+        finding, named = weigh(lengths, sums, among, correction.uncertainty)
+        table = {name: max(value, table.get(name, -np.inf)) for name, value in named.items()}
+        if finding is not None and (found is None or finding.score > found.score):
+            found = finding
+    return found, table
+
 
 UNFILTERED = 0.1  # s, a block's length where there is no filter
 CLEAR = 3.0  # log likelihood ratio by which a cause must beat the others to be named
@@ -332,3 +463,43 @@ class ChangeMonitor:
         self.contact.restore(part(state, "contact."))
         self.snapshots.restore(part(state, "snapshots."))
         self._settled = float(state["settled"])
+
+
+# -------------------------------------------------------------------------------------------------
+# Samples that are learned late or never, because something may have changed.
+
+MOST = 5000  # samples that wait; of more the oldest are learned
+
+
+class WaitingSamples:
+    """Holds samples back until a monitor's verdict on them."""
+
+    def __init__(self, monitor: ChangeMonitor) -> None:
+        self._monitor = monitor
+        self._waiting: deque[tuple[Sample, Prediction]] = deque()
+        self.dropped = 0
+
+    def admit(self, sample: Sample, prediction: Prediction) -> list[tuple[Sample, Prediction]]:
+        """Take a sample and what the model itself predicted of it; returns what to learn now.
+
+        That is in the samples' order, with the measurements that there would have been without the
+        changes that are allowed for.
+        """
+        self._waiting.append((sample, prediction))
+        admitted = []
+        while self._waiting:
+            verdict = self._monitor.verdict(self._waiting[0][0].stamp)
+            if verdict == WAIT and len(self._waiting) <= MOST:
+                break
+            first, predicted = self._waiting.popleft()
+            if verdict == DROP:
+                self.dropped += 1
+            else:
+                admitted.append((self._unchanged(first), predicted))
+        return admitted
+
+    def _unchanged(self, sample: Sample) -> Sample:
+        correction = self._monitor.correction
+        if sample.y is None or not correction.active:
+            return sample
+        return dataclasses.replace(sample, y=sample.y - correction.effort(sample.regressor))

@@ -76,11 +76,10 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the three, print the table and write the page."""
-    from semiparam_dynamics.cli.extras import require_simulator
+    from semiparam_dynamics.cli.options import require_simulator
     from semiparam_dynamics.control.comparison import compare
+    from semiparam_dynamics.control.report import control_report, control_results, control_table
     from semiparam_dynamics.errors import ConfigurationError, StorageError
-    from semiparam_dynamics.evaluation.control_report import control_report, control_table
-    from semiparam_dynamics.evaluation.control_results import control_results
 
     require_simulator("semiparam control")
     if not 0.0 < args.since < args.seconds:

@@ -50,7 +50,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the nodes, then evaluate what was recorded."""
-    from semiparam_dynamics.cli.extras import require_ros, require_simulator
+    from semiparam_dynamics.cli.options import require_ros, require_simulator
     from semiparam_dynamics.errors import ConfigurationError
 
     if not args.seconds > 0.0:

@@ -26,8 +26,7 @@ as far as they go."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
-    from semiparam_dynamics.cli.cluster import add_cluster
+    from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
 
     parser = subparsers.add_parser(
         "evaluate", help="how good the learner is on recorded bags", description=DESCRIPTION
@@ -61,10 +60,9 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
-    from semiparam_dynamics.cli.bag_options import learner_config, warn
+    from semiparam_dynamics.cli.options import learner_config, warn
     from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
-    from semiparam_dynamics.evaluation.results import write_results
-    from semiparam_dynamics.evaluation.summary import summary_table
+    from semiparam_dynamics.evaluation.report import summary_table, write_results
     from semiparam_dynamics.progress import ProgressBar
 
     _check(args)
@@ -100,11 +98,9 @@ def _check(args: argparse.Namespace) -> None:
 
 def _run_each(args: argparse.Namespace, bags: Bags, config: InverseDynamicsConfig) -> int:
     """Evaluate each bag for itself; 1 if some could not be."""
-    from semiparam_dynamics.cli.bag_options import warn
-    from semiparam_dynamics.cli.cluster import cluster_executor
-    from semiparam_dynamics.evaluation.each_bag import evaluate_each, table, write_each
-    from semiparam_dynamics.process_pool import processes
-    from semiparam_dynamics.progress import ProgressBar
+    from semiparam_dynamics.cli.options import cluster_executor, warn
+    from semiparam_dynamics.evaluation.per_bag import evaluate_each, results_table, write_each
+    from semiparam_dynamics.progress import ProgressBar, processes
 
     jobs = min(args.jobs, len(bags.test)) if args.jobs else 0
     spread = cluster_executor(args.cluster) if args.cluster else processes(jobs)
@@ -113,6 +109,6 @@ def _run_each(args: argparse.Namespace, bags: Bags, config: InverseDynamicsConfi
     for result in results:
         warn(f"{result.name}: {warning}" for warning in result.warnings)
     write_each(results, Path(args.out))
-    print(table(results))
+    print(results_table(results))
     print(f"{Path(args.out) / 'report.html'}")
     return int(any(result.error for result in results))

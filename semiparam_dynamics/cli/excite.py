@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from semiparam_dynamics.dynamics.robot import RobotConfig
+    from semiparam_dynamics.robot.model import RobotConfig
 
 C = TypeVar("C")
 
@@ -28,11 +28,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     from semiparam_dynamics.cli.options import add_config_options
     from semiparam_dynamics.config_files import describe
-    from semiparam_dynamics.dynamics.robot import RobotConfig
     from semiparam_dynamics.identification.excitation import ExcitationConfig
     from semiparam_dynamics.identification.excitation_files import ExportConfig
     from semiparam_dynamics.identification.motion_limits import FreeJointsConfig
     from semiparam_dynamics.parameters import parameters
+    from semiparam_dynamics.robot.model import RobotConfig
 
     parser = subparsers.add_parser(
         "excite", help="a motion that identifies a robot's parameters well", description=DESCRIPTION
@@ -68,22 +68,22 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, write the files, and print what was found."""
-    from semiparam_dynamics.dynamics.robot import RobotModel
-    from semiparam_dynamics.dynamics.urdf_tree import read_urdf
     from semiparam_dynamics.errors import StorageError
     from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
     from semiparam_dynamics.identification.excitation_files import (
         ExportConfig,
+        excitation_table,
         lead_in,
+        plot_excitation,
         write_csv,
         write_trajectory_bag,
         write_trial_bag,
     )
-    from semiparam_dynamics.identification.excitation_plot import plot_excitation
-    from semiparam_dynamics.identification.excitation_table import excitation_table
     from semiparam_dynamics.identification.motion_limits import FreeJointsConfig, motion_limits
     from semiparam_dynamics.parameters import replace
     from semiparam_dynamics.progress import ProgressBar
+    from semiparam_dynamics.robot.model import RobotModel
+    from semiparam_dynamics.robot.urdf import read_urdf
 
     config = _group(args, ExcitationConfig)
     export = _group(args, ExportConfig)
@@ -133,9 +133,9 @@ def _group(args: argparse.Namespace, kind: type[C]) -> C:
 def _robot_config(args: argparse.Namespace) -> RobotConfig:
     """The robot's part of --params (the node's YAML serves) and --set, then the plain options."""
     from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.dynamics.robot import RobotConfig
     from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
     from semiparam_dynamics.parameters import parameters, replace
+    from semiparam_dynamics.robot.model import RobotConfig
 
     names = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
     own = {entry.name for entry in parameters(RobotConfig)}

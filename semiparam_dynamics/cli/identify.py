@@ -21,7 +21,7 @@ or .mcap files."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
+    from semiparam_dynamics.cli.options import add_bags, add_topics_and_output
 
     parser = subparsers.add_parser(
         "identify",
@@ -53,7 +53,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Identify, write the files, and print the errors."""
-    from semiparam_dynamics.cli.bag_options import learner_config, warn
+    from semiparam_dynamics.cli.options import learner_config, warn
     from semiparam_dynamics.evaluation.bags import Bags
     from semiparam_dynamics.evaluation.identification import (
         identification_table,

@@ -22,8 +22,6 @@ VERBS = {
     "control": "what a controller gains by the learner",
     "excite": "a motion that identifies a robot's parameters well",
     "convert": "turn an npz log into a rosbag2",
-    "recognize": "table 7.1's protocol on a file of features",
-    "bench": "benchmarks",
 }
 
 

@@ -71,7 +71,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the nodes, and write what came of it."""
-    from semiparam_dynamics.cli.extras import require_ros, require_vision
+    from semiparam_dynamics.cli.options import require_ros, require_vision
     from semiparam_dynamics.nodes.config import ObjectStreamNodeConfig
     from semiparam_dynamics.parameters import replace
     from semiparam_dynamics.recognition.pictures import load_objects

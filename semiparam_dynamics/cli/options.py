@@ -3,13 +3,121 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import sys
 import typing
-from collections.abc import Collection
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
+from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import describe, load_yaml, parse_value
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import Parameter, from_flat, parameters, to_flat
+from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.parameters import Parameter, from_flat, parameters, replace, to_flat
+
+# -------------------------------------------------------------------------------------------------
+# Optional dependencies, asked for before anything is started.
+
+
+def require_ros(command: str) -> None:
+    """Raise MissingExtraError unless rclpy and the messages are there."""
+    _require(
+        command,
+        ("rclpy", "sensor_msgs", "geometry_msgs", "diagnostic_msgs", "std_srvs"),
+        "ROS 2: source your installation's setup file, or pip install 'semiparam_dynamics[ros]'",
+    )
+
+
+def require_simulator(command: str) -> None:
+    """Raise MissingExtraError unless MuJoCo and the iCub's model are there."""
+    _require(
+        command,
+        ("mujoco", "icub_models"),
+        "the simulator: pip install 'semiparam_dynamics[sim]'",
+    )
+
+
+def require_vision(command: str) -> None:
+    """Raise MissingExtraError unless ONNX Runtime and Pillow are there."""
+    _require(
+        command,
+        ("onnxruntime", "PIL"),
+        "the image network: pip install 'semiparam_dynamics[vision]'",
+    )
+
+
+def require_distributed(command: str) -> None:
+    """Raise MissingExtraError unless Dask and its scheduler are there."""
+    _require(
+        command,
+        ("dask", "distributed"),
+        "Dask: pip install 'semiparam_dynamics[distributed]'",
+    )
+
+
+def _require(command: str, modules: tuple[str, ...], remedy: str) -> None:
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(f"{command} needs {remedy} (missing: {', '.join(missing)})")
+
+
+# -------------------------------------------------------------------------------------------------
+# ``--cluster ADDRESS``: independent pieces of work spread over a Dask cluster's workers.
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add ``--cluster``."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        default="",
+        help="spread the work over the workers of a Dask scheduler, tcp://host:8786 for "
+        "instance; they need this package, too",
+    )
+
+
+@contextmanager
+def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor | None]:
+    """An executor of ``concurrent.futures`` whose tasks the cluster's workers run.
+
+    None where the address is empty. A task whose worker died runs again on another; what isn't
+    done at the end is cancelled. `timeout`, in s, is for finding the scheduler.
+    Raises MissingExtraError where Dask isn't installed, ConfigurationError where no scheduler
+    answers or it has no worker.
+    """
+    if not address:
+        yield None
+        return
+    require_distributed("--cluster")
+    client = _client(address, timeout)
+    # Not pure: a function of equal arguments may read a file that has changed since.
+    executor: Executor = client.get_executor(pure=False)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False)
+        client.close()
+
+
+def _client(address: str, timeout: float) -> Any:
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=timeout, set_as_default=False)
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
+        raise ConfigurationError(
+            f"No Dask scheduler answers at {address} ({error}): start one with `dask scheduler` "
+            f"and workers with `dask worker {address}`."
+        ) from None
+    if not client.scheduler_info()["workers"]:
+        client.close()
+        raise ConfigurationError(
+            f"The Dask scheduler at {address} has no workers: start some with "
+            f"`dask worker {address}`."
+        )
+    return client
+
 
 C = TypeVar("C")
 
@@ -83,3 +191,50 @@ def _shown(entry: Parameter) -> str:
     if isinstance(entry.default, bool):
         return str(entry.default).lower()
     return str(entry.default) or "''"
+
+
+# -------------------------------------------------------------------------------------------------
+# What the verbs that read a robot's bags have in common: their options, and what they mean.
+
+
+def add_bags(parser: argparse.ArgumentParser) -> None:
+    """Add the bags and ``--urdf``, which come first in the help."""
+    parser.add_argument("bags", metavar="BAG", nargs="+")
+    parser.add_argument(
+        "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
+    )
+
+
+def add_topics_and_output(
+    parser: argparse.ArgumentParser,
+    target: str = "what is predicted",
+    out: str = "the files go",
+    metavar: str = "DIR",
+) -> None:
+    """Add ``--target``, the topics, ``--out``, ``--params`` and ``--set``, which come last."""
+    parser.add_argument("--target", choices=("effort", "wrench"), help=target)
+    parser.add_argument(
+        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
+    )
+    parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
+    parser.add_argument("--out", metavar=metavar, required=True, help=f"where {out}")
+    add_config_options(parser, InverseDynamicsConfig)
+
+
+def learner_config(args: argparse.Namespace) -> InverseDynamicsConfig:
+    """The configuration that the options describe. Raises ConfigurationError.
+
+    The node's YAML serves as it is; what only the node needs is passed over.
+    """
+    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+
+    names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]
+    own = set(names) - {entry.name for entry in parameters(InverseDynamicsConfig)}
+    config = config_from(args, InverseDynamicsConfig, "inverse_dynamics", ignore=own)
+    return replace(config, target=args.target) if args.target else config
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Say on the error stream what could not be read."""
+    for warning in warnings:
+        print(f"semiparam: warning: {warning}", file=sys.stderr)

@@ -20,8 +20,8 @@ model when it starts. Bags: rosbag2 folders, bare .db3 or .mcap files."""
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
-    from semiparam_dynamics.dynamics.batch_learners import CENTERS, LEARNERS
+    from semiparam_dynamics.cli.options import add_bags, add_topics_and_output
+    from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS
 
     parser = subparsers.add_parser(
         "train", help="train on bags in batch, for the node to start from", description=DESCRIPTION
@@ -45,13 +45,9 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, write the model and its parameters, and print the training errors."""
-    from semiparam_dynamics.cli.bag_options import learner_config, warn
+    from semiparam_dynamics.cli.options import learner_config, warn
     from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.evaluation.training import (
-        train_on_bags,
-        training_table,
-        write_training,
-    )
+    from semiparam_dynamics.evaluation.training import train_on_bags, training_table, write_training
     from semiparam_dynamics.progress import ProgressBar
 
     config = learner_config(args)

@@ -25,8 +25,7 @@ semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
-    from semiparam_dynamics.cli.bag_options import add_bags, add_topics_and_output
-    from semiparam_dynamics.cli.cluster import add_cluster
+    from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
 
     parser = subparsers.add_parser(
         "tune", help="choose the learner's parameters on bags", description=DESCRIPTION
@@ -59,13 +58,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune, write the files, and print what was found."""
-    from semiparam_dynamics.cli.bag_options import learner_config, warn
-    from semiparam_dynamics.cli.cluster import cluster_executor
+    from semiparam_dynamics.cli.options import cluster_executor, learner_config, warn
     from semiparam_dynamics.errors import ConfigurationError
     from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.process_pool import processes
+    from semiparam_dynamics.progress import processes
     from semiparam_dynamics.tuning.on_bags import tune_on_bags, write_tuning
-    from semiparam_dynamics.tuning.summary import text
+    from semiparam_dynamics.tuning.page import text
 
     out = Path(args.out)
     if out.suffix not in (".yaml", ".yml"):

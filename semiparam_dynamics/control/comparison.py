@@ -3,21 +3,131 @@
 from __future__ import annotations
 
 import dataclasses
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.control.closed_loop import ClosedLoop, run
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import FEEDFORWARDS, ControlConfig
-from semiparam_dynamics.control.plan import Plan
-from semiparam_dynamics.control.reference import Approach, trajectory_of
-from semiparam_dynamics.control.wrong_masses import with_wrong_masses
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.control.plan import Answer, Approach, Plan, trajectory_of
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learner import InverseDynamicsLearner, learner_feedforward
 from semiparam_dynamics.parameters import group, replace
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_xml
+from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.config import SimulatorConfig
+
+# -------------------------------------------------------------------------------------------------
+# Learner, controller and simulated arm in one process: the same numbers at every run.
+#
+# In order of time, as on the network: a measurement comes; the controller answers with a command,
+# which acts from the next instant on; the learner predicts and learns. What the controller asks
+# about
+# a block of instants ahead is answered at once, with what was learned until then.
+
+START = 1_000_000_000  # ns: a stamp of zero is none
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """A controlled motion of k instants.
+
+    Attributes
+    ----------
+    time: (k,) s. error: (k, n_joints) rad, desired position minus that of the motors, without the
+    sensors' noise. link_error: the same of the links, beyond the elastic transmissions.
+    effort, correction: (k, n_joints) N m, commanded, and what the learner added to it.
+    share: (k, n_joints), from 0 to 1, in which the learner was followed.
+    asked, late: blocks of instants that the learner was asked about, and not answered in time.
+    """
+
+    time: Array
+    error: Array
+    link_error: Array
+    effort: Array
+    correction: Array
+    share: Array
+    asked: int
+    late: int
+
+    def rms(self, since: float, links: bool = False) -> Array:
+        """Root mean square error (n_joints,) in rad, from a time in s on."""
+        chosen = (self.link_error if links else self.error)[self.time >= since]
+        rms: Array = np.sqrt(np.mean(chosen**2, axis=0))
+        return rms
+
+
+def run(
+    arm: ArmSimulator,
+    plan: Plan,
+    controller: ComputedTorque,
+    learner: InverseDynamicsLearner | None,
+    seconds: float,
+    *,
+    learner_ends: float = np.inf,
+) -> ClosedLoop:
+    """Let the arm, which takes efforts, make so many seconds of the plan's motion.
+
+    learner_ends: time in s at which the learner answers and learns no more, as if it were killed.
+    """
+    k, n = round(seconds / arm.period), len(arm.joint_names)
+    time, error, link_error = np.zeros(k), np.zeros((k, n)), np.zeros((k, n))
+    effort, correction, share = np.zeros((k, n)), np.zeros((k, n)), np.zeros((k, n))
+    for i in range(k):
+        reading = arm.advance()
+        t = reading.time
+        for block in plan.ahead(t):
+            if learner is None or t >= learner_ends:
+                continue
+            said = learner_feedforward(learner, block.q, block.dq, block.ddq)
+            model = controller.config.feedforward
+            if model != "urdf":
+                plan.take(block.first, Answer(said.values[model], said.stds[model]))
+        point = plan.at(t)
+        arm.command(controller.command(t, reading.q, reading.dq, point))
+        if learner is not None and t < learner_ends:
+            stamp = START + round(t * 1e9)
+            step = learner.observe(Measurement(stamp, reading.q, reading.dq, reading.effort))
+            if step is not None:
+                learner.learn(step)
+        time[i] = t
+        error[i], link_error[i] = point.q - reading.q_motor, point.q - reading.q_true
+        effort[i] = reading.effort_true
+        correction[i], share[i] = controller.correction.value, controller.correction.share
+    return ClosedLoop(time, error, link_error, effort, correction, share, plan.begun, plan.late)
+
+
+# -------------------------------------------------------------------------------------------------
+# A URDF whose masses are off, as those from CAD are.
+
+
+def with_wrong_masses(urdf: str, least: float, most: float, seed: int) -> str:
+    """The URDF's text with each link heavier or lighter by a random part of its mass.
+
+    The part lies between `least` and `most`, such as 0.1 and 0.3, its sign is random; moments of
+    inertia go with the mass, centres of mass stay. Raises ConfigurationError where 0 <= least <=
+    most < 1 doesn't hold, and RobotModelError where the URDF is no XML.
+    """
+    if not 0.0 <= least <= most < 1.0:
+        raise ConfigurationError(
+            f"masses can be wrong by 0 to less than 1 of themselves, not by {least:g} to {most:g}"
+        )
+    rng = np.random.default_rng([seed, 4])
+    root = parse_xml(urdf)
+    for inertial in root.iter("inertial"):
+        factor = float(1.0 + rng.choice((-1.0, 1.0)) * rng.uniform(least, most))
+        for name in ("mass", "inertia"):
+            for element in inertial.findall(name):
+                for key, value in element.attrib.items():
+                    element.set(key, repr(float(value) * factor))
+    return ET.tostring(root, encoding="unicode")
+
 
 APPROACH_SPEED = 1.0  # rad/s
 BLOCK = 10  # instants that the learner is asked about at once

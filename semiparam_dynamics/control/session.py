@@ -11,11 +11,10 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
-from semiparam_dynamics.control.plan import Answer, Block, Plan, Point, Reference
-from semiparam_dynamics.control.reference import Approach
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.dynamics.spread import RunningSquare
+from semiparam_dynamics.control.plan import Answer, Approach, Block, Plan, Point, Reference
+from semiparam_dynamics.dynamics.deviations import RunningSquare
 from semiparam_dynamics.parameters import group, parameter
+from semiparam_dynamics.robot.model import RobotModel
 
 NANO = 1e-9
 PAUSE = 0.5  # s without a measurement after which the motion begins anew, from where the arm is

@@ -10,18 +10,180 @@ y = Phi pi, then filter(y) = filter(Phi) pi, whatever the filter's lag.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.compiled_sample import outside, sample_row
-from semiparam_dynamics.dynamics.lowpass import LowPass
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.arrays import Array, Indices, Stamps
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.recursion.loops import compiled_as_written, lowpass_step
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import fill
 from semiparam_dynamics.samples.measurement import Measurement
+
+# -------------------------------------------------------------------------------------------------
+# A causal low-pass over vectors, one at a time or many rows in one compiled call.
+
+
+class LowPass:
+    """A causal Butterworth low-pass over a vector, for uneven steps.
+
+    It starts in equilibrium at its first input. Being linear, it commutes with any fixed linear
+    combination of the entries, the first sample included.
+    """
+
+    def __init__(self, size: int, cutoff: float, stages: int = 1) -> None:
+        self._cutoff = cutoff
+        self._band = np.zeros((stages, size))
+        self._low = np.zeros((stages, size))
+        self._started = False
+        self._step = np.zeros(1)
+
+    def reset(self) -> None:
+        """Forget the past; the next input is the new equilibrium."""
+        self._started = False
+
+    def __call__(self, value: Array, dt: float) -> Array:
+        """Filter `value` (size,), `dt` seconds after the one before; returns a fresh array."""
+        output = value.copy()
+        self._step[0] = dt
+        self.filter_rows(output.reshape(1, -1), self._step)
+        return output
+
+    def filter_rows(self, rows: Array, steps: Array) -> None:
+        """Filter rows (n, size) in place, each so many seconds after the one before (n,).
+
+        To the last bit as one by one: the same compiled function does both. C-ordered.
+        """
+        if len(rows):
+            lowpass_rows(rows, steps, *self.arguments())
+
+    def arguments(self) -> tuple[Array, Array, float, bool]:
+        """What :func:`lowpass_row` takes of this filter, which counts as started from now on."""
+        started, self._started = self._started, True
+        return self._band, self._low, self._cutoff, started
+
+
+@compiled_as_written
+def lowpass_rows(
+    rows: Array, steps: Array, band: Array, low: Array, cutoff: float, started: bool
+) -> None:
+    """:func:`lowpass_row` of rows (n, size), one after the other; steps (n,)."""
+    for i in range(len(rows)):
+        lowpass_row(rows[i], steps[i], band, low, cutoff, started)
+        started = True
+
+
+@compiled_as_written
+def lowpass_row(
+    row: Array, step: float, band: Array, low: Array, cutoff: float, started: bool
+) -> None:
+    """All stages over a row (size,), in place; band, low (stages, size), step in s."""
+    if cutoff <= 0.0:
+        return
+    if not started:
+        band[:] = 0.0
+        low[:] = row
+        return
+    # A cut-off near the Nyquist frequency would make tan() explode: there it passes all.
+    g = math.tan(math.pi * min(cutoff * step, 0.45))
+    for k in range(len(band)):
+        lowpass_step(row, band[k], low[k], row, g)
+
+
+# -------------------------------------------------------------------------------------------------
+# A message's way through the filters in one compiled call; see `filtering.SampleFilter`.
+#
+# Every operation is rounded as it is in `RecordingFilter`, which does the same for a whole block.
+
+
+@compiled_as_written
+def outside(values: Array, lowest: Array, highest: Array) -> bool:
+    """Whether one of the first values is below its lowest or above its highest, both (n,)."""
+    found = False
+    for i in range(lowest.size):
+        if values[i] < lowest[i] or values[i] > highest[i]:
+            found = True
+    return found
+
+
+@compiled_as_written
+def sample_row(
+    a: Array,
+    b: Array,
+    c: Array,
+    back: float,
+    ahead: float,
+    has_velocity: bool,
+    state: Array,
+    row: Array,
+    wide_band: Array,
+    wide_low: Array,
+    wide_cutoff: float,
+    wide_started: bool,
+    band: Array,
+    low: Array,
+    cutoff: float,
+    started: bool,
+    geometry: Array,
+    joints: Indices,
+    units: Array,
+    columns: Indices,
+    entries: Indices,
+    mixing: Array,
+    effects: Indices,
+    per_velocity: float,
+    work: Array,
+) -> None:
+    """The filtered row [q, dq, ddq, y, regressor] of the instant before the newest one.
+
+    a, b, c : [q, dq, y] of three instants `back` and `ahead` seconds apart, the first two
+        filtered; c is as it was measured and becomes filtered by the wide filter too.
+    has_velocity : dq is one; else velocities are differences of positions.
+    state : (3, 1, n_joints), for q, dq and ddq. row : (1, size). Both are written to.
+    The rest: what `lowpass_row` takes of the wide and the narrow filter, and `fill` of the model.
+    """
+    lowpass_row(c, ahead, wide_band, wide_low, wide_cutoff, wide_started)
+    n = state.shape[2]
+    both = back + ahead
+    for i in range(n):
+        q = b[i]
+        if has_velocity:
+            dq = b[n + i]
+            ddq = (c[n + i] - a[n + i]) / both
+        else:
+            before, after = (q - a[i]) / back, (c[i] - q) / ahead
+            dq = (c[i] - a[i]) / both
+            ddq = (after - before) * (2.0 / both)
+        state[0, 0, i] = row[0, i] = q
+        state[1, 0, i] = row[0, n + i] = dq
+        state[2, 0, i] = row[0, 2 * n + i] = ddq
+    for i in range(2 * n, b.size):
+        row[0, n + i] = b[i]
+    fill(
+        state[0],
+        state[1],
+        state[2],
+        geometry,
+        joints,
+        units,
+        columns,
+        entries,
+        mixing,
+        effects,
+        per_velocity,
+        work,
+        row,
+        n + b.size,
+    )
+    # The first input is a filter's equilibrium, so that its first step never counts.
+    lowpass_row(row[0], back, band, low, cutoff, started)
+
 
 NANO = 1e-9
 STILL = 0.01  # rad/s or m/s
@@ -175,3 +337,120 @@ class SampleFilter:
             regressor=row[3 * n + axes :].reshape(axes, -1),
             y=row[3 * n : 3 * n + axes] if measured else None,
         )
+
+
+# -------------------------------------------------------------------------------------------------
+# A whole recording's samples, a block at a time: the numbers of `SampleFilter.push`, sooner.
+
+LEAST, MOST = 16, 256  # messages of a block: more would not stay in the processor's cache
+
+
+class RecordingFilter(SampleFilter):
+    """A `SampleFilter` that is given many measurements at once.
+
+    Filters, differences and regressors of a block are computed in a few calls. A message that is
+    out of order, implausible or after a pause goes through :meth:`push`, so that every decision
+    is made in one place. The samples are those of :meth:`push`, to the last bit.
+    """
+
+    def filter_recording(self, measurements: Sequence[Measurement]) -> Iterator[Sample]:
+        """The samples of `measurements`, in order; may be called again with what comes next.
+
+        A sample's arrays are parts of its block's: who keeps one of them keeps all.
+        """
+        start, size = 0, LEAST
+        while start < len(measurements):
+            block = measurements[start : start + size]
+            stamps = np.array([m.stamp for m in block], dtype=np.int64)
+            # Whether a start without velocities is one in motion, push sees from the first two.
+            beginning = len(self._past) < 2 and block[0].dq is None
+            regular = 0 if beginning else self._regular(block, stamps)
+            yield from self._block(block[:regular], stamps[:regular])
+            start += regular
+            size = min(2 * size, MOST)
+            if regular < len(block):
+                sample = self.push(block[regular])
+                start += 1
+                size = LEAST
+                if sample is not None:
+                    yield sample
+
+    def _regular(self, block: Sequence[Measurement], stamps: Stamps) -> int:
+        """How many of the first measurements :meth:`push` would take without a word."""
+        q = np.array([m.q for m in block])
+        strange = np.any((q < self._lowest) | (q > self._highest), axis=1)
+        dt, moves = np.ones(len(block)), np.array([m.dq is not None for m in block])
+        before = np.concatenate((moves[:1], moves[:-1]))
+        dt[1:] = np.diff(stamps) * NANO
+        dt[0] = self._config.max_gap
+        if self._past:
+            dt[0] = (int(stamps[0]) - self._past[-1][0]) * NANO
+            before[0] = self._past[-1][2]
+        strange |= ~((dt > 0.0) & (dt <= self._config.max_gap)) | (moves != before)
+        return int(np.argmax(strange)) if strange.any() else len(block)
+
+    def _block(self, block: Sequence[Measurement], stamps: Stamps) -> Iterator[Sample]:
+        if not block:
+            return
+        wide, measured = self._signals_of(block, stamps)
+        steps = np.zeros(len(block))
+        steps[1:] = np.diff(stamps) * NANO
+        if self._past:
+            steps[0] = (int(stamps[0]) - self._past[-1][0]) * NANO
+        self._wide.filter_rows(wide, steps)
+        past, has_velocity = self._past, block[0].dq is not None
+        stamps = np.concatenate((np.array([p[0] for p in past], dtype=np.int64), stamps))
+        wide = np.concatenate((np.array([p[1] for p in past]).reshape(-1, wide.shape[1]), wide))
+        measured = np.concatenate((np.array([p[3] for p in past], dtype=bool), measured))
+        last = range(max(len(stamps) - 2, 0), len(stamps))
+        self._past = [(int(stamps[i]), wide[i], has_velocity, bool(measured[i])) for i in last]
+        if len(stamps) < 3:
+            return
+        rows, back = self._rows(stamps, wide, has_velocity)
+        for i, row in enumerate(rows):
+            stamp, known = int(stamps[i + 1]), bool(measured[i + 1])
+            sample = self._sample(stamp, float(back[i]), row, known)
+            if sample is not None:
+                yield sample
+
+    def _signals_of(
+        self, block: Sequence[Measurement], stamps: Stamps
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """What the wide filter is fed (k, 2 n_joints + n_axes), and what counts as measured."""
+        n, there = self._model.n_joints, np.array([m.y is not None for m in block])
+        signals = np.zeros((len(block), 2 * n + self._model.n_axes))
+        signals[:, :n] = [m.q for m in block]
+        if block[0].dq is not None:
+            signals[:, n : 2 * n] = [m.dq for m in block]
+        # Where nothing was measured, the last measurement stands; row 0 is from before the block.
+        held = np.array([self._held_y, *(m.y for m in block if m.y is not None)])
+        signals[:, 2 * n :] = held[np.cumsum(there)]
+        self._held_y = held[-1]
+        counts = np.arange(1, len(block) + 1)
+        missing = np.maximum.accumulate(np.where(there, 0, counts))
+        unmeasured = np.concatenate(([self._unmeasured], stamps))[missing]
+        self._unmeasured = int(unmeasured[-1])
+        return signals, stamps > unmeasured + min(self._settling, 1 << 61)
+
+    def _rows(self, stamps: Stamps, wide: Array, has_velocity: bool) -> tuple[Array, Array]:
+        """Filtered rows of all instants but the first and the last, and each one's step (s)."""
+        n, axes = self._model.n_joints, self._model.n_axes
+        dt = np.diff(stamps) * NANO
+        back, ahead = dt[:-1, None], dt[1:, None]
+        a, b, c = wide[:-2], wide[1:-1], wide[2:]
+        q = np.ascontiguousarray(b[:, :n])
+        if has_velocity:
+            dq = np.ascontiguousarray(b[:, n : 2 * n])
+            ddq = (c[:, n : 2 * n] - a[:, n : 2 * n]) / (back + ahead)
+        else:
+            before, after = (q - a[:, :n]) / back, (c[:, :n] - q) / ahead
+            dq = (c[:, :n] - a[:, :n]) / (back + ahead)
+            ddq = (after - before) * (2.0 / (back + ahead))
+        rows = np.empty((len(q), self._size))
+        for k, values in enumerate((q, dq, ddq)):
+            rows[:, k * n : (k + 1) * n] = values
+        rows[:, 3 * n : 3 * n + axes] = b[:, 2 * n :]
+        self._model.fill_regressors(q, dq, ddq, rows, 3 * n + axes)
+        steps = np.ascontiguousarray(back[:, 0])
+        self._narrow.filter_rows(rows, steps)
+        return rows, steps

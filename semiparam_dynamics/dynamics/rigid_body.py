@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.dynamics.forgetting import ForgettingClock
-from semiparam_dynamics.dynamics.local_model import part
-from semiparam_dynamics.learning.directional import DirectionalForgetting
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.dynamics.residual import part
 from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.recursion.forgetting import DirectionalForgetting, ForgettingClock
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.learning.compiled import compiled_as_written
 from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.recursion.loops import compiled_as_written
 
 NEVER = -1  # stamp of no sample
 LONGEST = 1.0  # s that a sample stands for, however long there was none before it

@@ -10,12 +10,11 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.message_checks import message_checks
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.dynamics.urdf_tree import parse_urdf, read_urdf
 from semiparam_dynamics.errors import BagError, RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import OTHER_FRAME

@@ -16,16 +16,14 @@ from semiparam_dynamics import __version__
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.recording_filter import MOST, RecordingFilter
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.filtering import MOST, RecordingFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.joined_runs import JoinedRuns
-from semiparam_dynamics.evaluation.leakage import LearnedStates
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.evaluation.scored import ALL_MODELS
+from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, LearnedStates
 from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training

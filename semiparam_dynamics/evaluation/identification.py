@@ -15,19 +15,18 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.filtering import RecordingFilter
 from semiparam_dynamics.errors import BagError, ConfigurationError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
-from semiparam_dynamics.identification.axis_factors import AxisFactors
 from semiparam_dynamics.identification.consistent import (
+    AxisFactors,
     ConsistentParameters,
     consistent,
     unconstrained,
 )
 from semiparam_dynamics.identification.joint_friction import effect_prior, joint_dynamics
-from semiparam_dynamics.identification.link_inertias import link_inertias
-from semiparam_dynamics.identification.urdf_export import export_urdf
+from semiparam_dynamics.identification.urdf_export import export_urdf, link_inertias
+from semiparam_dynamics.robot.model import RobotModel
 
 COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")
 _MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's

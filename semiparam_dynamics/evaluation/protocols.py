@@ -11,26 +11,68 @@ residual at all: whoever does not beat it in a protocol has learned nothing ther
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.block_prediction import (
+from semiparam_dynamics.dynamics.estimator import (
     BlockPrediction,
+    SemiparametricEstimator,
     ask_block,
+    beside,
     counted,
     learn_block,
+    learn_nonparametric,
+    learn_rigid_body,
     learns_in_blocks,
     predicted,
     record_block,
 )
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
+from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.evaluation.leakage import Repeats
-from semiparam_dynamics.evaluation.one_by_one import learn_late, learn_promptly
-from semiparam_dynamics.evaluation.scored import ScoredPredictions, WaitingSamples
-from semiparam_dynamics.evaluation.trace import Trace
+from semiparam_dynamics.evaluation.scored_run import (
+    Repeats,
+    ScoredPredictions,
+    Trace,
+    WaitingSamples,
+)
+from semiparam_dynamics.learner import MODELS
+
+# -------------------------------------------------------------------------------------------------
+# The protocols that learn, sample by sample: for models that can't learn in blocks.
+
+
+def learn_promptly(
+    estimator: SemiparametricEstimator, samples: Sequence[Sample]
+) -> BlockPrediction:
+    """Predict a sample, learn it, and so on with the next."""
+    predictions = []
+    for sample in samples:
+        predictions.append(estimator.predict(sample))
+        estimator.update(sample, predictions[-1])
+    return _arrays(predictions)
+
+
+def learn_late(estimator: SemiparametricEstimator, samples: Sequence[Sample]) -> BlockPrediction:
+    """Predict all samples before the nonparametric parts learn any of them."""
+    predictions = []
+    for sample in samples:
+        predictions.append(estimator.predict(sample))
+        estimator.update_rigid_body(sample, predictions[-1])
+    for sample, prediction in zip(samples, predictions, strict=True):
+        estimator.update_nonparametric(sample, prediction)
+    return _arrays(predictions)
+
+
+def _arrays(predictions: Sequence[Prediction]) -> BlockPrediction:
+    return BlockPrediction(
+        {name: np.array([getattr(p, name) for p in predictions]) for name in MODELS},
+        {name: np.array([getattr(p, f"{name}_std") for p in predictions]) for name in MODELS},
+    )
+
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 BLOCK = 0.5  # s
@@ -169,3 +211,94 @@ class ProtocolRun:
         """A run by another protocol that goes on from a copy of what was learned here."""
         self.settle()
         return ProtocolRun(self.estimator.copy(), protocol, self.last_residual.copy())
+
+
+# -------------------------------------------------------------------------------------------------
+# The sequential and the delayed protocol in one pass over the samples.
+
+
+class JoinedRuns:
+    """A sequential run, and a delayed one that goes on from what it knows.
+
+    After each block of the delayed protocol both have learned the same, so that one estimator
+    learns for both, and the delayed run's has only errors of its own. Where the models don't learn
+    in blocks (see `learns_in_blocks`) there are two, each on its own.
+
+    worker : of one thread, does what the rigid body doesn't wait for: the nonparametric models and
+        the scores of a block while the next one comes. The numbers are the same to the last bit.
+    """
+
+    def __init__(self, sequential: ProtocolRun, worker: Executor | None = None) -> None:
+        self.sequential = sequential
+        self._worker = worker
+        self._working: Future[None] | None = None
+        self.shared = learns_in_blocks(sequential.estimator)
+        if self.shared:
+            sequential.settle()
+            late, last = beside(sequential.estimator), sequential.last_residual.copy()
+            self.delayed = ProtocolRun(late, "delayed", last)
+        else:
+            self.delayed = sequential.branch("delayed")
+        self._waiting = WaitingSamples()
+        self._rest = False
+
+    def step(self, sample: Sample) -> None:
+        """Take in a sample, for both."""
+        if not self.shared:
+            self.sequential.step(sample)
+            self.delayed.step(sample)
+        elif sample.y is not None:
+            self._waiting.add(sample, True, self._rest)
+            if self._waiting.seconds() >= BLOCK:
+                self._advance(whole=True)
+
+    def score_rest(self) -> None:
+        """See :meth:`ProtocolRun.score_rest`."""
+        self._rest = True
+        self.sequential.score_rest()
+        self.delayed.score_rest()
+
+    def finish(self) -> None:
+        """After the last sample: the last block may be shorter, and is not learned by `delayed`."""
+        if len(self._waiting):
+            self._advance(whole=False)
+        self._join()
+
+    def branch(self, protocol: str) -> ProtocolRun:
+        """A run that goes on from a copy of what the sequential one has learned here."""
+        self._join()
+        run = self.sequential.branch(protocol)
+        if len(self._waiting):
+            block = self._waiting.block()
+            now, _ = learn_block(run.estimator, block)
+            counted(run.estimator, block, now)
+            run.last_residual = block.y[-1] - now.rigid.values[-1]
+        return run
+
+    def _advance(self, whole: bool) -> None:
+        waiting, self._waiting = self._waiting, WaitingSamples()
+        block = waiting.block()
+        rigid = learn_rigid_body(self.sequential.estimator, block)
+        self._join()
+        if self._worker is None:
+            self._learn(waiting, block, rigid, whole)
+        else:
+            self._working = self._worker.submit(self._learn, waiting, block, rigid, whole)
+
+    def _join(self) -> None:
+        """Wait until the last block is learned, and raise what went wrong with it."""
+        if self._working is not None:
+            self._working.result()
+            self._working = None
+
+    def _learn(
+        self, waiting: WaitingSamples, block: SampleBlock, rigid: RigidBodyBlock, whole: bool
+    ) -> None:
+        sequential, delayed = self.sequential, self.delayed
+        now, beforehand = learn_nonparametric(sequential.estimator, block, rigid)
+        late = predicted(delayed.estimator, beforehand)
+        if whole:
+            record_block(delayed.estimator, block, late.values)
+        prompt = counted(sequential.estimator, block, now)
+        sequential.take(block, prompt, waiting, learned=True)
+        delayed.take(block, late, waiting, learned=whole)

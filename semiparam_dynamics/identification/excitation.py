@@ -9,15 +9,320 @@ import numpy as np
 from scipy.optimize import minimize
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.identification.excitation_problem import ExcitationProblem
-from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
-from semiparam_dynamics.identification.information import OBJECTIVES, condition_number
-from semiparam_dynamics.identification.limit_use import LimitUse, limit_use
+from semiparam_dynamics.identification.fourier_trajectory import (
+    FourierTrajectory,
+    resting_directions,
+    series_basis,
+)
 from semiparam_dynamics.identification.motion_limits import MotionLimits
-from semiparam_dynamics.identification.random_motion import random_unknowns
 from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
+
+# -------------------------------------------------------------------------------------------------
+# How well a motion tells the base parameters apart: a number of its regressor, and its gradient.
+#
+# Swevers et al. 1997 (see fourier_trajectory.py) minimise -log det of the information matrix; the
+# condition number as a criterion is that of M. Gautier and W. Khalil, "Exciting trajectories for
+# the
+# identification of base inertial parameters of robots", International Journal of Robotics Research
+# 11(4), 1992.
+
+OBJECTIVES = ("condition", "determinant")
+# Of the Schatten norms that stand for the extreme singular values: smooth where those change
+# places, and larger than the condition number by few per cent once the others are far away.
+_NORM = 4.0
+_SMALLEST = 1e-14  # of an eigenvalue relative to the largest: what rounding leaves of zero
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Units in which outputs and parameters weigh alike, as the learner has them.
+
+    weights: (n_axes, n_parameters) factors of a regressor's entries: one over the output's
+        expected size and over the column's (dynamics/scales.py).
+    """
+
+    weights: Array
+
+    @classmethod
+    def of(cls, model: RobotModel) -> Scaling:
+        """The expected scales of `model`."""
+        scales = expected_scales(model)
+        return cls(1.0 / (scales.output[:, None] * scales.column))
+
+
+def information(regressors: Array, scaling: Scaling) -> Array:
+    """(n_parameters, n_parameters) mean over n states of scaled Phi' Phi; (n, n_axes, P) given."""
+    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
+    matrix: Array = rows.T @ rows / len(regressors)
+    return matrix
+
+
+def condition_number(regressors: Array, scaling: Scaling) -> float:
+    """The ratio of the extreme singular values of the stacked, scaled regressor."""
+    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
+    return float(np.linalg.cond(rows))
+
+
+def criterion(regressors: Array, scaling: Scaling, objective: str) -> tuple[float, Array]:
+    """What is minimised, and its gradient by the regressors (n, n_axes, n_parameters).
+
+    condition: log of ||A||_8 ||A^+||_8, Schatten norms of the scaled regressor A, a smooth upper
+    bound of the log of its condition number (up to a constant that vanishes with the norm's order).
+    determinant: -1/2 log det of A' A, divided by the number of parameters.
+    """
+    eigenvalues, vectors = np.linalg.eigh(information(regressors, scaling))
+    w = np.maximum(eigenvalues, _SMALLEST * eigenvalues[-1])
+    if objective == "determinant":
+        value = -0.5 * float(np.mean(np.log(w)))
+        slope = -1.0 / (w * len(w))
+    else:
+        large, small = w / w[-1], w[0] / w
+        sums = np.sum(large**_NORM), np.sum(small**_NORM)
+        value = 0.5 * float(np.log(w[-1] / w[0]) + np.log(sums[0] * sums[1]) / _NORM)
+        slope = (large**_NORM / sums[0] - small**_NORM / sums[1]) / w
+    inner = (vectors * slope) @ vectors.T
+    gradient: Array = (regressors * scaling.weights) @ inner * (scaling.weights / len(regressors))
+    return value, gradient
+
+
+# -------------------------------------------------------------------------------------------------
+# The search for an exciting trajectory as a smooth problem with few constraints.
+#
+# Positions, velocities and accelerations are linear in the series' coefficients. What depends on
+# them at one instant (regressor, efforts) has as many arguments as the state has entries, so its
+# finite differences are taken there, three per joint, and carried to the coefficients by the chain
+# rule: several times cheaper than differences by every coefficient, and exact in accelerations.
+
+_STEP = 1e-6  # of the finite differences, rad and its derivatives
+_SHARPNESS = 100.0  # of the smooth maximum: it lies above the maximum by log(2 n) / this at most
+
+
+class ExcitationProblem:
+    """Value, gradient, constraints and their Jacobian at a vector of unknowns.
+
+    The unknowns x, (n_joints * (2 harmonics - 1),), are coordinates of the coefficients among
+    those that start at rest, in units of half of each joint's allowed range, the offset counted
+    from its middle. There are three constraints a joint, met where positive: one minus the smooth
+    maximum over a period (Kreisselmeier and Steinhauser, 1979) of position, velocity and effort,
+    relative to their limits.
+
+    Parameters
+    ----------
+    model: the robot whose regressor is to be well conditioned.
+    effort_model: the same joints with target effort; the URDF's parameters give the efforts.
+    limits: what the motion may use.
+    period: s. harmonics: at least 2.
+    objective: see `information.criterion`.
+    instants: number of instants of a period at which all is evaluated; default 16 in a cycle of
+        the highest harmonic.
+
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        effort_model: RobotModel,
+        limits: MotionLimits,
+        period: float,
+        harmonics: int,
+        objective: str = "condition",
+        instants: int = 0,
+    ) -> None:
+        self.model, self.effort_model, self.limits = model, effort_model, limits
+        self.period, self.harmonics, self.objective = period, harmonics, objective
+        self.scaling = Scaling.of(model)
+        self._directions = resting_directions(harmonics)
+        self.shape = (self._directions.shape[1], model.n_joints)
+        n = instants or 16 * harmonics
+        t = period / n * np.arange(n)
+        self._bases = [b @ self._directions for b in series_basis(t, harmonics, period)]
+        self._seen: tuple[bytes, Array, Array, Array] | None = None
+        self._slopes_at: tuple[bytes, Array, Array] | None = None
+
+    def trajectory(self, x: Array) -> FourierTrajectory:
+        """The motion that the unknowns describe."""
+        coefficients = self._directions @ (x.reshape(self.shape) * self.limits.half)
+        coefficients[0] += self.limits.middle
+        return FourierTrajectory(coefficients, self.period)
+
+    def value(self, x: Array) -> float:
+        """What is minimised."""
+        regressors = self._forward(x)[1]
+        return criterion(regressors, self.scaling, self.objective)[0]
+
+    def gradient(self, x: Array) -> Array:
+        """(len(x),) of `value`."""
+        return self._backward(x)[0]
+
+    def constraints(self, x: Array) -> Array:
+        """(3 n_joints,) of position, velocity and effort; none may be negative."""
+        states, _, efforts = self._forward(x)
+        return np.concatenate([1.0 - _smooth(r)[0] for r in self._ratios(states, efforts)])
+
+    def jacobian(self, x: Array) -> Array:
+        """(3 n_joints, len(x)) of `constraints`."""
+        return self._backward(x)[1]
+
+    def _forward(self, x: Array) -> tuple[Array, Array, Array]:
+        """States (3, n, n_joints), regressors and efforts (n, n_joints) at x."""
+        key = x.tobytes()
+        if self._seen is None or self._seen[0] != key:
+            unit = x.reshape(self.shape) * self.limits.half
+            states = np.stack([basis @ unit for basis in self._bases])
+            states[0] += self.limits.middle
+            self._seen = (key, states, *self._evaluate(states))
+        return self._seen[1:]
+
+    def _evaluate(self, states: Array) -> tuple[Array, Array]:
+        regressors = self.model.regressors(*states)
+        if self.effort_model is self.model:
+            return regressors, regressors @ self.model.prior
+        return regressors, self.effort_model.regressors(*states) @ self.effort_model.prior
+
+    def _ratios(self, states: Array, efforts: Array) -> tuple[Array, Array, Array]:
+        limits = self.limits
+        position = (states[0] - limits.middle) / limits.half
+        return position, states[1] / limits.velocity, efforts / limits.effort
+
+    def _backward(self, x: Array) -> tuple[Array, Array]:
+        key = x.tobytes()
+        if self._slopes_at is None or self._slopes_at[0] != key:
+            self._slopes_at = (key, *self._differentiate(x))
+        return self._slopes_at[1:]
+
+    def _differentiate(self, x: Array) -> tuple[Array, Array]:
+        states, regressors, efforts = self._forward(x)
+        slope = criterion(regressors, self.scaling, self.objective)[1]
+        half, (k, n) = self.limits.half, self.shape
+        weights = [_smooth(ratio)[1] for ratio in self._ratios(states, efforts)]
+        gradient = np.zeros((k, n))
+        rows = np.zeros((3, n, k, n))
+        for kind, basis in enumerate(self._bases):
+            for joint in range(n):
+                ahead = states.copy()
+                ahead[kind, :, joint] += _STEP
+                moved, moved_efforts = self._evaluate(ahead)
+                by_state = np.einsum("tap,tap->t", slope, moved - regressors) / _STEP
+                gradient[:, joint] += half[joint] * (basis.T @ by_state)
+                change = weights[2] * (moved_efforts - efforts) / (_STEP * self.limits.effort)
+                rows[2, :, :, joint] -= half[joint] * (change.T @ basis)
+        for joint in range(n):
+            rows[0, joint, :, joint] = -self._bases[0].T @ weights[0][:, joint]
+            scale = half[joint] / self.limits.velocity[joint]
+            rows[1, joint, :, joint] = -scale * (self._bases[1].T @ weights[1][:, joint])
+        return gradient.ravel(), rows.reshape(3 * n, k * n)
+
+
+def _smooth(ratio: Array) -> tuple[Array, Array]:
+    """Smooth maximum of |ratio| over the rows (n, m): its values (m,) and slopes (n, m)."""
+    both = _SHARPNESS * np.stack([ratio, -ratio])
+    top = both.max(axis=(0, 1))
+    weights = np.exp(both - top)
+    total = weights.sum(axis=(0, 1))
+    slopes: Array = (weights[0] - weights[1]) / total
+    return (top + np.log(total)) / _SHARPNESS, slopes
+
+
+# -------------------------------------------------------------------------------------------------
+# How much of its limits a motion uses.
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """Largest values over a period relative to the limits, each (n_joints,); 1 is the limit.
+
+    position: distance from the middle of the range. velocity: |dq|. effort: |torque| of the URDF's
+    rigid body, without friction; 0 where it is not limited.
+    """
+
+    position: Array
+    velocity: Array
+    effort: Array
+    joint_names: tuple[str, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether no limit is passed."""
+        return bool(max(self.position.max(), self.velocity.max(), self.effort.max()) <= 1.0)
+
+    @property
+    def worst_effort(self) -> str:
+        """In words, the joint whose effort passes its limit most."""
+        worst = int(np.argmax(self.effort))
+        return f"{self.joint_names[worst]} needs {self.effort[worst]:.2f} of what it may use"
+
+
+def limit_use(
+    trajectory: FourierTrajectory, limits: MotionLimits, effort_model: RobotModel
+) -> LimitUse:
+    """The use of `limits` on a grid of 40 instants in a cycle of the highest harmonic.
+
+    effort_model: the robot with target effort. A maximum between two instants can be 0.3 % higher.
+    """
+    n = 40 * trajectory.harmonics
+    q, dq, ddq = trajectory(trajectory.period / n * np.arange(n))
+    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.prior
+    relative = (q - limits.middle) / limits.half, dq / limits.velocity, efforts / limits.effort
+    position, velocity, effort = (np.abs(ratio).max(axis=0) for ratio in relative)
+    return LimitUse(position, velocity, effort, effort_model.joint_names)
+
+
+# -------------------------------------------------------------------------------------------------
+# Random motions within the limits: where the search starts, and what it is compared with.
+
+_TRIES = 20
+_MOTION_SHRINKAGE = 0.9 ** np.arange(60)
+
+
+def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Array:
+    """Unknowns of a random motion that makes use of the limits and keeps them.
+
+    Harmonic k has amplitudes of some 1 / k, so that all are alike in velocity. Each joint is
+    stretched until position or velocity meets its limit, then all together are made smaller until
+    the efforts keep theirs. Raises ConfigurationError where gravity alone asks for more effort.
+    """
+    worst = ""
+    for _ in range(_TRIES):
+        k = np.arange(2, problem.harmonics + 1)
+        decay = np.concatenate([[0.0], 1.0 / k, 1.0 / k])[:, None]
+        x = decay * rng.standard_normal(problem.shape)
+        x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
+        x = _fit(problem, x)
+        use = _use(problem, x)
+        if use.kept:
+            return x.ravel()
+        worst = use.worst_effort
+    raise ConfigurationError(
+        f"no motion was found that keeps the effort limits, not even a small one: {worst};"
+        " allow more with effort_scale, or narrow the joints' ranges"
+    )
+
+
+def _fit(problem: ExcitationProblem, x: Array) -> Array:
+    """Unknowns (2 harmonics - 1, n_joints) of the same shape of motion, as large as limits allow.
+
+    Where even a thousandth of it needs too much effort, that thousandth.
+    """
+    moving = x.copy()
+    moving[0] = 0.0
+    use = _use(problem, moving)
+    stretch = np.minimum((1.0 - np.abs(x[0])) / use.position, 1.0 / use.velocity)
+    largest = x[1:] * stretch * (1.0 - 1e-9)
+    smallest = np.vstack([x[:1], 1e-3 * largest])
+    if not _use(problem, smallest).kept:
+        return smallest
+    for factor in _MOTION_SHRINKAGE:
+        fitted = np.vstack([x[:1], factor * largest])
+        if _use(problem, fitted).kept:
+            return fitted
+    return smallest
+
+
+def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
+    return limit_use(problem.trajectory(x.ravel()), problem.limits, problem.effort_model)
+
 
 RANDOM_MOTIONS = 20
 _SHRINKAGE = 0.99 ** np.arange(30)

@@ -8,13 +8,98 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.identification.excitation import Excitation
 from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory, Motion
+from semiparam_dynamics.page import FAINT, STYLE, number, shorten
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.bag_writer import BagWriter
+
+# -------------------------------------------------------------------------------------------------
+# One period of an exciting trajectory, joint by joint, between its limits.
+
+_LINE, _LIMIT = "#1f5fc4", "#d1342b"
+
+
+def plot_excitation(excitation: Excitation, path: str | Path) -> None:
+    """Positions and velocities of each joint, and as dashed lines what they may use.
+
+    The path's ending says how it is written: .png, .svg or .pdf. Raises StorageError where it
+    can't be.
+    """
+    trajectory, limits = excitation.trajectory, excitation.limits
+    n = len(excitation.joint_names)
+    t = np.linspace(0.0, trajectory.period, 1000)
+    q, dq, _ = trajectory(t)
+    with rc_context({**STYLE, "savefig.dpi": 120}):
+        figure = Figure(figsize=(9.0, 0.6 + 1.25 * n), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(n, 2, sharex=True, squeeze=False)
+        for i, (left, right) in enumerate(panels):
+            _draw(left, t, q[:, i], float(limits.lower[i]), float(limits.upper[i]))
+            _draw(right, t, dq[:, i], -float(limits.velocity[i]), float(limits.velocity[i]))
+            left.set_ylabel(shorten(excitation.joint_names[i], 18), fontsize=8.0)
+        panels[0, 0].set_title("Position (rad or m)")
+        panels[0, 1].set_title("Velocity (rad/s or m/s)")
+        for axes in panels[-1]:
+            axes.set_xlabel("Time (s)")
+            axes.set_xlim(0.0, trajectory.period)
+        try:
+            figure.savefig(path)
+        except (OSError, ValueError) as error:
+            raise StorageError(f"the figure can't be written to {path}: {error}") from error
+
+
+def _draw(axes: Axes, t: Array, values: Array, low: float, high: float) -> None:
+    axes.plot(t, values, color=_LINE, linewidth=1.4)
+    for limit in (low, high):
+        axes.axhline(limit, color=_LIMIT, linewidth=1.0, linestyle=(0, (5, 2)))
+    if low < 0.0 < high:
+        axes.axhline(0.0, color=FAINT, linewidth=0.5)
+    room = 0.08 * (high - low)
+    axes.set_ylim(low - room, high + room)
+
+
+# -------------------------------------------------------------------------------------------------
+# An exciting trajectory in numbers, for a terminal.
+
+
+def excitation_table(excitation: Excitation) -> str:
+    """Condition numbers, the posture at the start, and the largest use of what each limit allows.
+
+    Efforts are those of the URDF's rigid body, without friction.
+    """
+    random = excitation.random_conditions
+    conditions = [
+        (f"random motion within the limits, median of {len(random)}", float(np.median(random))),
+        ("start of the search", excitation.start_condition),
+        ("result", excitation.condition),
+    ]
+    width = max(len(text) for text, _ in conditions)
+    lines = [
+        f"condition number of the regressor, {excitation.n_parameters} base parameters, one period",
+        *(f"  {text:<{width}}  {number(value):>9}" for text, value in conditions),
+        "",
+    ]
+    names = [shorten(name, 24) for name in excitation.joint_names]
+    width = max(5, *(len(name) for name in names))
+    header = f"{'start':>9}{'position':>11}{'velocity':>11}{'effort':>9}"
+    lines.append(f"{'joint':<{width}}{header}    (share of what may be used)")
+    use, start = excitation.use, excitation.trajectory([0.0])[0][0]
+    columns = (start, use.position, use.velocity, use.effort)
+    for i, name in enumerate(names):
+        at, position, velocity, effort = (float(column[i]) for column in columns)
+        free = not np.isfinite(excitation.limits.effort[i])
+        shown = "free" if free else f"{effort:.0%}"
+        lines.append(f"{name:<{width}}{at:>9.3f}{position:>11.0%}{velocity:>11.0%}{shown:>9}")
+    return "\n".join(lines)
+
 
 _START = 1_000_000_000  # ns: stamps of 0 mean "none" to some tools
 _QUINTIC_PEAK = 1.875  # highest over mean speed of the polynomial between two states of rest

@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.dynamics.urdf_tree import parse_urdf
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf
 
 ATTRIBUTES = {"damping": "viscous", "friction": "coulomb"}  # of <dynamics>, and their columns
 

@@ -107,3 +107,98 @@ def log_cholesky_jacobian(theta: Array) -> Array:
     """(10, 10) the derivative of `from_log_cholesky`; a column for each of the ten numbers."""
     half = factor_jacobian(theta) @ factor(theta).T
     return inertial_parameters(half + half.transpose(0, 2, 1)).T
+
+
+# -------------------------------------------------------------------------------------------------
+# How far a body's parameters are from what its drawing says, as a sum of squares.
+#
+# The entropic divergence of T. Lee, P. Wensing, F. C. Park, "Geometric robot dynamic
+# identification:
+# a convex programming approach", IEEE T-RO 36(2), 2020, of pseudo-inertias P from P0:
+#
+#     D = tr(P0^-1 P) - log det(P0^-1 P) - 4.
+#
+# It does not depend on units or frames, is convex in P, and is infinite on the border of the
+# consistent ones: what is identified stays inside. In log-Cholesky coordinates of the relative
+# factor M = U0^-1 U it is sum_{i<j} M_ij^2 + sum_i (M_ii^2 - 2 log M_ii - 1), each term of which
+# is a
+# square, so that a least-squares solver takes it as it is.
+
+_ABOVE = np.triu_indices(4, 1)
+
+
+def divergence_residuals(theta: Array) -> Array:
+    """(10,) the sum of whose squares is D; theta (10,) are M's log-Cholesky numbers."""
+    x = _log_diagonal(theta)
+    # M_ii^2 - 2 log M_ii - 1 with M_ii = exp(x); its signed root is smooth, sqrt(2) x near 0.
+    terms = np.maximum(np.expm1(2.0 * x) - 2.0 * x, 0.0)
+    return np.concatenate((factor(theta)[_ABOVE], np.sign(x) * np.sqrt(terms)))
+
+
+def divergence_jacobian(theta: Array) -> Array:
+    """(10, 10) the derivative of `divergence_residuals` by theta (10,)."""
+    x, roots = _log_diagonal(theta), divergence_residuals(theta)[6:]
+    near = np.abs(x) < 1e-6
+    slope = np.where(near, np.sqrt(2.0), np.expm1(2.0 * x) / np.where(near, 1.0, roots))
+    jacobian = np.zeros((10, 10))
+    jacobian[:6] = factor_jacobian(theta)[:, _ABOVE[0], _ABOVE[1]].T
+    jacobian[6:, 0] = slope
+    jacobian[6:9, 1:4] = np.diag(slope[:3])
+    return jacobian
+
+
+def _log_diagonal(theta: Array) -> Array:
+    x: Array = theta[0] + np.append(theta[1:4], 0.0)
+    return x
+
+
+# -------------------------------------------------------------------------------------------------
+# Bodies that can exist in place of a URDF's that can't: mere masses, thin plates, left-out links.
+#
+# Only where a body starts from: what the data say of it comes later.
+
+THINNEST = 1e-3  # m, radius of gyration along an axis: what is thinner counts as no body
+MADE_UP = 1e-2  # m, the radius of gyration that it is given
+LIGHTEST = 1e-4  # of the robot's mass
+
+
+def is_body(parameters: Array) -> bool:
+    """Whether a body of some mass and at least `THINNEST` has the ten parameters (10,)."""
+    mass = parameters[0]
+    if not mass > 0.0:
+        return False
+    spread = np.linalg.eigvalsh(_central(pseudo_inertia(parameters)))
+    return bool(spread[0] > mass * THINNEST**2)
+
+
+def nearest_bodies(bodies: Array) -> Array:
+    """(n, 10) bodies as they are, but for those that are none.
+
+    One of too little mass has `LIGHTEST` of the robot's at its frame's origin. The others keep
+    their mass and centre of mass, and where they are too thin they are made thicker. Raises
+    RobotModelError where no body has mass.
+    """
+    total = float(np.sum(np.maximum(bodies[:, 0], 0.0)))
+    if not total > 0.0:
+        raise RobotModelError(
+            "the URDF gives no moving link a mass: there is nothing to start from"
+        )
+    return np.array([body if is_body(body) else _mended(body, LIGHTEST * total) for body in bodies])
+
+
+def _mended(body: Array, least: float) -> Array:
+    P = pseudo_inertia(body)
+    if body[0] < least:
+        P[3, :] = P[:, 3] = 0.0
+        P[3, 3] = least
+    mass, center = P[3, 3], P[:3, 3] / P[3, 3]
+    spread, axes = np.linalg.eigh(_central(P))
+    spread = np.where(spread > mass * THINNEST**2, spread, mass * MADE_UP**2)
+    P[:3, :3] = (axes * spread) @ axes.T + mass * np.outer(center, center)
+    return inertial_parameters(P)
+
+
+def _central(P: Array) -> Array:
+    """(3, 3) the second moments about the centre of mass."""
+    central: Array = P[:3, :3] - np.outer(P[:3, 3], P[:3, 3]) / P[3, 3]
+    return central

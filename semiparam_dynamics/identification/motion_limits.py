@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.dynamics.urdf_tree import UrdfJoint, parse_urdf
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
 
 
 @dataclass(frozen=True)

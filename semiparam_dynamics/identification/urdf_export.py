@@ -3,14 +3,134 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
+import numpy as np
+import pinocchio as pin
+
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.urdf_tree import parse_urdf
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.identification.urdf_inertial import inertial_lines
+from semiparam_dynamics.identification.consistent import ConsistentParameters
+from semiparam_dynamics.identification.log_cholesky import (
+    inertial_parameters,
+    is_body,
+    pseudo_inertia,
+)
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf
+
+# -------------------------------------------------------------------------------------------------
+# A URDF's <inertial> element: the inertia about the centre of mass, in turned axes.
+
+_ENTRIES = (
+    ("ixx", 0, 0),
+    ("ixy", 0, 1),
+    ("ixz", 0, 2),
+    ("iyy", 1, 1),
+    ("iyz", 1, 2),
+    ("izz", 2, 2),
+)
+
+
+def read_inertial(element: ET.Element | None, link: str) -> Array:
+    """(10,) the parameters in the link's frame, in the order of `multibody.INERTIAL`; 0 for None.
+
+    Raises RobotModelError where the element holds something that is no number.
+    """
+    if element is None:
+        return np.zeros(10)
+    try:
+        mass = float(_attribute(element, "mass", "value"))
+        center = _three(_attribute(element, "origin", "xyz", "0 0 0"))
+        axes = pin.rpy.rpyToMatrix(_three(_attribute(element, "origin", "rpy", "0 0 0")))
+        inertia = np.zeros((3, 3))
+        for name, i, j in _ENTRIES:
+            inertia[i, j] = inertia[j, i] = float(_attribute(element, "inertia", name))
+    except ValueError:
+        raise RobotModelError(
+            f"the inertial of link '{link}' holds something that is no number"
+        ) from None
+    body = pin.Inertia(mass, center, axes @ inertia @ axes.T)
+    parameters: Array = body.toDynamicParameters()
+    return parameters
+
+
+def inertial_lines(parameters: Array) -> list[str]:
+    """The element's lines for parameters (10,) of a positive mass, in the link's own axes."""
+    body = pin.Inertia.FromDynamicParameters(parameters)
+    values = " ".join(f'{name}="{_exact(body.inertia[i, j])}"' for name, i, j in _ENTRIES)
+    center = " ".join(_exact(value) for value in body.lever)
+    return [
+        "<inertial>",
+        f'  <origin xyz="{center}" rpy="0 0 0"/>',
+        f'  <mass value="{_exact(body.mass)}"/>',
+        f"  <inertia {values}/>",
+        "</inertial>",
+    ]
+
+
+def _attribute(element: ET.Element, inner: str, attribute: str, default: str = "0") -> str:
+    found = element.find(inner)
+    return default if found is None else found.get(attribute, default)
+
+
+def _three(text: str) -> Array:
+    values = np.array([float(part) for part in text.split()])
+    if values.shape != (3,):
+        raise ValueError(text)
+    return values
+
+
+def _exact(value: float) -> str:
+    return repr(float(value))
+
+
+# -------------------------------------------------------------------------------------------------
+# From identified bodies to a URDF's links.
+#
+# A body is a link with all that is fixed to it, and motion says nothing of how its mass is shared
+# among them. If the body's pseudo-inertia went from P0 to T P0 T', each link's goes from P0_k to
+# T P0_k T': they add up to the body's, each is a real body again, their masses all change by the
+# same
+# factor, and where the data said nothing, T = 1, they are the URDF's. Where a link with mass is no
+# body that can exist (a mere mass, a plate), there is nothing to share by: the link nearest to the
+# base then has all of it, and the others none.
+
+
+def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, Array | None]:
+    """By link, the parameters (10,) in its own frame, None where its mass went to another.
+
+    Links that stand still with the base, and those without mass, are not in it: they stay as they
+    are.
+    """
+    inertials = parse_urdf(model.urdf_text).inertials
+    shared: dict[str, Array | None] = {}
+    bodies = found.values[: model.inertial_prior.size].reshape(-1, 10)
+    for body, T, links in zip(bodies, found.transforms, model.links, strict=True):
+        heavy = {}
+        for name, pose in links:
+            parameters = read_inertial(inertials[name], name)
+            if parameters.any():
+                heavy[name] = pose, parameters
+        if heavy and all(is_body(parameters) for _, parameters in heavy.values()):
+            for name, (pose, parameters) in heavy.items():
+                to_link: Array = np.linalg.inv(pose) @ T @ pose
+                shared[name] = _congruent(to_link, parameters)
+        else:
+            shared.update(dict.fromkeys(heavy))
+            first, pose = links[0]
+            from_body: Array = np.asarray(np.linalg.inv(pose))
+            shared[first] = _congruent(from_body, body)
+    return shared
+
+
+def _congruent(T: Array, parameters: Array) -> Array:
+    """The parameters (10,) of T P T'; a pose T takes them into another frame."""
+    return inertial_parameters(T @ pseudo_inertia(parameters) @ T.T)
+
 
 _INNER = {"link": "inertial", "joint": "dynamics"}  # the elements that are exchanged
 

@@ -10,15 +10,12 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, positive_penalty
 from semiparam_dynamics.learning.base import KernelRegressor
-from semiparam_dynamics.learning.checks import positive_penalty
-from semiparam_dynamics.learning.feature_blocks import coefficients
 from semiparam_dynamics.learning.held_out import hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.learning.nystrom_problem import NystromProblem, centers_of
-from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem, centers_of
+from semiparam_dynamics.learning.products import KernelRows, coefficients
 from semiparam_dynamics.learning.rows import Block, Rows, training_rows
 
 MAX_SEED = 2**31 - 1

@@ -7,24 +7,340 @@ judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import softmax
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.cholesky_factor import CholeskyFactor
-from semiparam_dynamics.learning.class_sums import ClassSums
 from semiparam_dynamics.learning.front_features import FixedFeatures, GrowingFeatures
-from semiparam_dynamics.learning.held_out_examples import HeldOutExamples
-from semiparam_dynamics.learning.recoding import (
-    choose_recoding,
-    class_weights,
-    exponent_weights,
-    winners,
-)
+from semiparam_dynamics.recursion.factor import CholeskyFactor
+
+# -------------------------------------------------------------------------------------------------
+# What is known of each class alone: its name, how often it was seen, and its inputs' sum.
+
+
+class ClassSums:
+    """Columns of b = Z'Y (thesis 7.19) and counts gamma, a class at a time; classes come and go.
+
+    A class' column is kept as a row of `sums`, so that an example touches D numbers that lie side
+    by side. Numbers of classes, in the order of their coming, are what `sums`, `counts` and
+    scores are indexed by; they close up when a class leaves.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.labels: list[Hashable] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._sums: Array = np.zeros((8, n_features))
+        self._counts: Array = np.zeros(8)
+        self._shown: Array = np.zeros(8)
+        self._order: Indices | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __contains__(self, label: Hashable) -> bool:
+        return label in self._numbers
+
+    @property
+    def order(self) -> Indices:
+        """(T,): the classes' numbers, sorted by their labels."""
+        if self._order is None:
+            self._order = np.argsort(np.asarray(self.labels), kind="stable")
+        return self._order
+
+    @property
+    def sums(self) -> Array:
+        """(T, D): the sum of each class' inputs; a view."""
+        return self._sums[: len(self.labels)]
+
+    @property
+    def counts(self) -> Array:
+        """(T,): gamma, how many examples of each class were learned; a view."""
+        return self._counts[: len(self.labels)]
+
+    @property
+    def shown(self) -> Array:
+        """(T,): how many examples of each class came, learned or held out; a view."""
+        return self._shown[: len(self.labels)]
+
+    def number(self, label: Hashable) -> int:
+        """The class' number. Raises LearningError, naming some that there are, for no class."""
+        if label not in self._numbers:
+            known = ", ".join(str(one) for one in self.labels[:5]) or "none yet"
+            more = ", ..." if len(self.labels) > 5 else ""
+            raise LearningError(f"There is no class {str(label)[:80]!r}; known: {known}{more}.")
+        return self._numbers[label]
+
+    def add(self, label: Hashable) -> int:
+        """The class' number; a class never seen gets a column of zeros (thesis 7.20)."""
+        if label in self._numbers:
+            return self._numbers[label]
+        number = len(self.labels)
+        if number == len(self._counts):  # doubled: O(D) a class on the average
+            self._sums = np.concatenate((self._sums, np.zeros_like(self._sums)))
+            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
+            self._shown = np.concatenate((self._shown, np.zeros_like(self._shown)))
+        self.labels.append(label)
+        self._numbers[label], self._order = number, None
+        return number
+
+    def show(self, numbers: Indices, hold_out: int) -> npt.NDArray[np.bool_]:
+        """Count that examples of these classes (n,) came; returns which are to be held out.
+
+        Each class' every `hold_out`-th, none for 0: a class' first examples are learned.
+        """
+        held = np.zeros(len(numbers), dtype=bool)
+        for i, number in enumerate(numbers):
+            self._shown[number] += 1.0
+            held[i] = hold_out > 0 and self._shown[number] % hold_out == 0
+        return held
+
+    def learn(self, rows: Array, numbers: Indices) -> None:
+        """Add inputs (k, D) to the classes of these numbers (k,)."""
+        if len(rows) == 1:
+            self._sums[numbers[0]] += rows[0]
+            self._counts[numbers[0]] += 1.0
+            return
+        for number in np.unique(numbers):
+            own = numbers == number
+            self._sums[number] += rows[own].sum(axis=0)
+            self._counts[number] += np.count_nonzero(own)
+
+    def rename(self, label: Hashable, new: Hashable) -> None:
+        """Call a class otherwise. Raises LearningError if there is a class of the new name."""
+        number = self.number(label)
+        if new == label:
+            return
+        if new in self._numbers:
+            raise LearningError(f"There is a class {new!r} already: merge the two instead.")
+        del self._numbers[label]
+        self.labels[number] = new
+        self._numbers[new], self._order = number, None
+
+    def merge(self, label: Hashable, into: Hashable) -> Indices:
+        """Add a class' sum and count to another's, and let it leave; returns as :meth:`forget`."""
+        source, target = self.number(label), self.number(into)
+        if source == target:
+            raise LearningError(f"The class {label!r} can't be merged with itself.")
+        self._sums[target] += self._sums[source]
+        self._counts[target] += self._counts[source]
+        self._shown[target] += self._shown[source]
+        numbers = self.forget(label)
+        numbers[source] = numbers[target]
+        return numbers
+
+    def forget(self, label: Hashable) -> Indices:
+        """Let a class' sum and count leave; returns the new number of each old one, or -1."""
+        number, n = self.number(label), len(self.labels)
+        for column in (self._sums, self._counts, self._shown):
+            column[number : n - 1] = column[number + 1 : n]
+            column[n - 1] = 0.0
+        del self.labels[number]
+        self._order = None
+        self._numbers = {label: i for i, label in enumerate(self.labels)}
+        old = np.arange(n)
+        return np.where(old == number, -1, old - (old > number))
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs, without the labels."""
+        return {"sums": self.sums.copy(), "counts": self.counts.copy(), "shown": self.shown.copy()}
+
+    def restore(self, labels: Iterable[Hashable], state: dict[str, Array]) -> None:
+        """Go on from labels and a :meth:`state`."""
+        self.__init__(self._sums.shape[1])  # type: ignore[misc]
+        for label in labels:
+            self.add(label)
+        self.sums[:], self.counts[:] = state["sums"], state["counts"]
+        self.shown[:] = state["shown"]
+
+
+# -------------------------------------------------------------------------------------------------
+# Examples that are never learned, and how each candidate does on them (thesis 7.6.3).
+
+FREE = -1
+
+
+@dataclass
+class HeldOutExamples:
+    """A bounded buffer of inputs, their classes' numbers, and what was last found on each.
+
+    When it is full the class with most examples gives up its oldest. Built by :meth:`empty`.
+
+    inputs : (V, d). numbers : (V,), of classes; -1 where there is no example.
+    hits : (V, penalties, exponents), whether each candidate was right.
+    losses : (V, penalties, temperatures), minus the logarithm of the true class' probability.
+    leverages : (V,), x'A^-1 x with the smallest penalty.
+    arrived, checked : (V,), when the example came, and was last looked at.
+    """
+
+    inputs: Array
+    numbers: Indices
+    hits: npt.NDArray[np.bool_]
+    losses: Array
+    leverages: Array
+    arrived: Indices
+    checked: Indices
+    clock: int = 0
+
+    @classmethod
+    def empty(
+        cls, size: int, n_inputs: int, penalties: int, exponents: int, temperatures: int
+    ) -> HeldOutExamples:
+        """A buffer for `size` examples."""
+        return cls(
+            inputs=np.zeros((size, n_inputs)),
+            numbers=np.full(size, FREE),
+            hits=np.zeros((size, penalties, exponents), dtype=bool),
+            losses=np.zeros((size, penalties, temperatures)),
+            leverages=np.zeros(size),
+            arrived=np.zeros(size, dtype=np.intp),
+            checked=np.zeros(size, dtype=np.intp),
+        )
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.numbers != FREE))
+
+    def add(self, x: Array, number: int) -> int:
+        """Keep an example; returns its slot, which is still to be checked."""
+        free = np.flatnonzero(self.numbers == FREE)
+        if len(free):
+            slot = int(free[0])
+        else:
+            largest = np.bincount(self.numbers).argmax()
+            own = np.flatnonzero(self.numbers == largest)
+            slot = int(own[np.argmin(self.arrived[own])])
+        self.clock += 1
+        self.inputs[slot], self.numbers[slot] = x, number
+        self.arrived[slot], self.checked[slot] = self.clock, 0
+        return slot
+
+    def note(
+        self, slots: Indices, hits: npt.NDArray[np.bool_], losses: Array, leverages: Array
+    ) -> None:
+        """What every candidate makes of the examples in these slots (k,), as of now."""
+        self.clock += 1
+        self.hits[slots], self.losses[slots], self.leverages[slots] = hits, losses, leverages
+        self.checked[slots] = self.clock
+
+    def stalest(self, k: int) -> Indices:
+        """At most k slots, those that were looked at longest ago first."""
+        taken = np.flatnonzero(self.numbers != FREE)
+        return taken[np.argsort(self.checked[taken], kind="stable")[:k]]
+
+    def renumber(self, new: Indices) -> None:
+        """Give each class its new number, new[old]; where that is -1 its examples leave."""
+        taken = self.numbers != FREE
+        self.numbers[taken] = new[self.numbers[taken]]
+
+    def accuracy(self, least: int) -> Array | None:
+        """Share of right answers (penalties, exponents) on classes with at least so many here.
+
+        Not each class', but each example's counts the same. None where no class has enough.
+        """
+        looked_at = self._looked_at()
+        sizes = np.bincount(self.numbers[looked_at], minlength=self.numbers.max() + 1)
+        counted = looked_at & (sizes[self.numbers] >= least) if len(sizes) else looked_at
+        if not counted.any():
+            return None
+        shares: Array = self.hits[counted].mean(axis=0)
+        return shares
+
+    def class_accuracy(self, n_classes: int, penalty: int, exponent: int) -> tuple[Array, Array]:
+        """For each class the share of right answers, NaN without examples, and their number."""
+        taken = self._looked_at()
+        sizes = np.bincount(self.numbers[taken], minlength=n_classes).astype(float)
+        right = np.bincount(
+            self.numbers[taken], self.hits[taken, penalty, exponent], minlength=n_classes
+        )
+        return np.where(sizes > 0.0, right / np.maximum(sizes, 1.0), np.nan), sizes
+
+    def temperature(self, penalty: int, least: int) -> int | None:
+        """Number of the temperature with the smallest mean loss; None with too few examples."""
+        taken = self._looked_at()
+        if np.count_nonzero(taken) < least:
+            return None
+        return int(self.losses[taken, penalty].mean(axis=0).argmin())
+
+    def leverage(self, least: int) -> float | None:
+        """The median leverage; None with too few examples."""
+        taken = self._looked_at()
+        return float(np.median(self.leverages[taken])) if np.sum(taken) >= least else None
+
+    def _looked_at(self) -> npt.NDArray[np.bool_]:
+        """(V,): where there is an example and something was found on it."""
+        looked_at: npt.NDArray[np.bool_] = (self.numbers != FREE) & (self.checked > 0)
+        return looked_at
+
+    def state(self) -> dict[str, Any]:
+        """The arrays that :meth:`restore` needs; what was found is found again after it."""
+        taken = np.flatnonzero(self.numbers != FREE)
+        taken = taken[np.argsort(self.arrived[taken])]
+        return {"held_inputs": self.inputs[taken], "held_numbers": self.numbers[taken]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a :meth:`state`, dropping the oldest where there is no room for all."""
+        self.numbers[:] = FREE
+        for x, number in zip(state["held_inputs"], state["held_numbers"], strict=True):
+            self.add(x, int(number))
+
+
+# -------------------------------------------------------------------------------------------------
+# Recoding: what keeps a class of few examples from being ignored (thesis 7.5.2 and 7.6.3).
+
+
+def class_weights(counts: Array, alpha: float) -> Array:
+    """The diagonal of Gamma^alpha, (T,): (k / gamma_t)^alpha, k = sum of the counts gamma (T,).
+
+    alpha = 0 leaves scores as they are, 1 undoes the imbalance wholly. A class without examples
+    has a score of zero whatever its weight, which is 1.
+    """
+    known = counts > 0.0
+    weights: Array = np.where(known, counts.sum() / np.where(known, counts, 1.0), 1.0) ** alpha
+    return weights
+
+
+def choose_recoding(accuracy: Array, tolerance: float = 0.0) -> tuple[int, int]:
+    """Which penalty and which exponent to use, from held-out accuracies (penalties, exponents).
+
+    The rule of thesis 7.6.3: at each exponent the penalty with the best accuracy; of the
+    exponents the largest whose accuracy is at least that of the first, which is 0. Exponents
+    ascend. With a `tolerance` the accuracy may be lower by so much. Of equal penalties the last.
+    """
+    best = accuracy.max(axis=0)
+    exponent = int(np.flatnonzero(best >= best[0] - tolerance - 1e-12)[-1])
+    penalty = int(np.flatnonzero(accuracy[:, exponent] >= best[exponent])[-1])
+    return penalty, exponent
+
+
+def exponent_weights(counts: Array, alphas: Array) -> Array:
+    """:func:`class_weights` for each exponent, (exponents, T); NaN for classes without examples.
+
+    These can't win.
+    """
+    weights = np.array([class_weights(counts, alpha) for alpha in alphas])
+    weights[:, counts <= 0.0] = np.nan
+    return weights
+
+
+def winners(scores: Array, weights: Array) -> Indices:
+    """The winning class for each exponent, (n, exponents), from scores (n, T) without recoding.
+
+    weights : (exponents, T), see :func:`exponent_weights`.
+    """
+    impossible = np.isnan(weights[0])
+    found = np.empty((len(scores), len(weights)), dtype=np.intp)
+    for j, weight in enumerate(weights):
+        recoded = scores * weight
+        if impossible.any():
+            recoded[:, impossible] = -np.inf
+        found[:, j] = recoded.argmax(axis=1)
+    return found
+
 
 ALPHAS = np.round(np.linspace(0.0, 1.0, 21), 2)  # the exponents that are tried
 TEMPERATURES = np.geomspace(0.02, 1.0, 9)

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.rows import validate_data
 
 PREFIX = "estimator__"
 

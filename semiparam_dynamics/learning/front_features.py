@@ -11,10 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.features import RandomFourierFeatures
+from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
-from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
-from semiparam_dynamics.learning.nystrom_features import NystromFeatures
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 
 
 def fitted_features(

@@ -9,10 +9,9 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.compatibility import validate_data
 from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import Block, Chunk, Rows
+from semiparam_dynamics.learning.rows import Block, Chunk, Rows, validate_data
 
 BLOCK_BYTES = 2**26  # of the rows' inputs, read at a time where only some of them are kept
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,21 +12,145 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.checks import positive_count, positive_penalty
-from semiparam_dynamics.learning.class_editing import EditableClasses
-from semiparam_dynamics.learning.class_recursion import (
-    ClassRecursion,
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    positive_count,
+    positive_penalty,
 )
-from semiparam_dynamics.learning.class_views import FittedClasses
-from semiparam_dynamics.learning.compatibility import validate_data
+from semiparam_dynamics.learning.class_recursion import (
+    ALPHAS,
+    ClassRecursion,
+    class_weights,
+    nearest_exponent,
+)
 from semiparam_dynamics.learning.front_features import (
     FixedFeatures,
     GrowingFeatures,
     fitted_features,
     gaussian_width,
 )
-from semiparam_dynamics.learning.labels import check_kind, plain_labels
+from semiparam_dynamics.learning.rows import validate_data
+
+# -------------------------------------------------------------------------------------------------
+# What a classifier with a `recursion_` has learned, as scikit-learn's names have it.
+
+
+class FittedClasses:
+    """Part of a classifier: classes in the order of their labels, and the candidates in use."""
+
+    recursion_: ClassRecursion
+    alpha: float | str
+
+    @property
+    def classes_(self) -> Any:
+        """(T,): all labels, sorted."""
+        return np.asarray(self.recursion_.classes.labels)[self._order()]
+
+    @property
+    def class_count_(self) -> Array:
+        """(T,): gamma, how many examples of each class were learned."""
+        counts: Array = self.recursion_.classes.counts[self._order()]
+        return counts
+
+    @property
+    def coef_(self) -> Array:
+        """(D, T): W Gamma^alpha; computed when asked, no prediction needs it."""
+        classes = self.recursion_.classes
+        W: Array = self.recursion_.factor.solve(classes.sums).T
+        return (W * class_weights(classes.counts, self.alpha_))[:, self._order()]
+
+    @property
+    def alpha_(self) -> float:
+        """The recoding exponent in use."""
+        fixed = self._fixed_alpha()
+        return float(ALPHAS[self.recursion_.chosen_exponent]) if fixed is None else fixed
+
+    @property
+    def penalty_(self) -> float:
+        """The penalty in use."""
+        return self.recursion_.factor.penalty
+
+    @property
+    def temperature_(self) -> float:
+        """By which scores are divided before the softmax."""
+        return self.recursion_.temperature
+
+    def class_accuracy(self) -> tuple[Array, Array]:
+        """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""
+        check_is_fitted(self, "recursion_")
+        recursion = self.recursion_
+        shares, sizes = recursion.held_out.class_accuracy(
+            len(recursion.classes), recursion.chosen_penalty, nearest_exponent(self.alpha_)
+        )
+        return shares[self._order()], sizes[self._order()]
+
+    def _fixed_alpha(self) -> float | None:
+        """The exponent that was asked for; None to choose one."""
+        if isinstance(self.alpha, str):
+            if self.alpha != "auto":
+                raise ConfigurationError(f'alpha must be "auto" or a number, not {self.alpha!r}.')
+            return None
+        if not 0.0 <= self.alpha <= 1.0:
+            raise ConfigurationError(f"alpha must lie between 0 and 1, not {self.alpha}.")
+        return float(self.alpha)
+
+    def _order(self) -> Any:
+        return self.recursion_.classes.order
+
+
+# -------------------------------------------------------------------------------------------------
+# Class labels: text or numbers, not both.
+
+
+def plain_labels(labels: Any) -> list[Hashable]:
+    """Labels as Python's own objects, equal and hashed alike whatever array they come from."""
+    plain: list[Hashable] = np.asarray(labels).tolist()
+    return plain
+
+
+def check_kind(labels: Sequence[Hashable], known: Sequence[Hashable]) -> None:
+    """Raise LearningError for labels that couldn't be sorted, or saved, with those known."""
+    kinds = {"text" if isinstance(label, str) else "numbers" for label in [*labels, *known[:1]]}
+    if len(kinds) > 1:
+        raise LearningError("Labels must be all text or all numbers.")
+
+
+# -------------------------------------------------------------------------------------------------
+# Classes that are renamed, merged and forgotten without learning anything again.
+
+
+class EditableClasses:
+    """Part of a classifier whose `recursion_` keeps a sum for each class.
+
+    Each of these raises LearningError, and changes nothing, where there is no such class.
+    """
+
+    recursion_: ClassRecursion
+
+    def rename_class(self, label: Hashable, new: Hashable) -> None:
+        """Call a class otherwise. Raises LearningError for no such class, or one of that name."""
+        check_is_fitted(self, "recursion_")
+        check_kind([new], self.recursion_.classes.labels)
+        self.recursion_.classes.rename(label, new)
+
+    def merge_classes(self, label: Hashable, into: Hashable) -> None:
+        """Make one class' examples another's, exactly as if they had been taught so."""
+        check_is_fitted(self, "recursion_")
+        self.recursion_.held_out.renumber(self.recursion_.classes.merge(label, into))
+        self.recursion_.note_change()
+
+    def forget_class(self, label: Hashable) -> None:
+        """Let a class go: its column of b, its count and its held-out examples leave.
+
+        A keeps its inputs' second moments, from which alone no input can be told. The classes that
+        remain are exactly what they would be had those examples been taught as none of them, with
+        a code of zeros: they go on pulling the others' scores to zero where they were.
+        """
+        check_is_fitted(self, "recursion_")
+        self.recursion_.held_out.renumber(self.recursion_.classes.forget(label))
+        self.recursion_.note_change()
+
 
 REFRESH = 2  # held-out examples looked at again whenever one comes
 NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one

@@ -3,21 +3,282 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh
 from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.learning.base import KernelRegressor, kernel_sum
-from semiparam_dynamics.learning.checks import positive_penalty
-from semiparam_dynamics.learning.filters import filter_values, iterations, parameter_of
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_penalty
+from semiparam_dynamics.learning.base import KernelRegressor, Path, RegularisationPath, kernel_sum
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.leave_one_out import leave_one_out_predictions
-from semiparam_dynamics.learning.paths import Path, RegularisationPath
-from semiparam_dynamics.learning.rows import Rows, training_rows
-from semiparam_dynamics.learning.spectrum import Problem, Spectrum
+from semiparam_dynamics.learning.products import evaluate_into
+from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
+
+# -------------------------------------------------------------------------------------------------
+# Spectral filters: functions g of the eigenvalues of K/n that stand for their inverse.
+#
+# With K/n = Q Sigma Q', every filter gives the coefficients alpha = (1/n) Q g(Sigma) Q' Y (thesis
+# chapter 3). What a filter leaves out, or stops short of, is its regularisation.
+
+# The parameter that each filter's path runs over; ordinary least squares has none.
+PARAMETERS: dict[str, str | None] = {
+    "tikhonov": "penalty",
+    "cutoff": "penalty",
+    "landweber": "max_iter",
+    "nu": "max_iter",
+    "ols": None,
+}
+
+
+def parameter_of(name: str) -> str | None:
+    """What regularises the filter `name`; ConfigurationError if there is no such filter."""
+    if name not in PARAMETERS:
+        raise ConfigurationError(f"filter must be one of {', '.join(PARAMETERS)}, not {name!r}.")
+    return PARAMETERS[name]
+
+
+def filter_values(
+    name: str, eigenvalues: Array, values: Sequence[Any], nu: float = 1.0
+) -> list[Array]:
+    """g(sigma), (n,), of the eigenvalues (n,) of K/n, for each value of the filter's parameter.
+
+    `nu` is the order of the nu-method. Raises ConfigurationError for a value out of range.
+    """
+    if name in ("landweber", "nu"):
+        counts = [iterations(value) for value in values]
+        return (
+            landweber(eigenvalues, counts)
+            if name == "landweber"
+            else nu_method(eigenvalues, counts, nu)
+        )
+    if name == "tikhonov":
+        return [1.0 / (eigenvalues + positive_penalty(value)) for value in values]
+    if name == "cutoff":
+        return [_inverse(eigenvalues, eigenvalues >= positive_penalty(v)) for v in values]
+    return [_inverse(eigenvalues, eigenvalues > 0.0) for _ in values]
+
+
+def landweber(eigenvalues: Array, counts: Sequence[int]) -> list[Array]:
+    """g_t = sum_{i<t} gamma (1 - gamma sigma)^i, gamma = 1 / max sigma, for each t of `counts`.
+
+    That is gradient descent from zero, stopped after t steps, in its closed form
+    (1 - (1 - gamma sigma)^t) / sigma.
+    """
+    step, scaled = _scaled(eigenvalues)
+    positive = scaled > 0.0
+    with np.errstate(divide="ignore"):  # log 0 = -inf: the first step removes that error
+        logarithm = np.log1p(-scaled[positive])
+    result = []
+    for t in counts:
+        g = np.full(len(eigenvalues), step * t)
+        g[positive] = -np.expm1(t * logarithm) * step / scaled[positive]
+        result.append(g)
+    return result
+
+
+def nu_method(eigenvalues: Array, counts: Sequence[int], nu: float = 1.0) -> list[Array]:
+    """The nu-method's g_t for each t of `counts`: about the square root of Landweber's iterations.
+
+    Brakhage's three-term recursion (Engl, Hanke, Neubauer 1996, section 6.3), on scalars.
+    """
+    if not (np.isfinite(nu) and nu > 0.0):
+        raise ConfigurationError(f"nu must be a positive number, not {nu}.")
+    step, scaled = _scaled(eigenvalues)
+    g = before = np.zeros(len(eigenvalues))  # in units of the step
+    found: dict[int, Array] = dict.fromkeys(counts, g)
+    for k in range(1, max(counts, default=0) + 1):
+        momentum, relaxation = 0.0, (4.0 * nu + 2.0) / (4.0 * nu + 1.0)
+        if k > 1:
+            momentum = (k - 1.0) * (2 * k - 3) * (2 * k + 2 * nu - 1)
+            momentum /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1) * (2 * k + 2 * nu - 3)
+            relaxation = 4.0 * (2 * k + 2 * nu - 1) * (k + nu - 1)
+            relaxation /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1)
+        g, before = g + momentum * (g - before) + relaxation * (1.0 - scaled * g), g
+        if k in found:
+            found[k] = g * step
+    return [found[t] for t in counts]
+
+
+def iterations(value: Any) -> int:
+    """`value` as a number of iterations, or ConfigurationError if it isn't a whole one above 0."""
+    if value < 1 or int(value) != value:
+        raise ConfigurationError(f"max_iter must be a whole number above 0, not {value}.")
+    return int(value)
+
+
+def _scaled(eigenvalues: Array) -> tuple[float, Array]:
+    """gamma = 1 / max sigma, and gamma sigma; with no eigenvalue above zero any step will do."""
+    largest = float(eigenvalues.max())
+    step = 1.0 / largest if largest > 0.0 else 1.0
+    return step, np.minimum(eigenvalues * step, 1.0)
+
+
+def _inverse(eigenvalues: Array, where: Any) -> Array:
+    """1 / sigma where asked, zero elsewhere."""
+    result = np.zeros(len(eigenvalues))
+    np.divide(1.0, eigenvalues, out=result, where=where)
+    return result
+
+
+# -------------------------------------------------------------------------------------------------
+# The eigendecomposition of a kernel matrix, and the least-squares problem that it solves.
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What kernel least squares is solved from: the rows whose weight isn't zero.
+
+    Weights w turn K into W^(1/2) K W^(1/2), and Y into W^(1/2) Y: the same problem as if each row
+    were there w times.
+
+    Attributes
+    ----------
+    X : (n, d), in the rows' precision.
+    targets : W^(1/2) Y, (n, T), in float64.
+    roots : W^(1/2), (n,); ones where there are no weights.
+    total : the sum of the weights, which multiplies the penalty.
+    """
+
+    X: Array
+    targets: Array
+    roots: Array
+    total: float
+
+    @classmethod
+    def of(cls, rows: Rows) -> Problem:
+        """All of the rows, in memory."""
+        blocks = list(rows.blocks(rows.n_samples))
+        X = np.concatenate([block.X for block in blocks])
+        Y = np.concatenate([block.Y for block in blocks]).astype(float)
+        weights = rows.weights()
+        if weights is None:
+            return cls(X, Y, np.ones(len(X)), float(len(X)))
+        some = weights > 0.0
+        roots = np.sqrt(weights[some].astype(float))
+        return cls(X[some], Y[some] * roots[:, None], roots, float(roots @ roots))
+
+    def gram(self, kernel: Kernel, n_matrices: int, memory_limit: int | None) -> Array:
+        """W^(1/2) K W^(1/2), (n, n) in float64.
+
+        Raises LearningError where `n_matrices` of that size don't fit into the limit, and for
+        values that are not finite.
+        """
+        n = len(self.X)
+        needed = 8 * n_matrices * n * n
+        require(memory_budget(memory_limit), needed, f"The kernel matrix of {n} rows")
+        K = np.empty((n, n))
+        evaluate_into(kernel.bind(self.X), self.X, K)
+        K *= self.roots
+        K *= self.roots[:, None]
+        if not (np.isfinite(K.min()) and np.isfinite(K.max())):
+            raise LearningError("The kernel has values that are not finite: scale the inputs.")
+        return K
+
+    def rounding(self, K: Array) -> float:
+        """Eigenvalues of K up to this one are noise: of its entries, and of the algebra on it."""
+        n = len(K)
+        entries = 10.0 * np.sqrt(n) * np.finfo(self.X.dtype).eps * np.diag(K).max()
+        return float(entries + n * np.finfo(float).eps * np.trace(K))
+
+
+class Spectrum:
+    """W^(1/2) K W^(1/2) / n = Q Sigma Q', with n the total weight.
+
+    Attributes
+    ----------
+    problem : what it was made of.
+    eigenvalues : (n,), ascending, at least zero.
+    vectors : Q, (n, n).
+    projected : Q' W^(1/2) Y, (n, T).
+    rounding : eigenvalues up to this one are noise.
+    """
+
+    def __init__(self, problem: Problem, kernel: Kernel, memory_limit: int | None = None) -> None:
+        """Time O(n^3), and memory for three matrices (n, n).
+
+        Raises LearningError where that is too much, and for a kernel that isn't positive
+        semidefinite on these rows.
+        """
+        self.problem = problem
+        K = problem.gram(kernel, 3, memory_limit)
+        noise = problem.rounding(K)
+        values, self.vectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
+        if values[0] < -max(100.0 * noise, 1e-6 * values[-1]):
+            raise LearningError(
+                f"The kernel is not positive semidefinite: on these rows its eigenvalues lie "
+                f"between {values[0]:.3g} and {values[-1]:.3g}."
+            )
+        self.rounding = noise / problem.total
+        self.eigenvalues = np.maximum(values, 0.0) / problem.total
+        self.projected: Array = self.vectors.T @ problem.targets
+
+    def coefficients(self, g: Array) -> Array:
+        """(n, T), of the kernels at the problem's rows, for filter values g (n,).
+
+        A value above 1 / rounding belongs to an eigenvalue of which no digit is known. It is
+        put at zero, as a pseudo-inverse does: such directions are not in the kernel's range.
+        """
+        kept = np.where(g * self.rounding > 1.0, 0.0, g) / self.problem.total
+        alpha: Array = self.vectors @ (kept[:, None] * self.projected)
+        alpha *= self.problem.roots[:, None]
+        return alpha
+
+
+# -------------------------------------------------------------------------------------------------
+# Leave-one-out predictions of kernel ridge regression, without n fits.
+
+BLOCK_VALUES = 2**20  # of the matrix of filter values, of which a block of rows is in memory
+
+
+def leave_one_out_predictions(
+    rows: Rows, kernel: Kernel, penalties: Sequence[float], memory_limit: int | None = None
+) -> Iterator[Array]:
+    """For each penalty, (n, T): what a fit to the other rows predicts for each row.
+
+    With G = (K + r I)^-1, row i's error is (G Y)_i / G_ii, the same as (y_i - f_i) / (1 - H_ii)
+    for the smoother H = K G, without its cancellation (Rifkin, Lippert 2007, section 3). The
+    fit without row i has the ridge r = penalty (n - w_i), and so has row i's G here.
+
+    Raises LearningError if fewer than two rows have a weight above zero.
+    """
+    problem = Problem.of(rows)
+    if len(problem.X) < 2:
+        raise LearningError("Leave-one-out needs two rows whose weight is above zero.")
+    spectrum = Spectrum(problem, kernel, memory_limit)
+    weights = rows.weights()
+    some = np.ones(rows.n_samples, dtype=bool) if weights is None else weights > 0.0
+    unused = rows.take(np.flatnonzero(~some))
+    for penalty in penalties:
+        result = np.empty((rows.n_samples, rows.n_outputs))
+        result[some] = (problem.targets - _errors(spectrum, penalty)) / problem.roots[:, None]
+        if len(unused):  # every row of weight zero is left out of the fit to all
+            alpha = spectrum.coefficients(1.0 / (spectrum.eigenvalues + penalty))
+            result[~some] = kernel_sum(unused, kernel, problem.X, alpha, memory_limit)
+        yield result
+
+
+def _errors(spectrum: Spectrum, penalty: float) -> Array:
+    """(G Y)_i / G_ii of the problem's rows, times the roots of their weights, (n, T)."""
+    Q, problem = spectrum.vectors, spectrum.problem
+    ridges = penalty * (problem.total - problem.roots**2)
+    values = spectrum.eigenvalues * problem.total
+    if ridges.max() < spectrum.rounding * problem.total:
+        values = np.where(spectrum.eigenvalues > spectrum.rounding, values, 0.0)
+    errors = np.empty_like(problem.targets)
+    size = max(BLOCK_VALUES // len(Q), 1)
+    for start in range(0, len(Q), size):
+        part = slice(start, start + size)
+        # Relative to the ridge, so that a tiny one doesn't overflow; the quotient is the same.
+        ridge = ridges[part, None]
+        filtered = Q[part] * (ridge / (values + ridge))
+        errors[part] = (filtered @ spectrum.projected) / np.sum(
+            filtered * Q[part], axis=1, keepdims=True
+        )
+    return errors
+
 
 COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
 
@@ -27,7 +288,7 @@ class KRLS(RegularisationPath, KernelRegressor):
 
     With the filter "tikhonov" it minimises sum_i (f(x_i) - y_i)^2 + penalty n |f|^2, that is
     alpha = (K + penalty n I)^-1 Y. Every filter is alpha = (1/n) Q g(Sigma) Q' Y through
-    K/n = Q Sigma Q' (see :mod:`~semiparam_dynamics.learning.filters`).
+    K/n = Q Sigma Q' (see :mod:`~semiparam_dynamics.learning.krls`).
 
     Parameters
     ----------

@@ -8,9 +8,88 @@ from typing import ClassVar
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import compiled_sgm
+from semiparam_dynamics.recursion.loops import compiled
+
+# -------------------------------------------------------------------------------------------------
+# The compiled inner loops of the stochastic gradient methods (see :mod:`compiled`).
+
+SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE = range(5)
+
+
+@compiled
+def slope(loss: int, epsilon: float, y: float, f: float) -> float:
+    """The left-hand derivative at f of the loss of predicting f for y."""
+    if loss == SQUARE:
+        return f - y
+    if loss == HINGE:
+        # 1 - y f has its kink at y f = 1; from the left of it, f is smaller.
+        inside = f <= 1.0 if y > 0.0 else f > -1.0
+        return -y if inside else 0.0
+    if loss == LOGISTIC:
+        result: float = -y / (1.0 + np.exp(y * f))
+        return result
+    if loss == ABSOLUTE:
+        return -1.0 if f <= y else 1.0
+    if f - y <= -epsilon:
+        return -1.0
+    return 1.0 if f - y > epsilon else 0.0
+
+
+@compiled
+def slopes(loss: int, epsilon: float, y: Array, f: Array, out: Array) -> None:
+    """out_i = slope(y_i, f_i), all (k,)."""
+    for i in range(y.size):
+        out[i] = slope(loss, epsilon, y[i], f[i])
+
+
+@compiled
+def descend(
+    F: Array,
+    G: Array,
+    Y: Array,
+    steps: Array,
+    batch: int,
+    loss: int,
+    epsilon: float,
+    change: Array,
+) -> None:
+    """Gradient steps over k drawn rows, `batch` of them at a time, from inner products alone.
+
+    F: (P, k), what the function predicts at the rows before the first step, for P columns; each
+    row's entry is then kept up to date until its own step. G: (k, k), the rows' inner products.
+    Y: (T, k); column p = s T + t has the target t and the step size s. steps: (k / batch, S).
+    change: (P, k), what each row is multiplied by when it is added to the weights.
+    """
+    P, k = F.shape
+    T = len(Y)
+    for start in range(0, k, batch):
+        end = start + batch
+        for p in range(P):
+            step = -steps[start // batch, p // T] / batch
+            for i in range(start, end):
+                change[p, i] = step * slope(loss, epsilon, Y[p % T, i], F[p, i])
+            rest = F[p, end:]
+            for i in range(start, end):
+                amount = change[p, i]
+                if amount != 0.0:
+                    row = G[i, end:]
+                    for j in range(rest.size):
+                        rest[j] += amount * row[j]
+
+
+@compiled
+def scatter(change: Array, done: Array, drawn: Indices, T: int, coef: Array, moved: Array) -> None:
+    """Add each draw's change (P, k) to its row of coef (n, P), and change times done to `moved`.
+
+    done: (k, S), the sum of the step sizes up to and including each draw's.
+    """
+    P, k = change.shape
+    for i in range(k):
+        for p in range(P):
+            coef[drawn[i], p] += change[p, i]
+            moved[drawn[i], p] += change[p, i] * done[i, p // T]
 
 
 @dataclass(frozen=True)
@@ -38,7 +117,7 @@ class Loss(ABC):
         y, f = np.broadcast_arrays(np.asarray(y, float), np.asarray(f, float))
         result = np.empty(f.shape)
         flat = result.reshape(-1)
-        compiled_sgm.slopes(self.code, self.epsilon, y.reshape(-1), f.reshape(-1), flat)
+        slopes(self.code, self.epsilon, y.reshape(-1), f.reshape(-1), flat)
         return result
 
     def error(self, y: Array, f: Array) -> Array:
@@ -57,7 +136,7 @@ class Loss(ABC):
 class Square(Loss):
     """(f - y)^2 / 2, whose derivative is the residual; validation errors are mean squares."""
 
-    code = compiled_sgm.SQUARE
+    code = SQUARE
 
     def value(self, y: Array, f: Array) -> Array:
         """See :class:`Loss`."""
@@ -73,7 +152,7 @@ class Square(Loss):
 class Hinge(Loss):
     """max(0, 1 - y f) for y = -1 or 1: the support vector machine's."""
 
-    code = compiled_sgm.HINGE
+    code = HINGE
     labels = True
 
     def value(self, y: Array, f: Array) -> Array:
@@ -84,7 +163,7 @@ class Hinge(Loss):
 class Logistic(Loss):
     """log(1 + exp(-y f)) for y = -1 or 1."""
 
-    code = compiled_sgm.LOGISTIC
+    code = LOGISTIC
     labels = True
 
     def value(self, y: Array, f: Array) -> Array:
@@ -96,7 +175,7 @@ class Logistic(Loss):
 class Absolute(Loss):
     """|f - y|."""
 
-    code = compiled_sgm.ABSOLUTE
+    code = ABSOLUTE
 
     def value(self, y: Array, f: Array) -> Array:
         """See :class:`Loss`."""
@@ -106,7 +185,7 @@ class Absolute(Loss):
 class EpsilonInsensitive(Loss):
     """max(0, |f - y| - epsilon): support vector regression's."""
 
-    code = compiled_sgm.EPSILON_INSENSITIVE
+    code = EPSILON_INSENSITIVE
 
     def value(self, y: Array, f: Array) -> Array:
         """See :class:`Loss`."""

@@ -7,16 +7,62 @@ K is kept when it fits into the limit, and computed anew for each product when i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.learning.compiled_products import add_normal
+from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import Bound, Kernel
-from semiparam_dynamics.learning.memory import memory_budget, rows_within
-from semiparam_dynamics.learning.parallel import map_in_order, n_threads
-from semiparam_dynamics.learning.rows import Block, Rows
+from semiparam_dynamics.learning.rows import (
+    Block,
+    Rows,
+    map_in_order,
+    memory_budget,
+    n_threads,
+    rows_within,
+)
+from semiparam_dynamics.recursion.loops import compiled
+
+# -------------------------------------------------------------------------------------------------
+# The compiled inner loop of products with a block of a kernel matrix.
+
+
+@compiled
+def add_normal(K: Array, b: Array, y: Array, w: Array, out: Array) -> None:
+    """out += K' diag(w) (K b - y) for K (k, m), b (m,), y and w (k,), out (m,).
+
+    K may be in single precision; everything else is in double, and so are all sums: in them
+    coefficients of opposite signs, many times larger than the function, cancel. Four rows of K
+    are used twice while they are in the processor's cache.
+    """
+    k, m = K.shape
+    for i in range(0, k - 3, 4):
+        r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(m):
+            bj = b[j]
+            s0 += r0[j] * bj
+            s1 += r1[j] * bj
+            s2 += r2[j] * bj
+            s3 += r3[j] * bj
+        s0 = (s0 - y[i]) * w[i]
+        s1 = (s1 - y[i + 1]) * w[i + 1]
+        s2 = (s2 - y[i + 2]) * w[i + 2]
+        s3 = (s3 - y[i + 3]) * w[i + 3]
+        for j in range(m):
+            out[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
+    for i in range(k - k % 4, k):
+        row = K[i]
+        s0 = 0.0
+        for j in range(m):
+            s0 += row[j] * b[j]
+        s0 = (s0 - y[i]) * w[i]
+        for j in range(m):
+            out[j] += row[j] * s0
+
 
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
 TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds
@@ -177,3 +223,104 @@ def _wide(K: Array) -> Array:
 
 def _weighted(Y: Array, weights: Array | None) -> Array:
     return Y if weights is None else Y * weights[:, None]
+
+
+# -------------------------------------------------------------------------------------------------
+# Features of the data, a large block of rows at a time.
+
+BLOCK_BYTES = 2**27
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """x -> features (q,).
+
+    Attributes
+    ----------
+    n_features : q.
+    evaluate : inputs (k, d) -> (k, q); it runs on blocks that the processor's cache holds.
+    finish : what makes the features (k, q) from those values, and uses them up; on large blocks,
+        by BLAS.
+    """
+
+    n_features: int
+    evaluate: Bound
+    finish: Callable[[Array], Array] | None = None
+
+
+def nystrom_map(basis: NystromBasis, dtype: np.dtype) -> FeatureMap:
+    """The features of a Nyström basis, computed in `dtype`."""
+    L = np.asfortranarray(basis.factor, dtype=dtype)
+
+    def finish(K: Array) -> Array:
+        phi: Array = solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False)
+        return phi.T
+
+    centers = basis.centers[basis.kept].astype(dtype)
+    return FeatureMap(len(centers), basis.kernel.bind(centers), finish)
+
+
+def feature_blocks(
+    rows: Rows, features: FeatureMap, memory_limit: int | None = None, beside: int = 0
+) -> Iterator[tuple[Array, Array, Array | None]]:
+    """(A (k, q), Y (k, T), weights (k,) or None), as many rows at a time as the limit lets.
+
+    `beside` is what the caller takes for each row of a block beside a few copies of A, in bytes.
+
+    Small chunks of data are put together, since BLAS is fast on large blocks. The arrays are used
+    again for the next block.
+    """
+    q = max(features.n_features, 1)
+    # The values, their copy in double precision, and one in the other order.
+    row_bytes = q * (rows.dtype.itemsize + 16) + 8 * (rows.n_features + 2 * rows.n_outputs) + beside
+    size = rows_within(memory_budget(memory_limit), row_bytes, "A block of features")
+    size = min(size, rows.n_samples, max(BLOCK_BYTES // row_bytes, 256))
+    A = np.empty((size, features.n_features), rows.dtype)
+    Y = np.empty((size, rows.n_outputs), rows.dtype)
+    weights = np.empty(size, rows.dtype) if rows.weighted else None
+
+    def ready(k: int) -> tuple[Array, Array, Array | None]:
+        part = A[:k]
+        if features.finish is not None and features.n_features:
+            part = features.finish(part)
+        return part, Y[:k], None if weights is None else weights[:k]
+
+    filled = 0
+    for block in rows.blocks(size):
+        for piece in _pieces(block, size - filled, size):
+            end = filled + len(piece.X)
+            if features.n_features:
+                _evaluate(features.evaluate, piece.X, A[filled:end])
+            Y[filled:end] = piece.Y
+            if weights is not None:
+                weights[filled:end] = piece.weights
+            filled = end
+            if filled == size:
+                yield ready(filled)
+                filled = 0
+    if filled:
+        yield ready(filled)
+
+
+def _evaluate(evaluate: Bound, X: Array, out: Array) -> None:
+    """out = evaluate(X), by all cores where there is enough work for them."""
+    if out.nbytes <= CACHE_BYTES:
+        out[:] = evaluate(X)
+    else:
+        evaluate_into(evaluate, X, out)
+
+
+def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
+    """The block in pieces: what fits into `room`, then at most `size` rows each."""
+    if room < len(block.X):
+        yield block[:room]
+        block = block[room:]
+    for i in range(0, len(block.X), size):
+        yield block[i : i + size]
+
+
+def coefficients(basis: NystromBasis, beta: Array) -> Array:
+    """What multiplies K(x, c_j), (M, T), for weights (t, T) of the basis' first t features."""
+    if not len(beta):  # a kernel that is zero at every centre
+        return np.zeros((len(basis.centers), beta.shape[1]))
+    return basis.coefficients(beta)

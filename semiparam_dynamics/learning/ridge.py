@@ -10,14 +10,80 @@ beta_t = R_t^-1 U_t. This is the incremental path of Rudi, Camoriano, Rosasco 20
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd
 from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dtpqrt
+from scipy.linalg.lapack import dpotrf, dtpqrt
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.learning.nested_factor import NestedFactor, cholesky_factor
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.rows import Rows
+
+# -------------------------------------------------------------------------------------------------
+# The triangular factor that ridge regressions on the first 1, ..., q features share.
+
+
+@dataclass
+class NestedFactor:
+    """The triangular system R beta = U of all leading blocks.
+
+    Attributes
+    ----------
+    R : (q, q), upper triangular.
+    U : (q, T).
+    """
+
+    R: Array
+    U: Array
+
+    def weights(self, n_features: int | None = None) -> Array:
+        """beta_t (t, T) of the first t = `n_features` features; None: of all.
+
+        Raises LearningError if rounding leaves no answer.
+        """
+        t = len(self.R) if n_features is None else n_features
+        if not t:
+            return np.zeros((0, self.U.shape[1]))
+        try:
+            beta: Array = solve_triangular(self.R[:t, :t], self.U[:t], check_finite=False)
+        except np.linalg.LinAlgError:
+            beta = np.full((t, 1), np.nan)
+        if not np.isfinite(beta).all():
+            raise LearningError(
+                "The system is singular to rounding and the penalty too small to help: "
+                "raise the penalty."
+            )
+        return beta
+
+    def append(self, cross: Array, own: Array, moments: Array) -> None:
+        """Append k features A2: A'WA2 (q, k), A2'WA2 + r I (k, k) and A2'WY (k, T).
+
+        Raises numpy's LinAlgError if the bordered system isn't positive definite to rounding.
+        """
+        above = solve_triangular(self.R, cross, trans=1) if len(self.R) else cross
+        corner = cholesky_factor(np.asfortranarray(own - above.T @ above))
+        below = solve_triangular(corner, moments - above.T @ self.U, trans=1)
+        q, k = cross.shape
+        R = np.zeros((q + k, q + k), order="F")
+        R[:q, :q], R[:q, q:], R[q:, q:] = self.R, above, corner
+        self.R, self.U = R, np.concatenate((self.U, below))
+
+
+def cholesky_factor(A: Array) -> Array:
+    """R, upper triangular, with R'R the matrix whose upper triangle is A's; A is used up.
+
+    Raises numpy's LinAlgError if there is none.
+    """
+    if not len(A):
+        return A
+    R, failed = dpotrf(A, lower=0, clean=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("not positive definite")
+    result: Array = R
+    return result
+
 
 # Rounding in A'A is an error of 1e-16 times its largest entries, which are about n times the
 # kernel's largest value k. Largest relative errors of predictions against extended precision, at
@@ -188,3 +254,60 @@ def _append_rows(triangle: Array, rows: Array, trapezoid: int) -> Array:
     block = min(QR_BLOCK, triangle.shape[1])
     result: Array = dtpqrt(trapezoid, block, triangle, rows, overwrite_a=1, overwrite_b=1)[0]
     return result
+
+
+# -------------------------------------------------------------------------------------------------
+# Leave-one-out predictions of ridge regression on nested features, without n fits.
+
+
+def leave_one_out_predictions(
+    system: NestedRidge,
+    rows: Rows,
+    stream: Stream,
+    sizes: Sequence[int],
+    penalties: Sequence[float],
+) -> Iterator[tuple[int, Array]]:
+    """(number of a size, predictions (penalties, n, T)), by what is fitted to the other rows.
+
+    y_i - (y_i - f_i) / (1 - h_i), with the leverage h_i = w_i a_i' (A'WA + r I)^-1 a_i of row i's
+    features a_i. The fit without row i has the ridge r = penalty (n - w_i), and so have f_i and
+    h_i here: with the eigenvectors of A'WA, another ridge for each row costs nothing.
+    """
+    for number, t in enumerate(sizes):
+        values, vectors, projected = system.spectrum(t)
+        result = np.empty((len(penalties), rows.n_samples, rows.n_outputs))
+        start = 0
+        for A, Y, weights in stream():
+            P = A[:, :t].astype(float) @ vectors
+            block = _smoothed(P, values, projected, rows.total_weight, weights, penalties)
+            for i, (fitted, leverage) in enumerate(block):
+                rest = np.maximum(1.0 - leverage, np.finfo(float).eps)
+                result[i, start : start + len(P)] = Y - (Y - fitted) / rest[:, None]
+            start += len(P)
+        yield number, result
+
+
+def _smoothed(
+    P: Array,
+    values: Array,
+    projected: Array,
+    total: float,
+    weights: Array | None,
+    penalties: Sequence[float],
+) -> Iterator[tuple[Array, Array]]:
+    """For each penalty, f_i (k, T) and h_i (k,) of rows with coordinates P (k, t)."""
+    squares = P * P
+    if weights is None:
+        inverses = 1.0 / (values[:, None] + np.multiply(penalties, total - 1.0))
+        yield from (
+            (P @ (inverse[:, None] * projected), leverage)
+            for inverse, leverage in zip(inverses.T, (squares @ inverses).T, strict=True)
+        )
+        return
+    w = weights.astype(float)
+    for penalty in penalties:
+        ridge = penalty * (total - w)[:, None]
+        # Without a ridge no other row has a weight, and their fit is zero.
+        inverse = np.where(ridge > 0.0, 1.0 / np.where(ridge > 0.0, values + ridge, 1.0), 0.0)
+        fitted = (P * inverse) @ projected
+        yield fitted, w * np.einsum("ij,ij->i", squares, inverse)

@@ -5,18 +5,136 @@ Methods that read the data in blocks take a :class:`Rows` in place of X, and nev
 
 from __future__ import annotations
 
+import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import psutil
 from sklearn.utils.validation import _check_sample_weight, check_array
+from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.compatibility import validate_data
-from semiparam_dynamics.learning.devices import device_of, is_dask
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.backends.devices import device_of, is_dask
+
+# -------------------------------------------------------------------------------------------------
+# What scikit-learn's versions name differently: 1.4 is Ubuntu 24.04's, 1.6 moved validation.
+
+try:
+    from sklearn.utils.validation import validate_data
+except ImportError:  # before 1.6 it was a method of every estimator
+
+    def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
+        """Check and convert the data as scikit-learn does, and remember the inputs' number."""
+        return estimator._validate_data(*args, **settings)
+
+
+__all__ = ["validate_data"]
+
+
+# -------------------------------------------------------------------------------------------------
+# How much memory a computation may take, and in what blocks it therefore runs.
+
+FRACTION = 0.25  # of the memory that is free when a limit isn't given
+
+
+def memory_budget(limit: int | None) -> int:
+    """The bytes that kernel matrices may take: `limit`, or by default a quarter of what is free.
+
+    Raises ConfigurationError for a limit that isn't positive.
+    """
+    if limit is None:
+        return int(FRACTION * psutil.virtual_memory().available)
+    if limit <= 0:
+        raise ConfigurationError(f"memory_limit must be a positive number of bytes, not {limit}.")
+    return int(limit)
+
+
+def rows_within(budget: int, row_bytes: int, what: str) -> int:
+    """How many rows of `row_bytes` fit into `budget` bytes.
+
+    Raises LearningError, naming `what`, when not even one does.
+    """
+    rows = budget // max(row_bytes, 1)
+    if rows < 1:
+        raise LearningError(
+            f"{what} needs at least {row_bytes} bytes and memory_limit leaves {budget}: "
+            f"raise the limit or use fewer centres."
+        )
+    return rows
+
+
+def require(budget: int, needed: int, what: str) -> None:
+    """Raise LearningError, naming `what`, when it needs more bytes than the budget has."""
+    if needed > budget:
+        raise LearningError(
+            f"{what} needs {needed / 1e9:.3g} GB and the limit is {budget / 1e9:.3g} GB: raise "
+            f"memory_limit, or use NystromKRLS or Falkon, which need less."
+        )
+
+
+# -------------------------------------------------------------------------------------------------
+# Work on blocks of rows by several threads, with results in the blocks' order.
+
+T = TypeVar("T")
+S = TypeVar("S")
+_this = threading.local()
+
+
+def n_threads() -> int:
+    """The cores that this process may use; 1 within :func:`one_thread`."""
+    if getattr(_this, "alone", False):
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """What this thread does in here, it does alone: it is one of several that share the cores."""
+    before, _this.alone = getattr(_this, "alone", False), True
+    try:
+        yield
+    finally:
+        _this.alone = before
+
+
+def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """function(item) of each item, in order, computed by as many threads as there are cores.
+
+    At most two items a thread are read ahead. Products inside run on one thread each: NumPy's
+    elementwise functions use one core only, so the blocks share the cores, not the products.
+    """
+    threads = n_threads()
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with _controller().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[T]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) >= 2 * threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looking for the libraries takes milliseconds: once, not for every product."""
+    return ThreadpoolController()
+
 
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
@@ -195,7 +313,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> 
         estimator.n_features_in_ = X.n_features
         return X
     if is_dask(X):
-        from semiparam_dynamics.learning.dask_rows import DaskRows  # which is made of Rows
+        from semiparam_dynamics.learning.backends.dask_rows import DaskRows
 
         rows = DaskRows(X, y, sample_weight)
         estimator.n_features_in_ = rows.n_features

@@ -3,21 +3,219 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import LeaveOneOut, ShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.candidates import candidate_predictions, with_setting
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.validation import Fold, folds, validation_error
 from semiparam_dynamics.progress import ProgressBar
+
+# -------------------------------------------------------------------------------------------------
+# Validation data for choosing parameters, and errors on them.
+
+Error = Callable[[Any, Any], float]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training and validation rows, with weights (or None) for both."""
+
+    X: Any
+    y: Any
+    weights: Any
+    X_validation: Any
+    y_validation: Any
+    validation_weights: Any
+
+
+def folds(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    validation: Any,
+    groups: Any = None,
+    random_state: Any = None,
+    sample_weight: Any = None,
+) -> tuple[int, Iterator[Fold]]:
+    """How many folds `validation` describes (see :func:`~.selection.select`), and the folds."""
+    if isinstance(validation, tuple) and len(validation) == 2:
+        return 1, iter([Fold(X, y, sample_weight, *validation, None)])
+    if isinstance(X, Rows):
+        raise ConfigurationError("With Rows, validation must be the arrays (X_val, y_val).")
+    splitter = _splitter(estimator, y, validation, random_state)
+
+    def make(train: Any, test: Any) -> Fold:
+        parts = [
+            None if data is None else _safe_indexing(data, indices)
+            for indices in (train, test)
+            for data in (X, y, sample_weight)
+        ]
+        return Fold(*parts)
+
+    splits = splitter.split(X, y, groups)
+    return splitter.get_n_splits(X, y, groups), (make(train, test) for train, test in splits)
+
+
+def _splitter(estimator: Any, y: Any, validation: Any, random_state: Any) -> Any:
+    if isinstance(validation, str) and validation == "leave_one_out":
+        return LeaveOneOut()
+    if isinstance(validation, int | np.integer) and validation > 1:
+        return check_cv(int(validation), y, classifier=is_classifier(estimator))
+    if isinstance(validation, int | float | np.number):
+        if not 0.0 < validation < 1.0:
+            raise ConfigurationError(
+                f"validation must be a share between 0 and 1, or 2 folds or more, not {validation}."
+            )
+        return ShuffleSplit(1, test_size=float(validation), random_state=random_state)
+    if isinstance(validation, str) or not (
+        hasattr(validation, "split") or hasattr(validation, "__iter__")
+    ):
+        raise ConfigurationError(
+            'validation must be a share, a number of folds, "leave_one_out", a scikit-learn '
+            f"splitter or the arrays (X_val, y_val), not {validation!r}."
+        )
+    return check_cv(validation)
+
+
+def validation_error(error: Any, classifier: bool, y: Any, predicted: Any, weights: Any) -> float:
+    """The error of predictions (n,) or (n, T), infinite where one of them is not finite.
+
+    `error` is one of the names, or a function, that :func:`~.selection.select` knows. The named
+    ones weight the rows by `weights` (n,), which may be None.
+    """
+    Y, predicted = np.asarray(y), np.asarray(predicted)
+    if not classifier:
+        Y = Y.reshape(len(Y), -1).astype(float)
+        predicted = predicted.reshape(len(predicted), -1)
+        if predicted.shape != Y.shape:
+            raise LearningError(
+                f"The validation outputs are {Y.shape} and the predictions {predicted.shape}."
+            )
+        if not np.isfinite(predicted).all():
+            return np.inf
+    if callable(error):
+        value = float(error(Y, predicted))
+        return value if np.isfinite(value) else np.inf
+    if error == "classification":
+        wrong = predicted != Y if classifier else _wrong(Y, predicted)
+        return _average(np.reshape(wrong, (len(Y), -1)).any(axis=1), weights)
+    if error not in ("mse", "rmse", "mae"):
+        raise ConfigurationError(
+            f'error must be "mse", "rmse", "mae", "classification" or a function, not {error!r}.'
+        )
+    if classifier:
+        raise ConfigurationError(f'A classifier\'s error is "classification", not "{error}".')
+    with np.errstate(over="ignore"):  # an infinite error is what it is then
+        if error == "mae":
+            return _average(np.abs(Y - predicted).mean(axis=1), weights)
+        squared = _average(((Y - predicted) ** 2).mean(axis=1), weights)
+    return squared if error == "mse" else float(np.sqrt(squared))
+
+
+def _wrong(Y: Array, scores: Array) -> Any:
+    """Of which rows the scores, (n, 1) by their sign or (n, T) by the largest, miss the class."""
+    if Y.shape[1] > 1:
+        return scores.argmax(axis=1) != Y.argmax(axis=1)
+    if not np.isin(Y, (-1.0, 1.0)).all():
+        raise LearningError(
+            'The error "classification" needs outputs of 1 and -1, or one column for each class.'
+        )
+    return np.sign(scores) != Y
+
+
+def _average(errors: Any, weights: Any) -> float:
+    if weights is not None and not np.sum(weights) > 0.0:
+        raise LearningError("The validation rows' sample weights sum to zero.")
+    return float(np.average(errors, weights=weights))
+
+
+# -------------------------------------------------------------------------------------------------
+# Predictions of an estimator for every setting of a grid, by its path where it has one.
+
+
+def candidate_predictions(
+    estimator: Any,
+    grid: Mapping[str, Sequence[Any]],
+    settings: Sequence[Mapping[str, Any]],
+    fold: Fold,
+    leave_one_out: bool = False,
+) -> Iterator[tuple[int, Any]]:
+    """(number of a setting, its predictions on the fold's validation rows), once for each setting.
+
+    `settings` is the product of `grid`, in its order. The parameters that are among the
+    estimator's `path_parameters` are left to its `path`, or with `leave_one_out` to its method of
+    that name; for each setting of the others there is a clone of it.
+    """
+    weights = {} if fold.weights is None else {"sample_weight": fold.weights}
+    inner = [name for name in grid if name in getattr(estimator, "path_parameters", ())]
+    outer = [name for name in grid if name not in inner]
+    path_grid = {name: grid[name] for name in inner}
+    for numbers in _by_outer_setting(grid, outer, inner):
+        first = settings[numbers[0]]
+        model = with_setting(estimator, {name: first[name] for name in outer})
+        # Which parameters a path has may depend on the others: KRLS' filter, for instance.
+        has_path = inner and set(inner) <= set(model.path_parameters)
+        if not (has_path or leave_one_out):
+            for i in numbers:
+                yield i, _fit_predict(with_setting(estimator, settings[i]), fold, weights)
+            continue
+        if leave_one_out:
+            results = model.leave_one_out(fold.X, fold.y, path_grid, **weights)
+        else:
+            results = model.path(fold.X, fold.y, path_grid, fold.X_validation, **weights)
+        # By value, since a path may have an order of its own; values given twice have one answer.
+        places: dict[tuple[Any, ...], list[int]] = {}
+        for i in numbers:
+            places.setdefault(tuple(settings[i][name] for name in inner), []).append(i)
+        for found, predicted in results:
+            for i in places.pop(tuple(found[name] for name in inner), ()):
+                yield i, predicted
+        if places:
+            raise ConfigurationError(
+                f"The path of {type(model).__name__} gave no predictions for {inner} in "
+                f"{list(places)}."
+            )
+
+
+def with_setting(estimator: Any, setting: Mapping[str, Any]) -> Any:
+    """A clone of the estimator with these parameters; ConfigurationError if it has no such."""
+    try:
+        return clone(estimator).set_params(**setting)
+    except (ValueError, AttributeError) as problem:
+        raise ConfigurationError(
+            f"{type(estimator).__name__} cannot take {tuple(setting)}: {problem} (A kernel's "
+            f"parameters need a kernel in the estimator, such as kernel=Gaussian().)"
+        ) from problem
+
+
+def _by_outer_setting(
+    grid: Mapping[str, Sequence[Any]], outer: list[str], inner: list[str]
+) -> list[list[int]]:
+    """The settings' numbers, a list for each setting of the outer parameters."""
+    names = list(grid)
+    numbers = np.arange(np.prod([len(values) for values in grid.values()], dtype=int))
+    cube = numbers.reshape([len(values) for values in grid.values()])
+    turned = cube.transpose([names.index(name) for name in (*outer, *inner)])
+    n_outer = np.prod([len(grid[name]) for name in outer], dtype=int)
+    groups: list[list[int]] = turned.reshape(n_outer, -1).tolist()
+    return groups
+
+
+def _fit_predict(model: Any, fold: Fold, weights: Mapping[str, Any]) -> Any:
+    if fold.y is None:
+        model.fit(fold.X, **weights)
+    else:
+        model.fit(fold.X, fold.y, **weights)
+    return model.predict(fold.X_validation)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ArmSimulatorNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.nodes.pacing import Pacer
-from semiparam_dynamics.samples.joint_matching import JointMatcher
+from semiparam_dynamics.samples.stream import JointMatcher
 from semiparam_dynamics.simulation.arm import ArmSimulator
 
 DEPTH = 50

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
-from semiparam_dynamics.checkpoints import load_newest
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.storage import State, save_state
+from semiparam_dynamics.storage import State, load_newest, save_state
 
 Snapshot = tuple[dict[str, object], State]
 LONG = 10.0  # s that a write may take where there is no interval

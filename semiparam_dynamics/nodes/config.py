@@ -5,10 +5,36 @@ from __future__ import annotations
 import dataclasses
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.parameters import group, parameter
-from semiparam_dynamics.recognition.config import BackboneConfig
-from semiparam_dynamics.recognition.recognition_config import RecognitionConfig
-from semiparam_dynamics.simulation.config import SimulatorConfig
+from semiparam_dynamics.control.session import SessionConfig
+from semiparam_dynamics.parameters import group, parameter, replace
+from semiparam_dynamics.recognition.config import BackboneConfig, RecognitionConfig
+from semiparam_dynamics.simulation.config import MotionConfig, SimulatorConfig
+from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
+
+# -------------------------------------------------------------------------------------------------
+# Parameters of the `computed_torque` node.
+
+
+@dataclasses.dataclass(frozen=True)
+class ComputedTorqueNodeConfig:
+    """Parameters of the `computed_torque` node.
+
+    The motion is that of the simulator, whose `stiffness` belongs to its own controller.
+    """
+
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "controlled joints, in order; empty: all actuated joints of the URDF"
+    )
+    hand_frame: str = parameter("", "link or frame that draws circles; empty: the arm's end")
+    hand_offset: tuple[float, ...] = parameter(
+        (), "point of the hand frame that does; empty: its origin", unit="m", low=-2.0, high=2.0
+    )
+    seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
+    motion: MotionConfig = group(MotionConfig, inline=True)
+    session: SessionConfig = group(SessionConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,3 +205,28 @@ class ObjectRecognitionNodeConfig:
     )
     recognition: RecognitionConfig = group(RecognitionConfig, inline=True)
     backbone: BackboneConfig = group(BackboneConfig)
+
+
+# -------------------------------------------------------------------------------------------------
+# The demo's parameters.
+
+LISTENERS = 2  # of the simulator's topics: the learner and the recorder
+
+
+def learner_config(residual: str = "random_fourier", seed: int = 0) -> InverseDynamicsNodeConfig:
+    """The learner's parameters for the simulated iCub arm, with the thesis' residual."""
+    return replace(
+        InverseDynamicsNodeConfig(),
+        target="wrench",
+        joints=ICUB_JOINTS,
+        sensor_frame=ICUB_SENSOR,
+        residual=residual,
+        seed=seed,
+        # There is time enough, and the bag then gives exactly the numbers seen live.
+        defer_learning=False,
+    )
+
+
+def simulator_config(rate: float = 100.0, seed: int = 0) -> ArmSimulatorNodeConfig:
+    """The simulator's parameters; it starts to move when it is seen by all."""
+    return replace(ArmSimulatorNodeConfig(), rate=rate, seed=seed, wait_for_subscribers=LISTENERS)

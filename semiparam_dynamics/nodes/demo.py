@@ -6,19 +6,284 @@ import shutil
 import signal
 import sys
 import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
+from typing import TextIO
 
+import numpy as np
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
 from rclpy.executors import Executor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
+from rosbags.interfaces import (
+    Connection,
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
+from rosbags.typesys import Stores, get_typestore
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
 
-from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.errors import BagError, SemiparamError
 from semiparam_dynamics.nodes import runtime
-from semiparam_dynamics.nodes.demo_config import learner_config, simulator_config
-from semiparam_dynamics.nodes.live_table import LiveTable
-from semiparam_dynamics.nodes.monitor import Monitor
+from semiparam_dynamics.nodes.config import learner_config, simulator_config
+from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network, write_params
-from semiparam_dynamics.nodes.recorder import Recorder
+
+# -------------------------------------------------------------------------------------------------
+# Recording topics to a bag, byte for byte.
+
+
+class Recorder:
+    """Writes the messages of some topics to a rosbag2 in MCAP, as they came; a context manager.
+
+    Raises BagError where the folder exists or can't be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
+            self._writer.open()
+        except (OSError, WriterError) as error:
+            raise BagError(f"can't make the bag {path}: {error}") from error
+        self._types = get_typestore(Stores.ROS2_KILTED)
+        self.messages = 0
+
+    def record(
+        self,
+        node: Node,
+        topic: str,
+        kind: type,
+        qos: QoSProfile,
+        also: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """Subscribe a topic for recording; `also` gets each message's bytes too."""
+        latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        name = f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
+        connection = self._writer.add_connection(
+            node.resolve_topic_name(topic),
+            name,
+            typestore=self._types,
+            offered_qos_profiles=[_offered(qos.depth, latched)],
+        )
+
+        def take(data: bytes) -> None:
+            self._write(connection, data)
+            if also is not None:
+                also(data)
+
+        node.create_subscription(kind, topic, take, qos, raw=True)
+
+    def _write(self, connection: Connection, data: bytes) -> None:
+        self._writer.write(connection, time.time_ns(), data)
+        self.messages += 1
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._writer.close()
+
+
+def _offered(depth: int, latched: bool) -> Qos:
+    """The QoS with which a bag player publishes the topic again."""
+    forever = QosTime(9223372036, 854775807)
+    return Qos(
+        history=QosHistory.KEEP_LAST,
+        depth=depth,
+        reliability=QosReliability.RELIABLE,
+        durability=QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
+        deadline=forever,
+        lifespan=forever,
+        liveliness=QosLiveliness.AUTOMATIC,
+        liveliness_lease_duration=forever,
+        avoid_ros_namespace_conventions=False,
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+# Watching a learner of a wrench from outside, over its topics alone.
+
+QUEUE = QoSProfile(depth=1000)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+OUTPUTS = ("predicted", "rigid_body", "external")
+PENDING = 1000  # samples of which some topic's message has not come yet
+
+
+class Monitor(Node):  # type: ignore[misc]
+    """Records a simulated arm and its learner, and follows the learner's errors.
+
+    Parameters
+    ----------
+    recorder: takes every message.
+    learner: the learner's node name.
+    window: seconds over which the errors are averaged.
+    """
+
+    def __init__(self, recorder: Recorder, learner: str, window: float) -> None:
+        super().__init__("demo_monitor")
+        self.status: DiagnosticStatus | None = None
+        self.last_stamp = 0  # ns, of the newest joint state
+        self.urdf = ""
+        self.motion = 0.0  # s of joint states received
+        self._learner = learner
+        self._window = round(window * 1e9)
+        self._pending: dict[int, dict[str, np.ndarray]] = {}
+        self._errors: deque[tuple[int, np.ndarray, np.ndarray]] = deque()
+        self._recorder = recorder
+        record = recorder.record
+        record(self, "robot_description", String, LATCHED, self._described)
+        for topic in OUTPUTS:
+            record(self, f"{learner}/{topic}", WrenchStamped, QUEUE, self._part(topic))
+        record(self, f"{learner}/inertial_parameters", Float64MultiArray, QUEUE)
+        record(self, "/diagnostics", DiagnosticArray, QUEUE, self._diagnosed)
+        self._waiting = self.create_timer(0.05, self._listen_when_connected)
+
+    def _listen_when_connected(self) -> None:
+        """Subscribe the arm's readings once the learner's answers can be heard.
+
+        The simulator waits for its subscribers, so that not even the first answer is missed.
+        """
+        if all(self.count_publishers(f"{self._learner}/{topic}") for topic in OUTPUTS):
+            self.destroy_timer(self._waiting)
+            self._recorder.record(self, "joint_states", JointState, QUEUE, self._joint_state)
+            self._recorder.record(self, "wrench", WrenchStamped, QUEUE)
+
+    def rmse(self) -> dict[str, tuple[float, float]] | None:
+        """Force (N) and torque (N m) RMSE of each model over the window, averaged over axes.
+
+        None before the first prediction.
+        """
+        if not self._errors:
+            return None
+        newest = self._errors[-1][0]
+        while newest - self._errors[0][0] > self._window:
+            self._errors.popleft()
+        _, rigid, semiparametric = zip(*self._errors, strict=True)
+        errors = {"rigid_body": np.array(rigid), "semiparametric": np.array(semiparametric)}
+        rmse = {name: np.sqrt(np.mean(error**2, axis=0)) for name, error in errors.items()}
+        return {n: (float(e[:3].mean()), float(e[3:].mean())) for n, e in rmse.items()}
+
+    def figures(self) -> dict[str, str]:
+        """The learner's last diagnostics by name."""
+        return {pair.key: pair.value for pair in self.status.values} if self.status else {}
+
+    def _joint_state(self, data: bytes) -> None:
+        stamp = stamp_of(deserialize_message(data, JointState))
+        step = (stamp - self.last_stamp) * 1e-9
+        self.motion += step if 0.0 < step < 0.5 else 0.0
+        self.last_stamp = stamp
+
+    def _described(self, data: bytes) -> None:
+        self.urdf = deserialize_message(data, String).data
+
+    def _part(self, topic: str) -> Callable[[bytes], None]:
+        def take(data: bytes) -> None:
+            message = deserialize_message(data, WrenchStamped)
+            f, t = message.wrench.force, message.wrench.torque
+            stamp = stamp_of(message)
+            parts = self._pending.setdefault(stamp, {})
+            parts[topic] = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+            if len(parts) == len(OUTPUTS):
+                del self._pending[stamp]
+                # What was measured is not published: it is the prediction plus the difference.
+                rigid = parts["predicted"] + parts["external"] - parts["rigid_body"]
+                self._errors.append((stamp, rigid, parts["external"]))
+            elif len(self._pending) > PENDING:
+                del self._pending[next(iter(self._pending))]
+
+        return take
+
+    def _diagnosed(self, data: bytes) -> None:
+        for status in deserialize_message(data, DiagnosticArray).status:
+            if status.name == self._learner:
+                self.status = status
+
+
+# -------------------------------------------------------------------------------------------------
+# The demo's progress on a terminal or in a file.
+
+HEADER = (
+    "                                          force RMSE [N]        torque RMSE [N m]\n"
+    "   time  motion     samples  dropped   rigid body  semipar.   rigid body  semipar."
+)
+ROWS_A_HEADER = 20
+
+
+class LiveTable:
+    """One line a second: how much was learned, and both models' errors over the last seconds."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._rows = 0
+        self._waiting = ""
+        self._told = 0.0  # s of motion at the last line
+
+    def row(self, monitor: Monitor, motion: str) -> None:
+        """Add a line if the arm has moved; says what is awaited before the first prediction."""
+        rmse = monitor.rmse()
+        if rmse is None:
+            waiting = monitor.status.message if monitor.status else "the nodes are starting"
+            if waiting != self._waiting:
+                self.note(waiting)
+                self._waiting = waiting
+            return
+        if monitor.motion == self._told:
+            return
+        self._told = monitor.motion
+        if self._rows % ROWS_A_HEADER == 0:
+            self._print(HEADER)
+        self._rows += 1
+        rigid, semiparametric = rmse["rigid_body"], rmse["semiparametric"]
+        figures = monitor.figures()
+        self._print(
+            f"{monitor.motion:6.1f} s  {motion:9} {figures.get('samples learned', '0'):>8} "
+            f"{dropped(figures):8d}   {rigid[0]:10.3f}  {semiparametric[0]:8.3f}   "
+            f"{rigid[1]:10.4f}  {semiparametric[1]:8.4f}"
+        )
+
+    def note(self, text: str) -> None:
+        """Add a line of text."""
+        self._print(f"  {text}")
+
+    def summary(self, monitor: Monitor, messages: int) -> None:
+        """Say what came of it all."""
+        known = {"samples seen": "0", "samples learned": "0"} | monitor.figures()
+        self._print(
+            f"{messages} messages recorded; the learner saw {known['samples seen']} samples, "
+            f"learned {known['samples learned']}, dropped {dropped(known)}"
+        )
+        for act in ("predict", "learn"):
+            if f"{act} p50 [us]" in known:
+                p50, p99 = known[f"{act} p50 [us]"], known[f"{act} p99 [us]"]
+                self._print(f"to {act} took the node {p50} us (median), {p99} us (99 %)")
+
+    def _print(self, text: str) -> None:
+        self._out.write(text + "\n")
+        self._out.flush()
+
+
+def dropped(figures: dict[str, str]) -> int:
+    """Everything that the learner left out, for whatever reason."""
+    return sum(int(value) for name, value in figures.items() if name.startswith("dropped: "))
+
 
 LEARNER, SIMULATOR = "inverse_dynamics", "arm_simulator"
 # The motions, and what is said when they begin.

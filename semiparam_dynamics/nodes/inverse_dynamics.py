@@ -15,22 +15,18 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from semiparam_dynamics.dynamics.learner import Step
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes import parameters, runtime
-from semiparam_dynamics.nodes.change_outputs import ChangeOutputs
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import SessionReport
-from semiparam_dynamics.nodes.lag import PATIENCE, Lag
-from semiparam_dynamics.nodes.managed import ManagedNode
-from semiparam_dynamics.nodes.model_services import ModelServices
-from semiparam_dynamics.nodes.outputs import Outputs
+from semiparam_dynamics.nodes.managed import PATIENCE, Lag, ManagedNode, WatchedTopic
+from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices
+from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.nodes.snapshot_services import SnapshotServices
-from semiparam_dynamics.nodes.topics import WatchedTopic
 
 if TYPE_CHECKING:
-    from semiparam_dynamics.nodes.desired_states import DesiredStates
+    from semiparam_dynamics.nodes.outputs import DesiredStates
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 SENSORS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -105,7 +101,7 @@ class InverseDynamicsNode(ManagedNode):
         session = self.session
         if self._config.feedforward:
             # Not at the top: only who asks for it needs trajectory_msgs.
-            from semiparam_dynamics.nodes.desired_states import DesiredStates
+            from semiparam_dynamics.nodes.outputs import DesiredStates
 
             self._desired = DesiredStates(self, session, self._lost)
         self._listen("joint_states", JointState, session.joint_state)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from semiparam_dynamics.dynamics.learner import MODELS
-from semiparam_dynamics.dynamics.robot import WRENCH_AXES
+from semiparam_dynamics.learner import MODELS
+from semiparam_dynamics.robot.model import WRENCH_AXES
 
 DIAGNOSTICS = "/diagnostics"
 UR_JOINTS = (
@@ -171,3 +176,239 @@ def changes_page(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> 
 def told(topics: Topics, title: str, keys: dict[str, str]) -> Plot:
     """A plot of what the node tells on /diagnostics, with a label for each key."""
     return Plot(title, tuple(Diagnostic(topics.name, key, label) for key, label in keys.items()))
+
+
+# -------------------------------------------------------------------------------------------------
+# Layouts of Foxglove: the JSON that its layouts menu imports.
+
+FOXGLOVE_COLORS = (
+    "#4e98e2",
+    "#f5774d",
+    "#7ac36a",
+    "#f7df71",
+    "#be6bff",
+    "#5ac8c8",
+    "#f45bd7",
+    "#b2b2b2",
+)
+SECONDS_SHOWN = 30
+
+
+def foxglove_layout(pages: Sequence[Page]) -> str:
+    """The layout's text: a tab for each page, and one with what /diagnostics says."""
+    panels: dict[str, Any] = {}
+    tabs = []
+    for page in pages:
+        names: list[str] = []
+        for plot in _by_index(page.plots):
+            names.append(f"Plot!{page.title}{len(names)}".replace(" ", ""))
+            panels[names[-1]] = _panel(plot)
+        tabs.append({"title": page.title, "layout": _column(names)})
+    panels["DiagnosticSummary!node"] = {
+        "minLevel": 0,
+        "pinnedIds": [],
+        "hardwareIdFilter": "",
+        "topicToRender": DIAGNOSTICS,
+        "sortByLevel": True,
+    }
+    tabs.append({"title": "diagnostics", "layout": "DiagnosticSummary!node"})
+    panels["Tab!pages"] = {"activeTabIdx": 0, "tabs": tabs}
+    layout = {
+        "configById": panels,
+        "globalVariables": {},
+        "userNodes": {},
+        "playbackConfig": {"speed": 1},
+        "layout": "Tab!pages",
+    }
+    return json.dumps(layout, indent=2) + "\n"
+
+
+def message_path(curve: Curve) -> str:
+    """A number in Foxglove's message path syntax; text that is a number is plotted as one."""
+    if isinstance(curve, Effort):
+        return f"{curve.topic}.effort[{curve.index}]"
+    if isinstance(curve, Diagnostic):
+        status = f'{DIAGNOSTICS}.status[:]{{name=="{curve.node}"}}'
+        return f'{status}.values[:]{{key=="{curve.key}"}}.value'
+    return f"{curve.topic}.{curve.path}"
+
+
+def _by_index(plots: Sequence[Plot]) -> list[Plot]:
+    """The plots with efforts whose joint an index doesn't tell in one of their own at the end.
+
+    Foxglove can't look a joint up by its name, and drivers have orders of their own.
+    """
+    apart = [c for plot in plots for c in plot.curves if isinstance(c, Effort) and not c.named]
+    if not apart:
+        return list(plots)
+    kept = [Plot(p.title, tuple(c for c in p.curves if c not in apart)) for p in plots]
+    unknown = [Effort(c.topic, c.joint, c.index, f"[{c.index}]", False) for c in apart]
+    return [*kept, Plot("measured, in the order of the driver's message", tuple(unknown))]
+
+
+def _panel(plot: Plot) -> dict[str, Any]:
+    paths = [
+        {
+            "value": message_path(curve),
+            "label": curve.label,
+            "enabled": True,
+            "color": FOXGLOVE_COLORS[k % len(FOXGLOVE_COLORS)],
+            "timestampMethod": "receiveTime" if isinstance(curve, Diagnostic) else "headerStamp",
+        }
+        for k, curve in enumerate(plot.curves)
+    ]
+    return {
+        "foxglovePanelTitle": plot.title,
+        "paths": paths,
+        "showXAxisLabels": True,
+        "showYAxisLabels": True,
+        "showLegend": True,
+        "legendDisplay": "floating",
+        "showPlotValuesInLegend": False,
+        "isSynced": True,
+        "xAxisVal": "timestamp",
+        "followingViewWidth": SECONDS_SHOWN,
+        "sidebarDimension": 240,
+    }
+
+
+def _column(names: Sequence[str]) -> Any:
+    """Panels of equal height, one above the other: a tree of splits in two."""
+    if len(names) == 1:
+        return names[0]
+    return {
+        "direction": "column",
+        "splitPercentage": round(100.0 / len(names), 3),
+        "first": names[0],
+        "second": _column(names[1:]),
+    }
+
+
+# -------------------------------------------------------------------------------------------------
+# Layouts of PlotJuggler 3: the XML that `plotjuggler --layout FILE` or its File menu loads.
+#
+# Before version 3.9 it can't read JointState messages without positions, as predictions are.
+
+PLOTJUGGLER_COLORS = (
+    "#1f77b4",
+    "#d62728",
+    "#1ac938",
+    "#ff7f0e",
+    "#9467bd",
+    "#17becf",
+    "#f14cc1",
+    "#bcbd22",
+)
+STREAMER = "ROS2 Topic Subscriber"
+
+
+def plotjuggler_layout(pages: Sequence[Page]) -> str:
+    """The layout's text; it also has the subscriber choose the topics that it needs."""
+    root = ElementTree.Element("root")
+    window = ElementTree.SubElement(
+        root, "tabbed_widget", {"name": "Main Window", "parent": "main_window"}
+    )
+    for page in pages:
+        _tab(window, page)
+    ElementTree.SubElement(window, "currentTabIndex", {"index": "0"})
+    ElementTree.SubElement(root, "use_relative_time_offset", {"enabled": "1"})
+    curves = [curve for page in pages for plot in page.plots for curve in plot.curves]
+    plugins = ElementTree.SubElement(root, "Plugins")
+    subscriber = ElementTree.SubElement(plugins, "plugin", {"ID": STREAMER})
+    # The node's messages have the stamps of what they answer: compared in that time, they agree.
+    # /diagnostics is stamped as well.
+    settings = {
+        "use_header_stamp": "true",
+        "discard_large_arrays": "true",
+        "max_array_size": "500",
+        "boolean_strings_to_number": "true",
+        "remove_suffix_from_strings": "true",
+        "selected_topics": ";".join(dict.fromkeys(topic_of(curve) for curve in curves)),
+    }
+    for name, value in settings.items():
+        ElementTree.SubElement(subscriber, name, {"value": value})
+    ElementTree.SubElement(root, "previouslyLoaded_Datafiles")
+    ElementTree.SubElement(root, "previouslyLoaded_Streamer", {"name": STREAMER})
+    ElementTree.SubElement(root, "customMathEquations")
+    ElementTree.SubElement(root, "snippets")
+    ElementTree.indent(root, " ")
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, 'unicode')}\n"
+
+
+def series(curve: Curve) -> str:
+    """The name under which PlotJuggler keeps a number, by its parser of ROS messages.
+
+    Fields with slashes between them; a JointState by the joints' names, diagnostics by the node's
+    name, which stands alone where the status names no hardware, and the key.
+    """
+    if isinstance(curve, Effort):
+        return f"{curve.topic}/{curve.joint}/effort"
+    if isinstance(curve, Diagnostic):
+        return f"{DIAGNOSTICS}/{curve.node}/{curve.key}"
+    return f"{curve.topic}/{curve.path.replace('.', '/')}"
+
+
+def topic_of(curve: Curve) -> str:
+    """The topic that a curve's numbers come on."""
+    return DIAGNOSTICS if isinstance(curve, Diagnostic) else curve.topic
+
+
+def _tab(window: ElementTree.Element, page: Page) -> None:
+    tab = ElementTree.SubElement(window, "Tab", {"containers": "1", "tab_name": page.title})
+    container = ElementTree.SubElement(tab, "Container")
+    n = len(page.plots)
+    sizes = ";".join([f"{1.0 / n:.6f}"] * n)
+    splitter = ElementTree.SubElement(
+        container, "DockSplitter", {"orientation": "-", "count": str(n), "sizes": sizes}
+    )
+    for plot in page.plots:
+        area = ElementTree.SubElement(splitter, "DockArea", {"name": plot.title})
+        kind = {"mode": "TimeSeries", "style": "Lines", "flip_x": "false", "flip_y": "false"}
+        drawn = ElementTree.SubElement(area, "plot", kind)
+        ElementTree.SubElement(drawn, "limitY")
+        for k, curve in enumerate(plot.curves):
+            color = PLOTJUGGLER_COLORS[k % len(PLOTJUGGLER_COLORS)]
+            ElementTree.SubElement(drawn, "curve", {"name": series(curve), "color": color})
+
+
+# -------------------------------------------------------------------------------------------------
+# Writes layouts for PlotJuggler and Foxglove, for a robot's joints and topics.
+#
+# python -m semiparam_dynamics.nodes.layouts FOLDER --joints shoulder elbow wrist
+
+
+def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
+    """The files' texts by their paths: for both targets, for both viewers."""
+    files = {}
+    for target, pages in (
+        ("effort", effort_pages(topics, joints)),
+        ("wrench", wrench_pages(topics)),
+    ):
+        files[f"plotjuggler/{target}.xml"] = plotjuggler_layout(pages)
+        files[f"foxglove/{target}.json"] = foxglove_layout(pages)
+    return files
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write all files into the folder that the command line names."""
+    default = Topics()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument(
+        "--joints", nargs="+", default=UR_JOINTS, metavar="NAME", help="learned joints, in order"
+    )
+    parser.add_argument("--node", default=default.node, help="the node's name with its namespace")
+    parser.add_argument("--joint-states", default=default.joint_states, metavar="TOPIC")
+    parser.add_argument("--wrench", default=default.wrench, metavar="TOPIC")
+    given = parser.parse_args(arguments)
+    topics = Topics(given.node, given.joint_states, given.wrench)
+    for name, text in contents(topics, given.joints).items():
+        path = given.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,11 +6,13 @@ garbage, without a word.
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Inertia, InertiaStamped, Vector3, Wrench, WrenchStamped
 from sensor_msgs.msg import JointState
 from std_msgs.msg import (
     Float32MultiArray,
@@ -19,6 +21,12 @@ from std_msgs.msg import (
     MultiArrayDimension,
     MultiArrayLayout,
 )
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.config import CONTACT, OVER, UNEXPLAINED, ChangeEvent, PayloadStatus
+from semiparam_dynamics.changes.payload import BARE
+from semiparam_dynamics.errors import SampleError
 
 NANOSECONDS = 1_000_000_000
 
@@ -118,3 +126,162 @@ def scores_message(layout: MultiArrayLayout, scores: np.ndarray) -> Float32Multi
     """Scores (T,), data[i] being that of the label of the layout's dimension i."""
     # An array of the field's own type is taken as it is.
     return Float32MultiArray(layout=layout, data=array("f", scores.astype(np.float32).tobytes()))
+
+
+# -------------------------------------------------------------------------------------------------
+# What was noticed of changes, as ROS messages.
+
+OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+SENTENCES = {
+    "payload": "something else is held: it is being estimated",
+    "friction": "friction has changed: it is being estimated",
+    "offset": "an offset has changed: it is being estimated",
+    CONTACT: "contact begins: nothing is learned meanwhile",
+    UNEXPLAINED: "this lasts too long for a contact, and nothing explains it: it is learned",
+}
+
+
+def payload_messages(
+    stamp: int, link: str, payload: PayloadStatus | None
+) -> tuple[InertiaStamped, InertiaStamped]:
+    """What is held, in the frame of `link`, and its standard deviations; zeros for the bare hand.
+
+    stamp: ns. The inertia is about the centre of mass, along the frame's axes.
+    """
+    if payload is None:
+        none = np.zeros(3), np.zeros(6)
+        return _inertia(stamp, link, 0.0, *none), _inertia(stamp, link, 0.0, *none)
+    p = payload
+    return (
+        _inertia(stamp, link, p.mass, p.center, p.inertia),
+        _inertia(stamp, link, p.mass_std, p.center_std, p.inertia_std),
+    )
+
+
+def _inertia(stamp: int, frame: str, mass: float, center: Array, six: Array) -> InertiaStamped:
+    x, y, z = (float(value) for value in center)
+    ixx, ixy, iyy, ixz, iyz, izz = (float(value) for value in six)
+    inertia = Inertia(m=float(mass), com=Vector3(x=x, y=y, z=z), ixx=ixx, ixy=ixy, ixz=ixz)
+    inertia.iyy, inertia.iyz, inertia.izz = iyy, iyz, izz
+    return InertiaStamped(header=header(stamp, frame), inertia=inertia)
+
+
+def event_message(
+    node: str,
+    event: ChangeEvent,
+    threshold: float,
+    external: Mapping[str, float],
+    deviations: Mapping[str, float],
+) -> DiagnosticArray:
+    """An event as one status, with the stamp of the sample at which it was noticed.
+
+    Parameters
+    ----------
+    node: the node's full name.
+    threshold: that the event's statistic passed: a log likelihood ratio, or for contacts a number
+        of standard deviations.
+    external: measured minus predicted of each axis at that time, N or N m; may be empty.
+    deviations: the same in standard deviations.
+    """
+    seconds = (event.stamp - event.onset) * 1e-9
+    values = {"cause": event.cause, "payload": event.name}
+    if deviations:
+        values["axis"] = max(deviations, key=lambda axis: abs(deviations[axis]))
+    if event.evidence > 0.0:
+        values |= {"statistic": f"{event.evidence:.4g}", "threshold": f"{threshold:.4g}"}
+    values |= {"began [s]": f"{event.onset * 1e-9:.3f}", "delay [s]": f"{seconds:.3f}"}
+    values |= {f"external {axis}": f"{value:.4g}" for axis, value in external.items()}
+    values |= {f"deviation {axis}": f"{value:.4g}" for axis, value in deviations.items()}
+    expected = event.cause == OVER or bool(event.name)
+    status = DiagnosticStatus(
+        level=OK if expected else WARN,
+        name=f"{node.removeprefix('/')}: change",
+        message=_sentence(event, seconds),
+        values=[KeyValue(key=key, value=value) for key, value in values.items()],
+    )
+    return DiagnosticArray(header=header(event.stamp), status=[status])
+
+
+def _sentence(event: ChangeEvent, seconds: float) -> str:
+    if event.cause == OVER:
+        return f"contact is over after {seconds:.2f} s"
+    if event.name == BARE:
+        return "nothing is held any more"
+    if event.name:
+        return f"'{event.name}' is held"
+    return SENTENCES.get(event.cause, event.cause)
+
+
+def number(value: float) -> str:
+    """A number for the diagnostics; 0 for what isn't known yet."""
+    return f"{value:.4g}" if math.isfinite(value) else "0"
+
+
+# -------------------------------------------------------------------------------------------------
+# Desired states, and the efforts to feed forward for them, as JointTrajectory messages.
+
+MOST_POINTS = 1000
+STATE = ("positions", "velocities", "accelerations")
+
+
+def desired_message(
+    stamp: int, names: Sequence[str], states: tuple[Array, Array, Array], period: float
+) -> JointTrajectory:
+    """States q, dq, ddq (k, n_joints), `period` seconds apart, the first at `stamp` (ns)."""
+    columns = zip(*states, strict=True)
+    return _message(stamp, names, period, [dict(zip(STATE, rows, strict=True)) for rows in columns])
+
+
+def trajectory_effort_message(
+    stamp: int, names: Sequence[str], efforts: Array, like: JointTrajectory
+) -> JointTrajectory:
+    """Efforts (k, n_joints) for the points of a message of :func:`desired_message`."""
+    message = _message(stamp, names, 0.0, [{"effort": row} for row in efforts])
+    for point, asked in zip(message.points, like.points, strict=True):
+        point.time_from_start = asked.time_from_start
+    return message
+
+
+def desired_states(message: JointTrajectory, names: Sequence[str]) -> tuple[Array, Array, Array]:
+    """q, dq, ddq (k, n_joints) of the joints `names`; the message may have more, in any order.
+
+    Raises SampleError where a joint or a number is missing, isn't finite, or there are too many.
+    """
+    q, dq, ddq = (_rows(message, names, field) for field in STATE)
+    return q, dq, ddq
+
+
+def efforts(message: JointTrajectory, names: Sequence[str]) -> Array:
+    """Efforts (k, n_joints) of the joints `names`. Raises SampleError as above, but for finite."""
+    return _rows(message, names, "effort", finite=False)
+
+
+def _rows(
+    message: JointTrajectory, names: Sequence[str], field: str, *, finite: bool = True
+) -> Array:
+    given, points = list(message.joint_names), message.points
+    if not 0 < len(points) <= MOST_POINTS:
+        raise SampleError(f"{len(points)} points, and 1 to {MOST_POINTS} are answered")
+    if len(set(given)) < len(given) or not set(names) <= set(given):
+        raise SampleError(f"joint_names must have each of {', '.join(names)} once")
+    rows = [getattr(point, field) for point in points]
+    if any(len(row) != len(given) for row in rows):
+        raise SampleError(f"each point needs {len(given)} {field}, one for each of joint_names")
+    values = np.array(rows, dtype=float)[:, [given.index(name) for name in names]]
+    if finite and not np.isfinite(values).all():
+        raise SampleError(f"the {field} are not finite")
+    return values
+
+
+def _message(
+    stamp: int, names: Sequence[str], period: float, rows: Sequence[dict[str, Array]]
+) -> JointTrajectory:
+    points = []
+    for k, row in enumerate(rows):
+        # Arrays of the fields' own type are taken as they are.
+        fields = {name: array("d", values.tobytes()) for name, values in row.items()}
+        point = JointTrajectoryPoint(**fields)
+        later = point.time_from_start
+        later.sec, later.nanosec = divmod(round(k * period * NANOSECONDS), NANOSECONDS)
+        points.append(point)
+    return JointTrajectory(header=header(stamp), joint_names=list(names), points=points)

@@ -4,24 +4,154 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Image
-from std_msgs.msg import Float32MultiArray, String
+from std_msgs.msg import Float32, Float32MultiArray, MultiArrayLayout, String
 from std_srvs.srv import Trigger
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.nodes.managed import ManagedNode
+from semiparam_dynamics.nodes.diagnostics import timing_values
+from semiparam_dynamics.nodes.managed import ManagedNode, Outlet, WatchedTopic
+from semiparam_dynamics.nodes.messages import labels_layout, scores_message
 from semiparam_dynamics.nodes.model_services import ModelServices, answering
-from semiparam_dynamics.nodes.recognition_outputs import RecognitionOutputs
-from semiparam_dynamics.nodes.recognition_report import RecognitionReport
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
-from semiparam_dynamics.nodes.topics import WatchedTopic
+from semiparam_dynamics.recognition.recognizer import Recognition
+
+# -------------------------------------------------------------------------------------------------
+# What the `object_recognition` node publishes of each frame.
+
+DEPTH = 10
+
+
+class RecognitionOutputs:
+    """The node's publishers: the label, its probability, and the probabilities of all classes.
+
+    `unsent` counts what the network did not take.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.unsent: Counter[str] = Counter()
+        self._label = Outlet(node, String, "~/label", DEPTH, self.unsent)
+        self._confidence = Outlet(node, Float32, "~/confidence", DEPTH, self.unsent)
+        self._scores = Outlet(node, Float32MultiArray, "~/scores", DEPTH, self.unsent)
+        self._labels: tuple[str, ...] = ()
+        self._layout = MultiArrayLayout()
+
+    def publish(self, recognition: Recognition) -> None:
+        """Publish what a frame was recognised as."""
+        self._label.publish(String(data=recognition.label))
+        self._confidence.publish(Float32(data=float(recognition.confidence)))
+        # With a thousand classes this costs more than all the rest: only where somebody listens.
+        if not self._scores.heard():
+            return
+        if recognition.labels is not self._labels:
+            self._labels, self._layout = recognition.labels, labels_layout(recognition.labels)
+        self._scores.publish(scores_message(self._layout, recognition.probabilities))
+
+    def destroy(self) -> None:
+        """Take the topics down."""
+        for outlet in (self._label, self._confidence, self._scores):
+            outlet.destroy()
+
+
+# -------------------------------------------------------------------------------------------------
+# What the `object_recognition` node says on `/diagnostics`.
+
+OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+LISTED = 40  # classes
+
+
+class RecognitionReport:
+    """Sums a session up, once a second, and notices what was refused since the last time.
+
+    `unsent` counts answers that were not published.
+    """
+
+    def __init__(self, session: RecognitionSession, unsent: Counter[str] | None = None) -> None:
+        self._session = session
+        self._unsent: Counter[str] = Counter() if unsent is None else unsent
+        self._before: Counter[str] = Counter()
+
+    def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
+        """Level and one sentence; `silent` says which topics bring nothing."""
+        session = self._session
+        since = session.refusals.counts - self._before
+        self._before = session.refusals.counts.copy()
+        if trouble := session.autosave.trouble():
+            return WARN, trouble
+        if since:
+            reason, count = since.most_common(1)[0]
+            detail = session.refusals.details[reason]
+            return WARN, f"refused {count} times in the last second: {detail}"
+        if problems := list(silent):
+            return WARN, "; ".join(problems)
+        if session.teacher.label and not session.learning:
+            return OK, f"'{session.teacher.label}' is named, but learning is switched off"
+        if session.teacher.label:
+            return OK, f"learning '{session.teacher.label}'; {session.learned()}"
+        return OK, f"recognising; {session.learned()}"
+
+    def values(self) -> dict[str, str]:
+        """Counts, timings, refusals, what was chosen, and each class' figures."""
+        session = self._session
+        recognizer = session.recognizer
+        values = {
+            "label": session.teacher.label,
+            "frames seen": str(session.seen),
+            "frames recognised": str(session.recognized),
+            "frames taught": str(session.taught),
+            "frames dropped": str(session.backlog.dropped),
+            "frames not learned, learning switched off": str(session.not_learned),
+            "learning": str(session.learning).lower(),
+            "objects": str(len(recognizer.labels)),
+            "examples": str(recognizer.n_examples),
+            "last edit": session.last_edit,
+            **session.autosave.values(),
+        }
+        values |= {reason: str(count) for reason, count in self._unsent.items()}
+        if (last := session.last) is not None:
+            values["last recognised"] = last.label
+            values["its probability"] = f"{last.confidence:.3f}"
+            values["its novelty"] = f"{last.novelty:.2f}"
+        for reason, count in sorted(session.refusals.counts.items()):
+            values[f"refused: {reason}"] = str(count)
+            values[f"last refused: {reason}"] = session.refusals.details[reason]
+        values |= timing_values(session.timings)
+        if recognizer.labels:
+            values |= self._chosen() | self._classes()
+        return values
+
+    def _chosen(self) -> dict[str, str]:
+        model = self._session.recognizer.model
+        return {
+            "recoding exponent": f"{model.alpha_:.2f}",
+            "penalty": f"{model.penalty_:g}",
+            "held-out examples to look at again": str(model.recursion_.outdated()),
+        }
+
+    def _classes(self) -> dict[str, str]:
+        """The classes that do worst on held-out examples first; not all where there are many."""
+        recognizer = self._session.recognizer
+        shares, sizes = recognizer.model.class_accuracy()
+        counts = recognizer.model.class_count_
+        order = np.argsort(np.where(np.isnan(shares), np.inf, shares), kind="stable")
+        values = {}
+        for i in order[:LISTED].tolist():
+            held = f"{shares[i]:.3f} of {sizes[i]:.0f} held out" if sizes[i] else "none held out"
+            values[f"object: {recognizer.labels[i]}"] = f"{counts[i]:.0f} learned, {held}"
+        if len(order) > LISTED:
+            values["objects not listed"] = str(len(order) - LISTED)
+        return values
+
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive. Of frames
 # the newest count, and an image is large.

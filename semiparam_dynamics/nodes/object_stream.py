@@ -20,8 +20,7 @@ from semiparam_dynamics.nodes.config import ObjectStreamNodeConfig
 from semiparam_dynamics.nodes.messages import header
 from semiparam_dynamics.nodes.pacing import Pacer
 from semiparam_dynamics.recognition.pictures import View, load_objects
-from semiparam_dynamics.recognition.script import Step, default_script, read_script
-from semiparam_dynamics.recognition.showing import Show, Showing
+from semiparam_dynamics.recognition.script import Show, Showing, Step, default_script, read_script
 
 DEPTH = 10
 MATCH = 0.5  # s: a subscriber may know of this publisher a little later than the other way round

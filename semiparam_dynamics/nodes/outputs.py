@@ -2,27 +2,223 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from geometry_msgs.msg import WrenchStamped
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
+from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Bool, Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.learner import Step
+from semiparam_dynamics.changes.config import CONTACT, OVER, UNEXPLAINED
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.nodes.messages import ReusedEffort, ReusedWrench, parameters_message
-from semiparam_dynamics.nodes.publishing import Outlet
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.learner import Step, learner_feedforward
+from semiparam_dynamics.nodes.diagnostics import ChangeReport, timing_values
+from semiparam_dynamics.nodes.managed import Outlet
+from semiparam_dynamics.nodes.messages import (
+    ReusedEffort,
+    ReusedWrench,
+    desired_states,
+    event_message,
+    parameters_message,
+    payload_messages,
+    stamp_of,
+    trajectory_effort_message,
+)
+from semiparam_dynamics.nodes.session import TIMINGS, Session
+from semiparam_dynamics.robot.model import RobotModel
 
 if TYPE_CHECKING:
-    from semiparam_dynamics.changes.real_bodies import RealBodies
+    from semiparam_dynamics.changes.monitor import ChangeMonitor
+    from semiparam_dynamics.identification.real_bodies import RealBodies
+
+
+# -------------------------------------------------------------------------------------------------
+# What the `inverse_dynamics` node publishes of payloads, contacts and other changes.
 
 DEPTH = 50
+# ns between two messages of a payload that is being estimated: to find the body that is meant takes
+# some milliseconds, for which predictions wait.
+PERIOD = 500_000_000
+# Who comes later is told what holds now, and what the last events were.
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+REMEMBERED = QoSProfile(depth=DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class ChangeOutputs:
+    """The topics of a session that looks for changes (`changes.detect`).
+
+    - `~/payload`, `~/payload_std` (InertiaStamped, latched): what is held beyond what the model has
+      learned, and its standard deviations, in the frame of `changes.payload_link`. Published when
+      it changes and twice a second while it is estimated; a mass of 0 is the bare hand.
+    - `~/contact` (Bool, latched): published when it changes.
+    - `~/contact_external`: the `~/external` of samples in contact.
+    - `~/external_deviation`: `~/external` in standard deviations, as `changes.contact` is.
+    - `~/changes` (DiagnosticArray, the last 50 latched): each event, with its cause, axis,
+      statistic and delay.
+
+    `lost` counts what the network did not take.
+    """
+
+    def __init__(self, node: Node, session: Session, lost: Counter[str]) -> None:
+        self._name = node.get_fully_qualified_name()
+        self._session = session
+        self.report = ChangeReport(session.learner)
+        model = session.model
+        wrench = model.config.target == "wrench"
+        kind = WrenchStamped if wrench else JointState
+        self._message: Callable[[int, Array], WrenchStamped | JointState] = (
+            ReusedWrench(model.config.sensor_frame) if wrench else ReusedEffort(model.joint_names)
+        )
+        self._payload = Outlet(node, InertiaStamped, "~/payload", LATCHED, lost)
+        self._payload_std = Outlet(node, InertiaStamped, "~/payload_std", LATCHED, lost)
+        self._contact = Outlet(node, Bool, "~/contact", LATCHED, lost)
+        self._contact_external = Outlet(node, kind, "~/contact_external", DEPTH, lost)
+        self._deviation = Outlet(node, kind, "~/external_deviation", DEPTH, lost)
+        self._changes = Outlet(node, DiagnosticArray, "~/changes", REMEMBERED, lost)
+        self._monitor: ChangeMonitor | None = None
+        self._told = 0  # events of that monitor
+        self._held: tuple[object, ...] = ()
+        self._held_at = 0
+        self._touched: bool | None = None
+        self.refresh()
+
+    def publish(self, step: Step) -> None:
+        """Publish what a sample that was just predicted has changed."""
+        self.report.step = step
+        if self._deviation.heard() and (deviations := self.report.deviations()) is not None:
+            self._deviation.publish(self._message(step.stamp, deviations))
+        if (monitor := self._session.learner.changes) is not None:
+            touched, external = monitor.status.contact, monitor.status.external
+            if touched and external is not None and self._contact_external.heard():
+                self._contact_external.publish(self._message(step.stamp, external))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Publish what has changed since the last call, by a sample or by a service."""
+        if (monitor := self._session.learner.changes) is None:
+            return
+        if monitor is not self._monitor or monitor.counts.total() < self._told:
+            self._monitor, self._told, self._held = monitor, 0, ()
+        self._tell_events(monitor)
+        if monitor.status.contact != self._touched:
+            self._touched = monitor.status.contact
+            self._contact.publish(Bool(data=self._touched))
+        self._tell_payload(monitor)
+
+    def _tell_events(self, monitor: ChangeMonitor) -> None:
+        new = monitor.counts.total() - self._told
+        if not new:
+            return
+        self._told += new
+        self._held = ()  # one without a name may have come in the place of another
+        axes, external = self._session.model.axes, monitor.status.external
+        deviations = self.report.deviations()
+        beside, scaled = {}, {}
+        if external is not None and deviations is not None:
+            beside = dict(zip(axes, external.tolist(), strict=True))
+            scaled = dict(zip(axes, deviations.tolist(), strict=True))
+        for event in list(monitor.events)[-new:]:
+            of_contact = event.cause in (CONTACT, OVER, UNEXPLAINED)
+            threshold = monitor.contact.threshold if of_contact else monitor.threshold
+            self._changes.publish(event_message(self._name, event, threshold, beside, scaled))
+
+    def _tell_payload(self, monitor: ChangeMonitor) -> None:
+        found, stamp = monitor.correction.estimating, monitor.status.stamp
+        estimating = found is not None and found.cause == "payload"
+        held = (monitor.correction, monitor.correction.name, estimating)
+        if held == self._held and not (estimating and stamp - self._held_at >= PERIOD):
+            return
+        self._held, self._held_at = held, stamp
+        self.report.payload = monitor.payload
+        value, std = payload_messages(stamp, monitor.causes.link, self.report.payload)
+        self._payload.publish(value)
+        self._payload_std.publish(std)
+
+    def destroy(self) -> None:
+        """Take the topics down."""
+        for outlet in (
+            self._payload,
+            self._payload_std,
+            self._contact,
+            self._contact_external,
+            self._deviation,
+            self._changes,
+        ):
+            outlet.destroy()
+
+
+# -------------------------------------------------------------------------------------------------
+# The learner's answers to a controller that asks about desired states.
+
+TOPICS = {"semiparametric": "~/feedforward", "rigid_body": "~/feedforward_rigid_body"}
+
+
+class DesiredStates:
+    """Answers `~/desired` on `~/feedforward` and `~/feedforward_rigid_body`.
+
+    Each has beside it a topic with `_std` at its end: the standard deviations, as efforts. An
+    answer has the question's stamp and times; only what somebody subscribes to is published.
+    Learning waits for the answer, as for a prediction; nothing that is learned changes by it.
+    `lost` counts what the network did not take.
+    Raises ConfigurationError where the session's target is the wrench.
+    """
+
+    def __init__(self, node: LifecycleNode, session: Session, lost: Counter[str]) -> None:
+        if session.model.config.target != "effort":
+            raise ConfigurationError("feedforward needs the target 'effort'")
+        self._node, self._session = node, session
+        self._outlets = {
+            model: [Outlet(node, JointTrajectory, topic + end, DEPTH, lost) for end in ("", "_std")]
+            for model, topic in TOPICS.items()
+        }
+        self._subscription = node.create_subscription(
+            JointTrajectory, "~/desired", self._answer, QoSProfile(depth=DEPTH)
+        )
+        self._answered = 0
+        self._refused: Counter[str] = Counter()
+        self._us: deque[float] = deque(maxlen=TIMINGS)
+
+    def _answer(self, message: JointTrajectory) -> None:
+        start = time.perf_counter()
+        session, names = self._session, self._session.model.joint_names
+        session.backlog.interrupted()
+        try:
+            states = desired_states(message, names)
+        except SampleError as error:
+            self._refused[str(error)] += 1
+            if len(self._refused) > DEPTH:  # whoever sends nonsense shall not fill the memory
+                self._refused = Counter({"several reasons": self._refused.total()})
+            return
+        said, stamp = learner_feedforward(session.learner, *states), stamp_of(message)
+        for model, outlets in self._outlets.items():
+            both = (said.values[model], said.stds[model])
+            for outlet, values in zip(outlets, both, strict=True):
+                if outlet.heard():
+                    outlet.publish(trajectory_effort_message(stamp, names, values, message))
+        self._answered += 1
+        self._us.append((time.perf_counter() - start) * 1e6)
+
+    def values(self) -> dict[str, str]:
+        """Counts and timings, for the diagnostics."""
+        values = {"desired answered": str(self._answered)}
+        values |= {f"desired refused: {why}": str(n) for why, n in sorted(self._refused.items())}
+        return values | timing_values({"answer": self._us})
+
+    def destroy(self) -> None:
+        """Take the topics down."""
+        self._node.destroy_subscription(self._subscription)
+        for outlets in self._outlets.values():
+            for outlet in outlets:
+                outlet.destroy()
 
 
 class Outputs:
@@ -86,7 +282,7 @@ class Outputs:
 
 def _bodies(model: RobotModel) -> RealBodies | None:
     # Only here: loading it would make every start of a node longer.
-    from semiparam_dynamics.changes.real_bodies import RealBodies
+    from semiparam_dynamics.identification.real_bodies import RealBodies
 
     try:
         return RealBodies(model)

@@ -16,15 +16,12 @@ from typing import Any, NamedTuple
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RefusedError, SemiparamError
 from semiparam_dynamics.nodes.autosave import Autosave
-from semiparam_dynamics.nodes.backlog import Backlog
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.recognition.backbone import Backbone
-from semiparam_dynamics.recognition.edits import Edit, parse_edit
+from semiparam_dynamics.nodes.runtime import Backlog
+from semiparam_dynamics.recognition.backbone import Backbone, image_array
 from semiparam_dynamics.recognition.feature_vectors import feature_vector
-from semiparam_dynamics.recognition.images import image_array
-from semiparam_dynamics.recognition.labels import Teacher
+from semiparam_dynamics.recognition.labels import Edit, Refusals, Teacher, parse_edit
 from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer
-from semiparam_dynamics.recognition.refusals import Refusals
 
 TIMINGS = 2000  # frames over which the percentiles are taken
 WAITING = 1  # frames that may wait

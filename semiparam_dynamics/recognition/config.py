@@ -4,7 +4,127 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.parameters import group, parameter
+
+# -------------------------------------------------------------------------------------------------
+# What the recogniser of objects is told, apart from the image network.
+
+
+@dataclass(frozen=True)
+class ClassifierConfig:
+    """The classifier; see `semiparam_dynamics.learning.IncrementalRLSC`."""
+
+    penalty: tuple[float, ...] = parameter(
+        (0.3,),
+        "candidates for the ridge, learned side by side at the cost of each; 0.3 suits image "
+        "features of length 1",
+        low=1e-9,
+        high=1e9,
+    )
+    choose_alpha: bool = parameter(
+        True,
+        "choose the recoding exponent by held-out examples: the largest that costs no accuracy",
+        live=True,
+    )
+    alpha: float = parameter(
+        0.7,
+        "the recoding exponent where it isn't chosen: 0, objects count by how many examples of "
+        "them were taught, to 1, all count the same",
+        low=0.0,
+        high=1.0,
+        live=True,
+    )
+    tolerance: float = parameter(
+        0.01,
+        "share of held-out examples that a larger recoding exponent may cost",
+        low=0.0,
+        high=1.0,
+        live=True,
+    )
+    hold_out: int = parameter(
+        6,
+        "each object's every so many-th example is kept to choose by instead of learned; 0: none, "
+        "and 1 makes no sense",
+        low=0,
+        high=1000000,
+    )
+    validation_size: int = parameter(600, "how many held-out examples are kept", low=1, high=100000)
+    features: str = parameter(
+        "none",
+        "a nonlinear classifier: random Fourier or growing Nyström features of the feature vector",
+        choices=("none", "random_fourier", "nystrom"),
+    )
+    length_scale: float = parameter(
+        1.0, "width of the Gaussian kernel of these features", low=1e-6, high=1e6
+    )
+    n_features: int = parameter(500, "how many of these features", low=2, high=20000)
+    seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
+
+
+@dataclass(frozen=True)
+class LimitsConfig:
+    """What is refused, whoever asks for it."""
+
+    max_classes: int = parameter(1000, "objects at most", low=1, high=100000, live=True)
+    max_label_length: int = parameter(
+        100, "characters of an object's name at most", low=1, high=1000, live=True
+    )
+    new_classes_per_second: float = parameter(
+        2.0,
+        "new names a second at most, over five seconds; more are refused",
+        unit="1/s",
+        low=0.01,
+        high=1e6,
+        live=True,
+    )
+    max_inputs: int = parameter(
+        4096,
+        "numbers in a feature vector at most: memory and time grow with their square",
+        low=1,
+        high=100000,
+    )
+
+
+@dataclass(frozen=True)
+class SmoothingConfig:
+    """Recognition over several frames."""
+
+    frames: int = parameter(
+        8,
+        "what is recognised is the mean over so many frames; it starts anew when teaching starts "
+        "or ends",
+        low=1,
+        high=1000,
+        live=True,
+    )
+
+
+@dataclass(frozen=True)
+class RecognitionConfig:
+    """The recogniser, between features and what it says of them."""
+
+    classifier: ClassifierConfig = group(ClassifierConfig, inline=True)
+    threshold: float = parameter(
+        0.3,
+        "what is recognised with a smaller probability is unknown; 0: nothing is. Probabilities "
+        "are among the objects taught: of one object it is 1 whatever is shown",
+        low=0.0,
+        high=1.0,
+        live=True,
+    )
+    max_novelty: float = parameter(
+        5.0,
+        "what is newer than this is unknown, even where only one object was taught: how unlike all "
+        "that was taught it is, 1 as much as held-out examples are; 0: no limit",
+        low=0.0,
+        high=1e6,
+        live=True,
+    )
+    unknown: str = parameter(
+        "unknown", "what is said of an unknown object; no object can have this name"
+    )
+    smoothing: SmoothingConfig = group(SmoothingConfig)
+    limits: LimitsConfig = group(LimitsConfig, inline=True)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,149 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.samples.bag_writer import BagWriter
-from semiparam_dynamics.samples.npz_log import check_names, read_npz
+from semiparam_dynamics.storage import MALFORMED
+
+# -------------------------------------------------------------------------------------------------
+# Logs of robots as npz files: arrays over time, as scripts in Python and MATLAB leave them.
+
+KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
+LONGEST = 9e9  # s: more nanoseconds have no room in 64 bits
+DEGREES = 20.0  # rad: joints that turn further than this three times over are rare
+
+
+@dataclass(frozen=True)
+class NpzLog:
+    """A log of n instants, checked: sizes agree, all is finite, times increase.
+
+    Attributes
+    ----------
+    time: (n,) int64, nanoseconds since the first instant.
+    q: (n, joints), rad.  dq: the same, rad/s, or None.  tau: the same, N m, or None.
+    wrench: (n, 6), N and N m, or None.
+    names: the joints' names, empty where the file has none.
+    warnings: sentences on what looks wrong without being impossible.
+    """
+
+    time: npt.NDArray[np.int64]
+    q: Array
+    dq: Array | None
+    tau: Array | None
+    wrench: Array | None
+    names: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def read_npz(path: str | Path) -> NpzLog:
+    """Read and check a log; SampleError says what is missing or wrong in it.
+
+    Arrays: ``q`` (n, joints); ``t`` (n,) in seconds or the scalar ``dt``; at least one of ``tau``
+    (n, joints) and ``wrench`` (n, 6); optionally ``dq`` (n, joints) and ``names`` (joints,).
+    """
+    path = Path(path).expanduser()
+    arrays = _load(path)
+    if "q" not in arrays:
+        found = ", ".join(arrays) or "nothing"
+        raise SampleError(f"{path} has no array 'q' (joint positions); it has: {found}")
+    q = _matrix(path, "q", arrays["q"])
+    n, joints = q.shape
+    if n < 2 or joints < 1:
+        raise SampleError(f"{path}: 'q' has shape {q.shape}; a log has at least two rows")
+    parts: dict[str, Array | None] = {"dq": None, "tau": None, "wrench": None}
+    for name, columns in (("dq", joints), ("tau", joints), ("wrench", 6)):
+        if name in arrays:
+            parts[name] = _matrix(path, name, arrays[name], (n, columns))
+    if parts["tau"] is None and parts["wrench"] is None:
+        raise SampleError(f"{path} has neither 'tau' nor 'wrench': there is nothing to learn from")
+    names: tuple[str, ...] = ()
+    if "names" in arrays:
+        names = tuple(str(name) for name in np.atleast_1d(arrays["names"]))
+        check_names(names, joints, f"'names' of {path}")
+    return NpzLog(_times(path, arrays, n), q, **parts, names=names, warnings=_warnings(arrays, q))
+
+
+def check_names(names: Sequence[str], joints: int, where: str) -> None:
+    """Raise SampleError unless there is one name, not empty and not repeated, for each joint."""
+    if len(names) != joints:
+        raise SampleError(f"{where}: {len(names)} names for {joints} joints")
+    if len(set(names)) < joints or not all(names):
+        raise SampleError(f"{where}: each joint needs a name of its own, not {', '.join(names)}")
+
+
+def _load(path: Path) -> dict[str, npt.NDArray[np.generic]]:
+    if not path.is_file():
+        raise SampleError(f"there is no file {path}")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
+        # A bare .npy array, pickled objects or a broken archive.
+        raise SampleError(f"{path} is no npz file of plain arrays: {error}") from None
+
+
+def _matrix(
+    path: Path, name: str, values: npt.NDArray[np.generic], shape: tuple[int, int] | None = None
+) -> Array:
+    if values.dtype.kind not in "fiu":
+        raise SampleError(f"{path}: '{name}' holds {values.dtype}, not numbers")
+    matrix = values.astype(np.float64)
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]  # one joint
+    if matrix.ndim != 2 or (shape is not None and matrix.shape != shape):
+        wanted = shape or "(samples, joints)"
+        raise SampleError(f"{path}: '{name}' has shape {values.shape}, it must be {wanted}")
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        row, column = bad[0]
+        raise SampleError(
+            f"{path}: {len(bad)} values of '{name}' are not finite, the first in row {row},"
+            f" column {column}"
+        )
+    return matrix
+
+
+def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> npt.NDArray[np.int64]:
+    if "t" in arrays:
+        t = _matrix(path, "t", np.ravel(arrays["t"]), (n, 1))[:, 0]
+        if np.ptp(t) > LONGEST:
+            raise SampleError(f"{path}: 't' spans {np.ptp(t):.3g} s: is it in seconds?")
+        time: npt.NDArray[np.int64] = np.rint((t - t[0]) * 1e9).astype(np.int64)
+        back = np.flatnonzero(np.diff(time) <= 0)
+        if len(back):
+            row = int(back[0]) + 1
+            raise SampleError(f"{path}: 't' doesn't increase at row {row}: {t[row - 1]}, {t[row]}")
+        return time
+    if "dt" not in arrays:
+        raise SampleError(f"{path} has neither 't' (seconds) nor 'dt' (the sampling period)")
+    if arrays["dt"].size != 1:
+        raise SampleError(f"{path}: 'dt' is one number, not an array of {arrays['dt'].shape}")
+    dt = float(_matrix(path, "dt", np.ravel(arrays["dt"]))[0, 0])
+    if not 1e-6 <= dt <= 1e3:
+        raise SampleError(f"{path}: 'dt' is {dt}; it must be a sampling period in seconds")
+    steps: npt.NDArray[np.int64] = np.rint(np.arange(n) * (dt * 1e9)).astype(np.int64)
+    return steps
+
+
+def _warnings(arrays: dict[str, npt.NDArray[np.generic]], q: Array) -> tuple[str, ...]:
+    warnings = []
+    unknown = [name for name in arrays if name not in KNOWN]
+    if unknown:
+        warnings.append(f"arrays that are not used: {', '.join(unknown)}")
+    largest = float(np.abs(q).max())
+    if largest > DEGREES:
+        warnings.append(f"'q' reaches {largest:.4g}: are these degrees? they are taken as radians")
+    return tuple(warnings)
+
 
 START = 1.0  # s: a stamp of zero is an unset one
 
@@ -75,7 +212,7 @@ def convert_npz(
 
 def _describe(urdf: str) -> tuple[str, tuple[str, ...]]:
     """The URDF's text, and its actuated joints in the order in which they are learned."""
-    from semiparam_dynamics.dynamics.urdf_tree import parse_urdf, read_urdf
+    from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 
     text = read_urdf(urdf)
     tree = parse_urdf(text)

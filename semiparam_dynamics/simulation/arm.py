@@ -8,20 +8,130 @@ What else acts on that part past the sensor, as a cable does, appears with its s
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from semiparam_dynamics import parameters
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation import effects
 from semiparam_dynamics.simulation import urdf as urdfs
-from semiparam_dynamics.simulation.bypass import Bypass
-from semiparam_dynamics.simulation.commands import EffortCommands
 from semiparam_dynamics.simulation.config import SimulatorConfig
+from semiparam_dynamics.simulation.effects import Bypass
 from semiparam_dynamics.simulation.kinematics import HandKinematics
-from semiparam_dynamics.simulation.load import HandLoad
 from semiparam_dynamics.simulation.trajectories import Motion, make_trajectory
+
+# -------------------------------------------------------------------------------------------------
+# What the motors are told when the simulated arm takes efforts instead of making its motion.
+
+ROUNDING = 1e-9  # s
+
+
+class EffortCommands:
+    """The last commanded efforts, for as long as they are fresh.
+
+    Parameters
+    ----------
+    n_joints: of the arm. timeout: how long a command holds, s.
+
+    Attributes
+    ----------
+    begun: whether there was a command at all.
+    """
+
+    def __init__(self, n_joints: int, timeout: float) -> None:
+        self._timeout = timeout
+        self._effort = np.zeros(n_joints)
+        self._given = 0.0
+        self.begun = False
+
+    def give(self, effort: np.ndarray, time: float) -> None:
+        """Take efforts (n,) in N m at a time in s. Raises SampleError on a wrong size or NaN."""
+        effort = np.array(effort, dtype=float)
+        if effort.shape != self._effort.shape or not np.isfinite(effort).all():
+            raise SampleError(
+                f"a command needs {len(self._effort)} finite efforts, one for each joint"
+            )
+        self._effort, self._given, self.begun = effort, time, True
+
+    def at(self, time: float) -> np.ndarray | None:
+        """The efforts (n,) that hold at a time in s, if there are any."""
+        fresh = self.begun and time - self._given <= self._timeout + ROUNDING
+        return self._effort if fresh else None
+
+
+# -------------------------------------------------------------------------------------------------
+# What the hand meets in the simulation: things it holds, and pushes from outside.
+
+
+class HandLoad:
+    """A body fixed to the hand's link, and a force on it; both may change at any time.
+
+    mujoco: the module. model: compiled; its masses are changed in place. body: id of the hand's
+    link. Positions and parameters are in that link's frame.
+    """
+
+    def __init__(self, mujoco: Any, model: Any, body: int) -> None:
+        self._mujoco, self._model, self._body = mujoco, model, body
+        turned = np.zeros(9)
+        mujoco.mju_quat2Mat(turned, model.body_iquat[body])
+        R = turned.reshape(3, 3)
+        inertia = R @ np.diag(model.body_inertia[body]) @ R.T
+        self._own = _moments(float(model.body_mass[body]), model.body_ipos[body].copy(), inertia)
+        self.force = np.zeros(3)
+        self.point = np.zeros(3)
+        self._pushed = False
+
+    def attach(self, mass: float, center: np.ndarray, inertia: np.ndarray) -> None:
+        """Fix a body to the hand in the place of the one before; mass 0: none.
+
+        center (3,) in m; inertia (3, 3) in kg m^2 about it. Raises ConfigurationError where no
+        body has these.
+        """
+        if mass < 0.0 or np.linalg.eigvalsh(inertia)[0] < 0.0:
+            raise ConfigurationError("a body's mass and moments of inertia can't be negative")
+        inertia = inertia if mass > 0.0 else np.zeros((3, 3))
+        own, held = self._own, _moments(mass, center, inertia)
+        total, first, second = own[0] + held[0], own[1] + held[1], own[2] + held[2]
+        model, body = self._model, self._body
+        position = first / total if total > 0.0 else np.zeros(3)
+        about = second - total * (position @ position * np.eye(3) - np.outer(position, position))
+        moments, axes = np.linalg.eigh(about)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))  # a rotation, no reflection
+        quaternion = np.zeros(4)
+        self._mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(axes).ravel())
+        model.body_mass[body], model.body_ipos[body] = total, position
+        model.body_inertia[body] = np.maximum(moments, 0.0)
+        model.body_iquat[body] = quaternion
+        # The compiler may have noted that the inertia's frame is the body's: no longer.
+        model.body_sameframe[body] = 0
+        self._mujoco.mj_setConst(model, self._mujoco.MjData(model))
+
+    def push(self, force: np.ndarray, point: np.ndarray | None = None) -> None:
+        """Push with `force` (3,) in N, base axes, at a `point` (3,) of the hand until told else."""
+        self.force = np.asarray(force, dtype=float)
+        self.point = np.zeros(3) if point is None else np.asarray(point, dtype=float)
+
+    def apply(self, data: Any, beside: bool) -> None:
+        """Put the push into MuJoCo's state; `beside` what already acts on the link."""
+        if not self._pushed and not self.force.any():
+            return
+        self._pushed = bool(self.force.any())
+        body = self._body
+        place = data.xpos[body] + data.xmat[body].reshape(3, 3) @ self.point
+        wrench = np.concatenate((self.force, np.cross(place - data.xipos[body], self.force)))
+        data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if beside else 0.0)
+
+
+def _moments(
+    mass: float, center: np.ndarray, inertia: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, first moments, and inertia about the frame's origin."""
+    shift = center @ center * np.eye(3) - np.outer(center, center)
+    return mass, mass * center, inertia + mass * shift
+
 
 _CHUNK = 2000  # control steps whose desired motion is computed at once
 _GRAVITY = (0.0, 0.0, -9.81)
@@ -297,3 +407,15 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array(
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     )
+
+
+# -------------------------------------------------------------------------------------------------
+# A simulated arm as an endless source of measurements.
+
+
+def simulated(arm: ArmSimulator, target: str, start: int = 0) -> Iterator[Measurement]:
+    """The arm's readings from now on, `target` being "wrench" or "effort"; `start` in ns."""
+    while True:
+        reading = arm.advance()
+        y = reading.wrench if target == "wrench" else reading.effort
+        yield Measurement(start + round(reading.time * 1e9), reading.q, reading.dq, y)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semiparam_dynamics.errors import MissingExtraError, RobotModelError
-from semiparam_dynamics.xml_text import parse_xml
+from semiparam_dynamics.robot.urdf import parse_xml
 
 ICUB_JOINTS = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")
 ICUB_SENSOR = "r_arm_ft_sensor"

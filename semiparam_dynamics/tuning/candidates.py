@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.tuning.folds import Fold
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.parameters import Value, to_flat
+from semiparam_dynamics.tuning.folds import Fold, Split
 
 Settings = Mapping[str, float]  # parameters' names to their values
 
@@ -145,3 +147,47 @@ def choose(
     if own is not None and own.harm == 0.0 and criterion == "delayed":
         safe = [own, *(o for o in safe if o.betters(own))]
     return min(safe, key=CRITERIA[criterion])
+
+
+# -------------------------------------------------------------------------------------------------
+# What tuning found.
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage: what was tried, and what was taken."""
+
+    title: str
+    outcomes: tuple[Outcome, ...]
+    chosen: Outcome
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A parameter of the rigid body alone: held-out nmse for each value."""
+
+    name: str
+    errors: dict[float, float]
+    chosen: float
+
+
+@dataclass
+class Tuning:
+    """What tuning found."""
+
+    before: InverseDynamicsConfig
+    config: InverseDynamicsConfig
+    splits: list[Split]
+    curves: list[Curve] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    screened: dict[str, Outcome] = field(default_factory=dict)  # "configured" and "tuned"
+    confirmed: dict[str, Outcome] = field(default_factory=dict)  # the same, by the learner itself
+    candidates: int = 0
+    computed: int = 0  # results that weren't in the journal
+    seconds: float = 0.0
+
+    @property
+    def changes(self) -> dict[str, tuple[Value, Value]]:
+        """Parameters that differ from before: both values."""
+        old, new = to_flat(self.before), to_flat(self.config)
+        return {name: (old[name], new[name]) for name in new if new[name] != old[name]}

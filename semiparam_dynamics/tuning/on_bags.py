@@ -13,14 +13,13 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
-from semiparam_dynamics.evaluation.results import NODE
+from semiparam_dynamics.evaluation.report import NODE
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.tuning.journal import Journal
+from semiparam_dynamics.tuning.candidates import Tuning
+from semiparam_dynamics.tuning.motion import Recordings
 from semiparam_dynamics.tuning.page import tuning_page
-from semiparam_dynamics.tuning.recordings import Recordings
-from semiparam_dynamics.tuning.result import Tuning
 from semiparam_dynamics.tuning.tuner import tune
-from semiparam_dynamics.tuning.work import Work
+from semiparam_dynamics.tuning.work import Journal, Work
 
 Stage = Callable[[str], Callable[[float], None]]
 

@@ -7,28 +7,153 @@ candidates chosen are confirmed by the learner itself.
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
-from semiparam_dynamics.dynamics.input_groups import (
-    GROUPS,
-    RESIDUAL,
-    group_sizes,
-    input_widths,
-)
+from semiparam_dynamics.dynamics.residual import GROUPS, RESIDUAL, group_sizes, input_widths
+from semiparam_dynamics.learning.grown_features import grow_features
+from semiparam_dynamics.learning.prequential import prequential_errors
+from semiparam_dynamics.learning.ridge import NestedRidge
+from semiparam_dynamics.recursion.features import draw_frequencies, fourier_features
 from semiparam_dynamics.tuning.candidates import FoldScore, score
 from semiparam_dynamics.tuning.folds import Fold
-from semiparam_dynamics.tuning.levels import (
-    LevelFit,
-    LevelRows,
-    fourier_rows,
-    level_path,
-    nystrom_rows,
-    one_step_errors,
-)
+
+# -------------------------------------------------------------------------------------------------
+# One level of a residual on one fold, for all penalties and numbers of features at once.
+#
+# The features of a fold's samples are made once. Their second moments over the training part then
+# give the estimator of every penalty and every number of features (Nyström's path, thesis algorithm
+# 1): what a learner frozen after training predicts. From the same factor the recursion goes on, in
+# the blocks of the delayed protocol, through what is held out.
+
+
+@dataclass(frozen=True)
+class LevelRows:
+    """Features of a fold's samples, (n, m), and of the held-out ones when frozen, (k, m)."""
+
+    rows: Array
+    frozen: Array
+
+
+@dataclass(frozen=True)
+class LevelFit:
+    """What one penalty and number of features predict of the held-out samples, (k, T) each."""
+
+    delayed: Array | None  # None where nothing goes on being learned
+    frozen: Array
+    evidence: float  # log marginal likelihood of the training part, a sample and output
+
+
+def nystrom_rows(
+    inputs: Array,
+    frozen_inputs: Array,
+    first: int,
+    length_scale: float,
+    max_centers: int,
+    novelty: float,
+) -> LevelRows:
+    """Local features that grow along the samples; `length_scale` in units of sqrt(d / 2)."""
+    width = length_scale * math.sqrt(inputs.shape[1] / 2)
+    grown = grow_features(inputs, width, max_centers, novelty, first)
+    n_train = len(inputs) - len(frozen_inputs)
+    there = int(grown.counts[n_train - 1])
+    return LevelRows(grown.rows, grown.transform(frozen_inputs, there))
+
+
+def fourier_rows(
+    inputs: Array, frozen_inputs: Array, n_features: int, length_scale: float, seed: int
+) -> LevelRows:
+    """Random Fourier features, cosine and sine in turn, so that the first t are a smaller draw."""
+    half, d = n_features // 2, inputs.shape[1]
+    frequencies = draw_frequencies(half, d, length_scale * math.sqrt(d / 2), seed)
+    order = np.arange(2 * half).reshape(2, half).T.ravel()
+    rows, frozen = (
+        fourier_features(X, frequencies)[:, order] * math.sqrt(half)
+        for X in (inputs, frozen_inputs)
+    )
+    return LevelRows(rows, frozen)
+
+
+def level_path(
+    level: LevelRows,
+    targets: Array,
+    first: int,
+    blocks: Indices | None,
+    penalties: Sequence[float],
+    sizes: Sequence[int],
+    unit: Sequence[float] | None = None,
+) -> dict[tuple[float, int], LevelFit]:
+    """Learn `targets` (n, T) from sample `first` on, for every penalty and number of features.
+
+    blocks : where the held-out part's blocks begin, and n; None: it is only predicted, frozen.
+    unit : what a row's squared length counts, for each of `sizes`: the penalty of t features is
+        multiplied by it. None: 1.
+
+    Random features of t functions are the rows over sqrt(t / 2): a ridge r on them is a ridge
+    r t / 2 on the rows, and their nested sums serve all t.
+    """
+    n_train = len(level.rows) - len(level.frozen)
+    rows, learned = level.rows[first:n_train], targets[first:n_train]
+    m = level.rows.shape[1]
+    system = NestedRidge(m, targets.shape[1])
+    system.add(rows, learned)
+    square = np.sum(learned**2, axis=0)
+    fits = {}
+    units = [1.0] * len(sizes) if unit is None else list(unit)
+    pairs = [(p, t, p * u) for p in penalties for t, u in zip(sizes, units, strict=True)]
+    for penalty, t, ridge in pairs:
+        factor, q = system.factor(ridge), min(t, m)
+        frozen = level.frozen[:, :q] @ factor.weights(q)
+        evidence = _evidence(factor.R, factor.U, q, ridge, square, len(rows))
+        fits[penalty, t] = LevelFit(None, frozen, evidence)
+    if blocks is None:
+        return fits
+    held_rows, held = level.rows[n_train:], targets[n_train:]
+    for u in dict.fromkeys(units):
+        same = [t for t, own in zip(sizes, units, strict=True) if own == u]
+        ridges = [p * u for p in penalties]
+        on = system if len(set(units)) == 1 else copy.deepcopy(system)
+        q = [min(t, m) for t in same]
+        errors = prequential_errors(on, held_rows, held, blocks - n_train, ridges, q)
+        for penalty, ridge in zip(penalties, ridges, strict=True):
+            for t in same:
+                delayed = held - errors[ridge, min(t, m)].block
+                fits[penalty, t] = replace(fits[penalty, t], delayed=delayed)
+    return fits
+
+
+def _evidence(R: Array, U: Array, q: int, ridge: float, square: Array, n: int) -> float:
+    """Of ridge regression as a Gaussian process whose noise is as large as suits it best.
+
+    -1/2 [n log(2 pi e s^2) + log det(A) - q log(ridge)], s^2 = (y'y - |U|^2) / n, a sample.
+    """
+    if n == 0:
+        return math.nan
+    noise = np.maximum(square - np.sum(U[:q] ** 2, axis=0), 1e-12 * square + 1e-300) / n
+    determinant = 2.0 * float(np.log(np.abs(np.diag(R)[:q])).sum()) - q * math.log(ridge)
+    fit = float(np.mean(np.log(2.0 * math.pi * math.e * noise)))
+    return -0.5 * (fit + determinant / n)
+
+
+def one_step_errors(
+    level: LevelRows, targets: Array, first: int, penalty: float, n_features: int
+) -> Array:
+    """Errors (n, T) on each row before it alone was learned; zeros before `first`."""
+    rows = level.rows[first:, :n_features]
+    n, q = rows.shape
+    system = NestedRidge(q, targets.shape[1])
+    errors = np.zeros_like(targets)
+    edges = np.append(np.arange(0, n, 64), n)  # any will do
+    found = prequential_errors(system, rows, targets[first:], edges, [penalty], [q])
+    errors[first:] = found[penalty, q].one_step
+    return errors
+
 
 Scores = dict[tuple[float, int], FoldScore]
 

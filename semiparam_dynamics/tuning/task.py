@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import to_flat
-from semiparam_dynamics.tuning.recordings import Recordings
-from semiparam_dynamics.tuning.result import Tuning
+from semiparam_dynamics.tuning.candidates import Tuning
+from semiparam_dynamics.tuning.motion import Recordings
 from semiparam_dynamics.tuning.work import Work
 
 

@@ -4,27 +4,75 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from threadpoolctl import threadpool_limits
+
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.parameters import to_flat
-from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, choose
-from semiparam_dynamics.tuning.confirmation import confirm
-from semiparam_dynamics.tuning.folds import Fold, fold_of
-from semiparam_dynamics.tuning.motion import join
-from semiparam_dynamics.tuning.recordings import Recordings
-from semiparam_dynamics.tuning.residual_choice import ResidualChoice
-from semiparam_dynamics.tuning.result import Tuning
-from semiparam_dynamics.tuning.rigid_body_choice import (
-    with_cutoff,
-    with_memory,
-    with_ridge,
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.parameters import replace, to_flat
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, Tuning, choose
+from semiparam_dynamics.tuning.folds import (
+    Fold,
+    Split,
+    fold_of,
+    least_window,
+    motion_splits,
+    region_splits,
 )
-from semiparam_dynamics.tuning.splits import Split, motion_splits, region_splits
+from semiparam_dynamics.tuning.motion import Arm, Motion, Recordings, join
+from semiparam_dynamics.tuning.residual_choice import ResidualChoice
+from semiparam_dynamics.tuning.rigid_body_choice import with_cutoff, with_memory, with_ridge
 from semiparam_dynamics.tuning.task import Task, check_keep
 from semiparam_dynamics.tuning.work import Work, pack_score, unpack_score
+
+# -------------------------------------------------------------------------------------------------
+# A configuration judged by the learner itself, sample by sample, as `semiparam evaluate` does.
+
+
+def confirm(urdf: str | Path, config: InverseDynamicsConfig, split: Split) -> FoldScore:
+    """Learn the training part sample by sample, then go on, delayed and frozen, on the rest."""
+    model = RobotModel(urdf, config.robot)
+    arm = Arm.of(model)
+    window = f"{config.estimator.residual}.window"
+    seconds = least_window(getattr(config.estimator, config.estimator.residual).window, split.train)
+    tried = replace(config.estimator, **{"comparison": False, window: seconds})
+    estimator = SemiparametricEstimator(model, tried)
+    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
+        first = ProtocolRun(estimator, "sequential")
+        for sample in _samples(arm, split.train):
+            first.step(sample, score=False)
+        runs = {name: first.branch(name) for name in ("delayed", "frozen")}
+        for sample in _samples(arm, split.held_out):
+            for run in runs.values():
+                run.step(sample)
+    late, frozen = (runs[name].scores for name in ("delayed", "frozen"))
+    return FoldScore(
+        fold=split.name,
+        frozen=frozen.nmse("semiparametric"),
+        rigid_frozen=frozen.nmse("rigid_body"),
+        delayed=late.nmse("semiparametric"),
+        rigid_delayed=late.nmse("rigid_body"),
+        evidence=np.nan,
+    )
+
+
+def _samples(arm: Arm, motion: Motion) -> Iterator[Sample]:
+    for i, entries in enumerate(motion.entries):
+        yield Sample(
+            int(motion.stamps[i]),
+            motion.q[i],
+            motion.dq[i],
+            motion.ddq[i],
+            arm.regressor(entries),
+            motion.y[i],
+        )
 
 
 def tune(

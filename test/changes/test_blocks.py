@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.blocks import Block, BlockMean
+from semiparam_dynamics.changes.innovations import Block, BlockMean
 
 ONES = np.ones(2)
 

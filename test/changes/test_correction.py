@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.changes.causes import OFFSET, PAYLOAD, Causes
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.correction import Correction
-from semiparam_dynamics.changes.evidence import sums_of
-from semiparam_dynamics.changes.hypotheses import hypotheses
+from semiparam_dynamics.changes.hypotheses import OFFSET, PAYLOAD, Causes, hypotheses, sums_of
 from semiparam_dynamics.changes.payload import compact_body
 
 from .changing_arm import errors, follow, held, learner, monitor, moving, small_arm

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.learner import Step
 from semiparam_dynamics.dynamics.sample import Prediction
+from semiparam_dynamics.learner import Step
 
 from .changing_arm import errors, follow, learner, moving, small_arm
 

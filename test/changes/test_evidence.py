@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from semiparam_dynamics.changes.evidence import (
+from semiparam_dynamics.changes.hypotheses import (
     ANYTHING,
     Sums,
     Windows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semiparam_dynamics.changes.hold import DROP, LEARN, WAIT, LearningHold
+from semiparam_dynamics.changes.monitor import DROP, LEARN, WAIT, LearningHold
 
 
 def verdicts(hold: LearningHold, *stamps: int) -> list[str]:

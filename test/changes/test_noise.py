@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.changes.noise import DIAGONAL, NoiseModel
+from semiparam_dynamics.changes.innovations import DIAGONAL, NoiseModel
 
 
 def process(a: np.ndarray, root: np.ndarray, n: int, seed: int = 0) -> np.ndarray:

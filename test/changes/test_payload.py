@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from semiparam_dynamics.changes.payload import compact_body, nearest_payload, payload_status
-from semiparam_dynamics.changes.snapshots import Snapshot
+from semiparam_dynamics.changes.payload import (
+    Snapshot,
+    compact_body,
+    nearest_payload,
+    payload_status,
+)
 from semiparam_dynamics.identification.log_cholesky import (
     from_log_cholesky,
     log_cholesky,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.changes.real_bodies import RealBodies
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.identification.consistent import consistent
 from semiparam_dynamics.identification.log_cholesky import pseudo_inertia
+from semiparam_dynamics.identification.real_bodies import RealBodies
+from semiparam_dynamics.robot.model import expected_scales
 
 from ..dynamics.arms import small_arm
 from ..identification.arm_samples import factors, samples

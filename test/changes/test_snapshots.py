@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.snapshots import BARE, LONGEST_NAME, Snapshot, Snapshots
+from semiparam_dynamics.changes.payload import BARE, LONGEST_NAME, Snapshot, Snapshots
 from semiparam_dynamics.errors import ConfigurationError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from semiparam_dynamics.cli.cluster import add_cluster, cluster_executor
+from semiparam_dynamics.cli.options import add_cluster, cluster_executor
 from semiparam_dynamics.errors import ConfigurationError
 
 distributed = pytest.importorskip("distributed", reason="the extra 'distributed' isn't installed")

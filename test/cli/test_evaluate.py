@@ -16,7 +16,7 @@ import pytest
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ..dynamics.arms import URDF, measurements, small_arm

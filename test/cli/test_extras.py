@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from semiparam_dynamics.cli import extras
+from semiparam_dynamics.cli import options as extras
 from semiparam_dynamics.errors import MissingExtraError
 
 

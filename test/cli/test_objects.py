@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.cli import extras
+from semiparam_dynamics.cli import options as extras
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.errors import MissingExtraError
 

@@ -8,10 +8,9 @@ from typing import Any
 from semiparam_dynamics.control.comparison import ComparisonConfig
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
-from semiparam_dynamics.control.plan import Plan
-from semiparam_dynamics.control.reference import Approach, trajectory_of
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.control.plan import Approach, Plan, trajectory_of
 from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
 
 DATA = Path(__file__).resolve().parents[1] / "data"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.control.closed_loop import run
-from semiparam_dynamics.control.comparison import Comparison, compare
-from semiparam_dynamics.control.reference import trajectory_of
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.control.comparison import Comparison, compare, run
+from semiparam_dynamics.control.plan import trajectory_of
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import to_flat
-from semiparam_dynamics.simulation import NO_EFFECTS, ArmSimulator
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.simulation.arm import ArmSimulator
+from semiparam_dynamics.simulation.config import NO_EFFECTS
 
 from .arm import ROTORS, SEVEN, controller, plan_of, settings
 

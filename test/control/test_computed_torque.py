@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from semiparam_dynamics.control.computed_torque import BOUNDED, NOT_MEASURED
 from semiparam_dynamics.control.plan import Answer, Point
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.robot.model import RobotModel
 
 from .arm import DATA, controller
 

@@ -6,8 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semiparam_dynamics.control.computed_torque import (
+    NO_ANSWER,
+    NOT_FINITE,
+    LearnedCorrection,
+    trust,
+)
 from semiparam_dynamics.control.config import TrustConfig
-from semiparam_dynamics.control.correction import NO_ANSWER, NOT_FINITE, LearnedCorrection, trust
 
 LARGEST, RATE = np.array([5.0, 0.5]), np.array([50.0, 2.0])
 anything = st.floats(allow_nan=True, allow_infinity=True)

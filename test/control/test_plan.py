@@ -7,8 +7,8 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.control.plan import Answer, Plan
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.robot.model import RobotModel
 
 from .arm import JOINTS, SEVEN
 

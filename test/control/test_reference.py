@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.control.reference import Approach, trajectory_of
-from semiparam_dynamics.control.wrong_masses import with_wrong_masses
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.control.comparison import with_wrong_masses
+from semiparam_dynamics.control.plan import Approach, trajectory_of
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.config import MotionConfig
 
 from .arm import JOINTS, SEVEN

@@ -7,9 +7,9 @@ import pytest
 
 from semiparam_dynamics.control import session as sessions
 from semiparam_dynamics.control.session import ControlSession, SessionConfig
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
 
 from .arm import JOINTS, SEVEN
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 URDF = Path(__file__).resolve().parent.parent / "data" / "small_arm.urdf"

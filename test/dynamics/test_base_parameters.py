@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.base_parameters import reduce_columns
 from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.robot.base_parameters import reduce_columns
 
 
 def dependent_stack(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

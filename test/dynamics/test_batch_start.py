@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.batch_learners import LEARNERS, batch_learner
-from semiparam_dynamics.dynamics.batch_start import TrainingData, batch_start, training_data
+from semiparam_dynamics.dynamics.batch_start import (
+    LEARNERS,
+    TrainingData,
+    batch_learner,
+    batch_start,
+    training_data,
+)
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.nystrom_residual import NystromResidual
+from semiparam_dynamics.dynamics.residual import NystromResidual
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.falkon import Falkon

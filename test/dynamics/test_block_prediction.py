@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.block_prediction import (
+from semiparam_dynamics.dynamics.estimator import (
     BlockPrediction,
+    SemiparametricEstimator,
     ask_block,
     beside,
     counted,
@@ -18,11 +19,9 @@ from semiparam_dynamics.dynamics.block_prediction import (
     predicted,
     record_block,
 )
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import FilterConfig
-from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.filtering import FilterConfig, RecordingFilter
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 

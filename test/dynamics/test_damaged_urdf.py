@@ -10,10 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semiparam_dynamics.dynamics.message_checks import message_checks
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.xml_text import LONGEST
+from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.urdf import LONGEST
 
 TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
 VALUES = list(re.finditer(r'"([^"]*)"', TEXT))

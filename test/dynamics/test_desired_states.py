@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.block_prediction import BlockPrediction
-from semiparam_dynamics.dynamics.desired_states import feedforward, learner_feedforward
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.dynamics.estimator import BlockPrediction
+from semiparam_dynamics.learner import InverseDynamicsLearner, feedforward, learner_feedforward
 from semiparam_dynamics.parameters import from_flat
 
 from .arms import measurements, motion, small_arm

@@ -9,8 +9,8 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.parameters import from_flat
 
 from .arms import measurements, small_arm

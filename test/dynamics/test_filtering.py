@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.signal import butter, lfilter, lfilter_zi
 
-from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
-from semiparam_dynamics.dynamics.lowpass import LowPass
+from semiparam_dynamics.dynamics.filtering import FilterConfig, LowPass, SampleFilter
 from semiparam_dynamics.samples.measurement import Measurement
 
 from .arms import measurements, motion, small_arm

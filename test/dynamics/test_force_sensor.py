@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from semiparam_dynamics.dynamics.force_sensor import cut_at_sensor
-from semiparam_dynamics.dynamics.urdf_tree import UrdfTree, parse_urdf
 from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor, parse_urdf
 
 TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
 TREE = parse_urdf(TEXT)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.gate import BEYOND, SETTLED, LearningGate
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.dynamics.output_bound import OutputConfig
+from semiparam_dynamics.dynamics.limits import BEYOND, SETTLED, LearningGate, OutputConfig
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.joint_effects import joint_effects, sensor_offsets
+from semiparam_dynamics.robot.regressor import joint_effects, sensor_offsets
 
 DQ, DDQ = np.array([0.3, -0.1]), np.array([5.0, 7.0])
 

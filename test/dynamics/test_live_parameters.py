@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat, parameters, replace
 
 from .arms import measurements, small_arm

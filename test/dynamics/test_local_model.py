@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.local_model import LocalModel
+from semiparam_dynamics.dynamics.residual import LocalModel
 
 
 def model(active: np.ndarray | None, axes: int = 2) -> LocalModel:

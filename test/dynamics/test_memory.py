@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
-from semiparam_dynamics.dynamics.forgetting import ForgettingClock
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.recursion.forgetting import ForgettingClock
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.robot.model import RobotModel
 
 from .arms import motion, small_arm
 

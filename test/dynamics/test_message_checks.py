@@ -7,12 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.effort_limits import effort_limits
-from semiparam_dynamics.dynamics.force_sensor import frame_names
-from semiparam_dynamics.dynamics.message_checks import message_checks
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.dynamics.urdf_tree import parse_urdf
 from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.urdf import effort_limits, frame_names, parse_urdf
 
 TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
 TREE = parse_urdf(TEXT)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.dynamics.output_bound import CLIPPED, NOT_FINITE, OutputBound, OutputConfig
+from semiparam_dynamics.dynamics.limits import CLIPPED, NOT_FINITE, OutputBound, OutputConfig
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import replace
 
 from .arms import measurements, small_arm

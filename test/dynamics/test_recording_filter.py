@@ -8,10 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
-from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.dynamics.filtering import FilterConfig, RecordingFilter, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 from .arms import measurements, small_arm

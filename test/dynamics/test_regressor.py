@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.robot.model import RobotModel
 
 ARMS = ("xmate7p/xmate7p.urdf", "ur10/ur10_robot.urdf", "tx40/tx40.urdf")
 KINDS = ("revolute", "continuous", "prismatic", "fixed")

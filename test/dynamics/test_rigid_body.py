@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.dynamics.scales import expected_scales
+from semiparam_dynamics.robot.model import expected_scales
 
 from .arms import motion, small_arm
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.dynamics.scales import expected_scales
+from semiparam_dynamics.robot.model import expected_scales
 
 from .arms import motion, small_arm
 

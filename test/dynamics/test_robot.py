@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.robot import RobotConfig, RobotModel
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 
 ARMS = Path(__file__).resolve().parent.parent / "data"
 SMALL = (ARMS / "small_arm.urdf").read_text()

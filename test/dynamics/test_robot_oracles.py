@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.robot.model import RobotModel
 
 ARMS = Path(__file__).resolve().parent.parent / "data"
 ICUB_ARM = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")

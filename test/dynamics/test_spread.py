@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.spread import RunningSquare, blend, deviations
+from semiparam_dynamics.dynamics.deviations import RunningSquare, blend, deviations
 
 
 def test_deviations_are_the_spreads_times_what_the_parameters_add() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from semiparam_dynamics.dynamics.urdf_tree import closest, parse_urdf, read_urdf
 from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.robot.urdf import closest, parse_urdf, read_urdf
 
 JOINT = '<joint name="{}" type="revolute"><parent link="{}"/><child link="{}"/></joint>'
 LINKS = '<link name="a"/><link name="b"/>'

@@ -8,10 +8,10 @@ from xml.sax.saxutils import quoteattr
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.evaluation.results import write_results
+from semiparam_dynamics.evaluation.report import write_results
 from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF, measurements, small_arm
 

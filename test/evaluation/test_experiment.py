@@ -7,13 +7,12 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
+from semiparam_dynamics.dynamics.filtering import RecordingFilter
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.evaluation.joined_runs import JoinedRuns
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.evaluation.scored import ALL_MODELS
+from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figure84 import plot_experiment
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.evaluation.appearance import LOOKS
-from semiparam_dynamics.evaluation.figure84 import plot_experiment
+from semiparam_dynamics.page import LOOKS
 
 TIMES = np.arange(1, 31) * 3.0
 LEVELS = {"rigid_body": 2.5, "nonparametric": 1.2, "semiparametric": 0.9}

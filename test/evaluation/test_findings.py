@@ -9,9 +9,9 @@ import numpy as np
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.evaluation.findings import all_scores, find, mean_nmse
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.evaluation.scored import ALL_MODELS
+from semiparam_dynamics.evaluation.report import all_scores, find, mean_nmse
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
 
 from ..dynamics.arms import measurements, small_arm
 

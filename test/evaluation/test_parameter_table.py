@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.evaluation.parameter_table import excitation, parameter_table
+from semiparam_dynamics.evaluation.report import excitation, parameter_table
+from semiparam_dynamics.robot.model import expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 
 from ..dynamics.arms import measurements, small_arm

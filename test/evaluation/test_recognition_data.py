@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recognition_data import read_features
 
 from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.evaluation.recognition_data import read_features
 
 from .recognition_files import CLASSES, blobs, one_part, two_parts
 

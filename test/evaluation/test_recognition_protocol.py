@@ -6,17 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recognition_candidates import Rows, incremental_candidates
+from recognition_data import read_features
+from recognition_protocol import Protocol, ProtocolResult, figure_points, run_protocol
+from recognition_splits import Sizes, choose_sizes, draw_split
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.evaluation.recognition_candidates import Rows, incremental_candidates
-from semiparam_dynamics.evaluation.recognition_data import read_features
-from semiparam_dynamics.evaluation.recognition_protocol import (
-    Protocol,
-    ProtocolResult,
-    figure_points,
-    run_protocol,
-)
-from semiparam_dynamics.evaluation.recognition_splits import Sizes, choose_sizes, draw_split
 from semiparam_dynamics.learning import IncrementalRLSC
 
 from .recognition_files import one_part, two_parts

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recognition_data import FeatureFile, LabelledRows, read_features
+from recognition_splits import Sizes, choose_sizes, draw_split
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.evaluation.recognition_data import FeatureFile, LabelledRows, read_features
-from semiparam_dynamics.evaluation.recognition_splits import Sizes, choose_sizes, draw_split
 
 from .recognition_files import one_part, two_parts
 

@@ -7,23 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recognition_data import FeatureFile, LabelledRows, read_features
+from recognition_figures import plot_comparison, plot_exponents
+from recognition_protocol import Protocol, ProtocolResult, Score, run_protocol
+from recognition_published import MNIST_COUNTS
+from recognition_splits import Sizes
+from recognition_table import edge_warnings, recognition_table, results_json
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.evaluation.recognition_data import FeatureFile, LabelledRows, read_features
-from semiparam_dynamics.evaluation.recognition_figures import plot_comparison, plot_exponents
-from semiparam_dynamics.evaluation.recognition_protocol import (
-    Protocol,
-    ProtocolResult,
-    Score,
-    run_protocol,
-)
-from semiparam_dynamics.evaluation.recognition_published import MNIST_COUNTS
-from semiparam_dynamics.evaluation.recognition_splits import Sizes
-from semiparam_dynamics.evaluation.recognition_table import (
-    edge_warnings,
-    recognition_table,
-    results_json,
-)
 
 from .recognition_files import CLASSES, one_part
 

@@ -14,7 +14,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.evaluation.experiment import Evaluation
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.report import report
-from semiparam_dynamics.evaluation.scored import ALL_MODELS
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
 
 from ..dynamics.arms import small_arm
 from .conftest import HOSTILE

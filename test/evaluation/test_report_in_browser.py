@@ -12,9 +12,9 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.evaluation.appearance import LOOKS, MEASURED
 from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.evaluation.results import write_results
+from semiparam_dynamics.evaluation.report import write_results
+from semiparam_dynamics.page import LOOKS, MEASURED
 from semiparam_dynamics.parameters import from_flat
 
 from ..dynamics.arms import measurements, small_arm

@@ -12,7 +12,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.experiment import Evaluation
-from semiparam_dynamics.evaluation.results import results_json, write_results
+from semiparam_dynamics.evaluation.report import results_json, write_results
 
 
 def refuse(constant: str) -> NoReturn:

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
-from semiparam_dynamics.evaluation.svg import draw
+from semiparam_dynamics.page import draw
 
 XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
 TITLE = '$a_b$ <g id="x" url(#y) & 1.23456'

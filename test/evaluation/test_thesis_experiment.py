@@ -6,14 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from thesis_experiment import ExperimentResult, ExperimentSize, thesis_experiment
 
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.evaluation.thesis_experiment import (
-    ExperimentResult,
-    ExperimentSize,
-    thesis_experiment,
-)
 from semiparam_dynamics.parameters import from_flat
 
 from ..dynamics.arms import measurements, small_arm

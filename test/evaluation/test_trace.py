@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.evaluation.trace import POINTS, WINDOWS, Trace
+from semiparam_dynamics.evaluation.scored_run import POINTS, WINDOWS, Trace
 
 
 def filled(n: int, dt: float) -> tuple[Trace, np.ndarray]:

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.message_checks import message_checks
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.bag_writer import write_measurements
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.identification.axis_factors import AxisFactors
+from semiparam_dynamics.identification.consistent import AxisFactors
 from semiparam_dynamics.identification.log_cholesky import inertial_parameters, pseudo_inertia
+from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import motion
 

@@ -7,7 +7,7 @@ import pytest
 
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.identification.axis_factors import AxisFactors
+from semiparam_dynamics.identification.consistent import AxisFactors
 
 from ..dynamics.arms import small_arm
 from .arm_samples import factors, samples

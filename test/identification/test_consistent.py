@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.identification.axis_factors import AxisFactors
 from semiparam_dynamics.identification.consistent import (
+    AxisFactors,
     axis_weights,
     consistent,
     unconstrained,
 )
 from semiparam_dynamics.identification.joint_friction import effect_bounds
-from semiparam_dynamics.identification.log_cholesky import pseudo_inertia
-from semiparam_dynamics.identification.nearest_body import is_body
+from semiparam_dynamics.identification.log_cholesky import is_body, pseudo_inertia
+from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import small_arm
 from .arm_samples import factors, other_robot, samples

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from semiparam_dynamics.identification.convex_newton import ConvexProblem
+from semiparam_dynamics.identification.consistent import ConvexProblem
 from semiparam_dynamics.identification.log_cholesky import from_log_cholesky, pseudo_inertia
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])  # the pseudo-inertia is 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.identification.divergence import divergence_jacobian, divergence_residuals
 from semiparam_dynamics.identification.log_cholesky import (
+    divergence_jacobian,
+    divergence_residuals,
     factor,
     from_log_cholesky,
     pseudo_inertia,

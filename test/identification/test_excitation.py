@@ -9,24 +9,21 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.dynamics.scales import expected_scales
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.identification.excitation import (
     Excitation,
     ExcitationConfig,
-    optimize_excitation,
-)
-from semiparam_dynamics.identification.excitation_problem import ExcitationProblem
-from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
-from semiparam_dynamics.identification.information import (
+    ExcitationProblem,
     Scaling,
     condition_number,
     criterion,
     information,
+    optimize_excitation,
+    random_unknowns,
 )
+from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
 from semiparam_dynamics.identification.motion_limits import motion_limits
-from semiparam_dynamics.identification.random_motion import random_unknowns
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 from ..dynamics.arms import URDF
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.identification.joint_friction import (
     effect_bounds,
     effect_labels,
@@ -12,6 +11,7 @@ from semiparam_dynamics.identification.joint_friction import (
     joint_dynamics,
 )
 from semiparam_dynamics.identification.urdf_export import export_urdf
+from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF, small_arm
 

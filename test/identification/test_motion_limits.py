@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.identification.motion_limits import FreeJointsConfig, motion_limits
+from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.identification.nearest_body import is_body, nearest_bodies
+from semiparam_dynamics.identification.log_cholesky import is_body, nearest_bodies
 
 from ..dynamics.arms import small_arm
 

@@ -9,13 +9,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.identification.consistent import ConsistentParameters, consistent
 from semiparam_dynamics.identification.joint_friction import joint_dynamics
-from semiparam_dynamics.identification.link_inertias import link_inertias
-from semiparam_dynamics.identification.urdf_export import export_urdf
-from semiparam_dynamics.identification.urdf_inertial import read_inertial
+from semiparam_dynamics.identification.urdf_export import export_urdf, link_inertias, read_inertial
+from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF, motion, small_arm
 from .arm_samples import factors, other_robot, samples

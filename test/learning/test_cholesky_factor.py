@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semiparam_dynamics.learning.cholesky_factor import CholeskyFactor
+from semiparam_dynamics.recursion.factor import CholeskyFactor
 
 
 @settings(max_examples=30, deadline=None)

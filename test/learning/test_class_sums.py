@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.class_sums import ClassSums
+from semiparam_dynamics.learning.class_recursion import ClassSums
 
 LABELS = st.sampled_from([f"class {i:02d}" for i in range(12)])
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning.compiled_fourier import LARGEST, cosines_and_sines
-from semiparam_dynamics.learning.fourier import fourier_features
+from semiparam_dynamics.recursion.features import LARGEST, cosines_and_sines, fourier_features
 
 
 @pytest.mark.parametrize("largest", [1e-12, 0.8, 10.0, 1e3, LARGEST])

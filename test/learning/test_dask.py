@@ -18,8 +18,8 @@ from sklearn.base import clone
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError, MissingExtraError
 from semiparam_dynamics.learning import Falkon, Gaussian, Laplacian, NystromKRLS
-from semiparam_dynamics.learning.dask_products import DaskKernelRows
-from semiparam_dynamics.learning.dask_rows import DaskRows
+from semiparam_dynamics.learning.backends.dask_products import DaskKernelRows
+from semiparam_dynamics.learning.backends.dask_rows import DaskRows
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.deferred_rotation import (
+from semiparam_dynamics.recursion.rls import (
     MOST_FLOAT32_ROWS,
     DeferredRotation,
     aligned_zeros,

@@ -15,17 +15,10 @@ import sklearn
 from sklearn.base import clone
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import (
-    Falkon,
-    Gaussian,
-    Laplacian,
-    Linear,
-    NystromKRLS,
-    Polynomial,
-)
-from semiparam_dynamics.learning.device_products import DeviceKernelRows, kernel_rows
-from semiparam_dynamics.learning.device_rows import DeviceRows
-from semiparam_dynamics.learning.devices import device_of
+from semiparam_dynamics.learning import Falkon, Gaussian, Laplacian, Linear, NystromKRLS, Polynomial
+from semiparam_dynamics.learning.backends.device_products import DeviceKernelRows, kernel_rows
+from semiparam_dynamics.learning.backends.device_rows import DeviceRows
+from semiparam_dynamics.learning.backends.devices import device_of
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
 

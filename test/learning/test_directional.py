@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning.directional import DirectionalForgetting
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 D = 6
 

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning.exponential import BYTES, WHOLE, exponentiate
+from semiparam_dynamics.learning.gaussian_blocks import BYTES, WHOLE, exponentiate
 
 
 @numba.njit

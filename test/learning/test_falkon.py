@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.iterations import Iteration
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
 from semiparam_dynamics.learning.rows import Rows
 

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.learning.features import RandomFourierFeatures
-from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 
 
 def test_random_fourier_features_approximate_the_kernel() -> None:

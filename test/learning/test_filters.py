@@ -7,7 +7,7 @@ import pytest
 from scipy.special import eval_jacobi
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.filters import (
+from semiparam_dynamics.learning.krls import (
     PARAMETERS,
     filter_values,
     landweber,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 D = 5
 SCALE = np.array([1.0, 4.0, 0.2, 1.0, 1.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.learning.grown_features import grow_features
-from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 
 
 @pytest.mark.parametrize(("capacity", "start"), [(200, 0), (12, 0), (200, 30)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.learning.held_out_examples import HeldOutExamples
+from semiparam_dynamics.learning.class_recursion import HeldOutExamples
 
 
 def buffer(size: int) -> HeldOutExamples:

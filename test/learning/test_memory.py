@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.memory import memory_budget, require, rows_within
+from semiparam_dynamics.learning.rows import memory_budget, require, rows_within
 
 
 def test_the_default_is_a_part_of_what_is_free() -> None:

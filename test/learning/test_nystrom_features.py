@@ -12,10 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.features import RandomFourierFeatures
+from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.learning.nystrom_features import NystromFeatures
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:

@@ -11,15 +11,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import nystrom_descent
+from semiparam_dynamics.learning import kernel_descent as nystrom_descent
 from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.kernel_descent import NystromDescent
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.losses import Square
-from semiparam_dynamics.learning.nystrom_descent import NystromDescent
-from semiparam_dynamics.learning.nystrom_sgm import NystromSGM
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.sgm import SGM
-from semiparam_dynamics.learning.steps import Steps
+from semiparam_dynamics.learning.sgm import SGM, NystromSGM
+from semiparam_dynamics.learning.stochastic import Steps
 
 KERNEL = Gaussian(0.8)
 

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import gradient
-from semiparam_dynamics.learning.iterations import Iteration
+from semiparam_dynamics.learning import nytro as gradient
+from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.rows import Rows

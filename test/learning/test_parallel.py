@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from semiparam_dynamics.learning.parallel import map_in_order, n_threads, one_thread
+from semiparam_dynamics.learning.rows import map_in_order, n_threads, one_thread
 
 
 def threads_of_a_map() -> set[int]:

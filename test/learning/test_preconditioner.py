@@ -9,8 +9,8 @@ import pytest
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.falkon import Preconditioner
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel
-from semiparam_dynamics.learning.preconditioner import Preconditioner
 
 RNG = np.random.default_rng(0)
 C = RNG.standard_normal((120, 3))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.learning.prequential import prequential_errors
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
 from semiparam_dynamics.learning.ridge import NestedRidge
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 RNG = np.random.default_rng(3)
 Z, Y = RNG.standard_normal((520, 23)), RNG.standard_normal((520, 3))

@@ -11,9 +11,8 @@ import pytest
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import products
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Laplacian, Matern
-from semiparam_dynamics.learning.parallel import map_in_order, n_threads
 from semiparam_dynamics.learning.products import KernelRows, evaluate_into
-from semiparam_dynamics.learning.rows import Rows
+from semiparam_dynamics.learning.rows import Rows, map_in_order, n_threads
 
 RNG = np.random.default_rng(0)
 X, C = RNG.standard_normal((500, 4)), RNG.standard_normal((30, 4))

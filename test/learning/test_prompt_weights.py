@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning.prompt_weights import PromptWeights
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.recursion.rls import PromptWeights, RecursiveLeastSquares
 
 
 def rows(k: int, n: int, outputs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -13,9 +13,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear, Matern
-from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
+from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS, SpectralFeatures
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.spectral_sampling import SpectralFeatures
 
 KERNELS = [
     Gaussian(1.7),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.learning.recoding import (
+from semiparam_dynamics.learning.class_recursion import (
     choose_recoding,
     class_weights,
     exponent_weights,

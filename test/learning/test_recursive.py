@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 
 def rows(n: int, d: int, outputs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

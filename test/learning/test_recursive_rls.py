@@ -13,9 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.features import RandomFourierFeatures
+from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, Matern
-from semiparam_dynamics.learning.nystrom_features import NystromFeatures
 from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
 
 FEATURES = (None, "random_fourier", "nystrom")

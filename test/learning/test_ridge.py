@@ -8,8 +8,7 @@ import pytest
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Gaussian
-from semiparam_dynamics.learning.nested_factor import NestedFactor
-from semiparam_dynamics.learning.ridge import EIGEN_ABOVE, NestedRidge, accumulate
+from semiparam_dynamics.learning.ridge import EIGEN_ABOVE, NestedFactor, NestedRidge, accumulate
 
 
 def extended_ridge(A: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning import row_blocks
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.learning.row_blocks import BlockAnswer, ask_block, learn_block
+from semiparam_dynamics.recursion import blocks as row_blocks
+from semiparam_dynamics.recursion.blocks import BlockAnswer, ask_block, learn_block
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 
 @pytest.fixture(autouse=True, params=[True, False])

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import kernel_descent
-from semiparam_dynamics.learning.iterations import Iteration
+from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import SGM

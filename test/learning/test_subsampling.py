@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.subsampling import subsampling_size
+from semiparam_dynamics.learning.centers import subsampling_size
 
 
 def test_defaults_are_the_cube_root_and_the_square_root() -> None:

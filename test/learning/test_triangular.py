@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning import blas
-from semiparam_dynamics.learning.triangular import multiply_triangular, solve_right
+from semiparam_dynamics.recursion import blocks as blas
+from semiparam_dynamics.recursion.blocks import multiply_triangular, solve_right
 
 
 def triangle(n: int, rng: np.random.Generator, condition: float = 1.0) -> np.ndarray:

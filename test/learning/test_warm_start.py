@@ -9,18 +9,14 @@ import pytest
 
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.fourier import fourier_features
+from semiparam_dynamics.learning.features import NystromFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, Matern
 from semiparam_dynamics.learning.krls import KRLS
-from semiparam_dynamics.learning.local_features import IncrementalNystromFeatures
 from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.learning.nystrom_features import NystromFeatures
-from semiparam_dynamics.learning.nystrom_sgm import NystromSGM
 from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
-from semiparam_dynamics.learning.warm_start import (
+from semiparam_dynamics.learning.recursive_rls import (
+    RecursiveRLS,
     fitted_rows,
     fourier_start,
     information_factor,
@@ -28,6 +24,9 @@ from semiparam_dynamics.learning.warm_start import (
     nystrom_start,
     recursion_from,
 )
+from semiparam_dynamics.learning.sgm import NystromSGM
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures, fourier_features
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 KERNEL = Gaussian(1.2)
 MODELS = {

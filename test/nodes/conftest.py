@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.robot import RobotModel
+from semiparam_dynamics.robot.model import RobotModel
 
 try:
     import rclpy

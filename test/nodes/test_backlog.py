@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from semiparam_dynamics.nodes.backlog import Backlog
+from semiparam_dynamics.nodes.runtime import Backlog
 
 
 def test_does_the_oldest_first_and_drops_it_when_full():

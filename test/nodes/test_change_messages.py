@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from semiparam_dynamics.changes.payload import payload_status
-from semiparam_dynamics.changes.snapshots import Snapshot
-from semiparam_dynamics.changes.status import ChangeEvent
+from semiparam_dynamics.changes.config import ChangeEvent
+from semiparam_dynamics.changes.payload import Snapshot, payload_status
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.nodes.change_messages import event_message, payload_messages
-from semiparam_dynamics.nodes.change_report import ChangeReport
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.nodes.diagnostics import ChangeReport
+from semiparam_dynamics.nodes.messages import event_message, joint_state_message, payload_messages
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 

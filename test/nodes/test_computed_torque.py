@@ -11,12 +11,16 @@ from sensor_msgs.msg import JointState
 pytest.importorskip("trajectory_msgs.msg", reason="the controller needs trajectory_msgs")
 from trajectory_msgs.msg import JointTrajectory
 
-from semiparam_dynamics.dynamics.desired_states import feedforward
 from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.learner import feedforward
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes.messages import effort_message, stamp_of
+from semiparam_dynamics.nodes.messages import (
+    desired_message,
+    desired_states,
+    effort_message,
+    stamp_of,
+)
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.nodes.trajectory_messages import desired_message, desired_states
 from semiparam_dynamics.parameters import from_flat
 
 SEVEN = str(Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf")

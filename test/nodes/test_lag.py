@@ -15,9 +15,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Int32
 
-from semiparam_dynamics.nodes.lag import FRESH, INTERVAL, LATE, PATIENCE, Lag
+from semiparam_dynamics.nodes.managed import FRESH, INTERVAL, LATE, PATIENCE, Lag, WatchedTopic
 from semiparam_dynamics.nodes.runtime import make_executor
-from semiparam_dynamics.nodes.topics import WatchedTopic
 
 PERIOD = 0.001  # s that an answer takes
 

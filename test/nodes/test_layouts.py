@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
-from semiparam_dynamics.nodes.change_report import ChangeReport
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes.diagnostics import SessionReport
-from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics, effort_pages, wrench_pages
+from semiparam_dynamics.nodes.diagnostics import ChangeReport, SessionReport
+from semiparam_dynamics.nodes.layouts import (
+    UR_JOINTS,
+    Topics,
+    contents,
+    effort_pages,
+    main,
+    wrench_pages,
+)
 from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.nodes.write_layouts import contents, main
 from semiparam_dynamics.parameters import replace
 
 NODE = "/inverse_dynamics"

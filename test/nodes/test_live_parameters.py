@@ -11,7 +11,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from semiparam_dynamics.nodes.backlog import Backlog
+from semiparam_dynamics.nodes.runtime import Backlog
 
 NODE = "/inverse_dynamics"
 

@@ -11,7 +11,7 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float32MultiArray, String
 
 from semiparam_dynamics.nodes.messages import stamp_of
-from semiparam_dynamics.recognition.images import image_array
+from semiparam_dynamics.recognition.backbone import image_array
 from semiparam_dynamics.recognition.pictures import load_objects
 
 FAST = {"rate": 100.0, "settle": 0.05, "wait_for_subscribers": 1}

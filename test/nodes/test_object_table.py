@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from semiparam_dynamics.nodes.object_table import WIDTH, ObjectTable
-from semiparam_dynamics.recognition.tally import Shown, Tally
+from semiparam_dynamics.nodes.object_demo import WIDTH, ObjectTable
+from semiparam_dynamics.recognition.script import Shown, Tally
 
 
 def tally(names: list[str]) -> Tally:

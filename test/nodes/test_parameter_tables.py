@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+import write_config
+from write_config import HEADER, NODES, parameter_tables
 
 from semiparam_dynamics.config_files import parse_value
-from semiparam_dynamics.nodes import write_config
-from semiparam_dynamics.nodes.parameter_tables import HEADER, NODES, parameter_tables
 from semiparam_dynamics.parameters import parameters
 
 CELL = re.compile(r"(?<!\\)\|")  # a bar that Markdown takes for a border

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import rclpy
+import write_config
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters as bridge
-from semiparam_dynamics.nodes import write_config
 from semiparam_dynamics.parameters import group, parameter, to_flat
 
 

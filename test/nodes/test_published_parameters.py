@@ -9,8 +9,8 @@ from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.robot import RobotModel
 from semiparam_dynamics.nodes.outputs import Outputs
+from semiparam_dynamics.robot.model import RobotModel
 
 from .conftest import URDF
 

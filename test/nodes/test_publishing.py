@@ -9,7 +9,7 @@ import rclpy
 from rclpy.node import Node
 from std_msgs.msg import Int32
 
-from semiparam_dynamics.nodes.publishing import UNSENT, Outlet
+from semiparam_dynamics.nodes.managed import UNSENT, Outlet
 
 
 def test_what_the_network_refuses_is_dropped_and_counted(ros_environment, monkeypatch):

@@ -7,7 +7,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from std_msgs.msg import String
 
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.nodes.recognition_report import LISTED, RecognitionReport
+from semiparam_dynamics.nodes.object_recognition import LISTED, RecognitionReport
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.parameters import replace
 

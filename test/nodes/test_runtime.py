@@ -11,8 +11,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Int32
 
-from semiparam_dynamics.nodes.backlog import Backlog
-from semiparam_dynamics.nodes.runtime import make_executor, spin
+from semiparam_dynamics.nodes.runtime import Backlog, make_executor, spin
 
 
 @pytest.mark.parametrize("make", [make_executor, SingleThreadedExecutor])

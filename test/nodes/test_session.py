@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.dynamics.comparison import Comparison
-from semiparam_dynamics.dynamics.learner import Step
+from semiparam_dynamics.dynamics.estimator import Comparison
 from semiparam_dynamics.errors import RobotModelError, StorageError
+from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session

@@ -13,8 +13,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Int32
 
+from semiparam_dynamics.nodes.managed import AT_ONCE, WatchedTopic
 from semiparam_dynamics.nodes.runtime import make_executor
-from semiparam_dynamics.nodes.topics import AT_ONCE, WatchedTopic
 
 QUEUE = QoSProfile(depth=100)
 

@@ -12,9 +12,8 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes.lag import LATE
+from semiparam_dynamics.nodes.managed import LATE, UNSENT
 from semiparam_dynamics.nodes.messages import stamp_of
-from semiparam_dynamics.nodes.publishing import UNSENT
 
 NODE = "/inverse_dynamics"
 WARN = b"\x01"

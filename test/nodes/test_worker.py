@@ -5,7 +5,7 @@ from time import sleep
 
 import pytest
 
-from semiparam_dynamics.nodes.worker import Worker
+from semiparam_dynamics.nodes.runtime import Worker
 
 
 def test_does_entries_in_order_in_one_other_thread():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import gemm
 import numpy as np
 import pytest
-
-from semiparam_dynamics.performance import gemm
-from semiparam_dynamics.performance.falkon import measure
-from semiparam_dynamics.performance.falkon_data import Problem, synthetic
-from semiparam_dynamics.performance.falkon_rivals import rivals
-from semiparam_dynamics.performance.falkon_table import rivals_table, times_table
+from falkon import measure
+from falkon_data import Problem, synthetic
+from falkon_rivals import rivals
+from falkon_table import rivals_table, times_table
 
 
 @pytest.fixture(scope="module")

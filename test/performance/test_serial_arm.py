@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
+from serial_arm import measured, moving, serial_arm_urdf
 
-from semiparam_dynamics.dynamics.robot import RobotModel
-from semiparam_dynamics.performance.serial_arm import measured, moving, serial_arm_urdf
+from semiparam_dynamics.robot.model import RobotModel
 
 
 def test_velocities_are_the_positions_derivatives_and_all_is_excited() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from step import _Loop, measure, stream
 
-from semiparam_dynamics.learning.recursive import RecursiveLeastSquares
-from semiparam_dynamics.performance.step import _Loop, measure, stream
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 
 def test_the_compiled_loop_is_the_recursion() -> None:

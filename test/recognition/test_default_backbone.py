@@ -13,8 +13,11 @@ from semiparam_dynamics.errors import BackboneError, MissingExtraError
 from semiparam_dynamics.recognition import default_backbone
 from semiparam_dynamics.recognition.backbone import Backbone
 from semiparam_dynamics.recognition.config import BackboneConfig
-from semiparam_dynamics.recognition.default_backbone import default_model, weights_path
-from semiparam_dynamics.recognition.torch_weights import read_state_dict
+from semiparam_dynamics.recognition.default_backbone import (
+    default_model,
+    read_state_dict,
+    weights_path,
+)
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
 pytest.importorskip("onnx", reason="needs the extra 'vision'")

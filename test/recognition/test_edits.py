@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from semiparam_dynamics.errors import RefusedError
-from semiparam_dynamics.recognition.edits import Edit, parse_edit
+from semiparam_dynamics.recognition.labels import Edit, parse_edit
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semiparam_dynamics.errors import ImageError
-from semiparam_dynamics.recognition.images import ENCODINGS, image_array
+from semiparam_dynamics.recognition.backbone import ENCODINGS, image_array
 
 # Where red, green and blue stand in a pixel, as sensor_msgs' image_encodings.hpp names them.
 ORDER = {"rgb8": "rgb", "bgr8": "bgr", "rgba8": "rgba", "bgra8": "bgra", "mono8": "m"}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiparam_dynamics.errors import RefusedError
+from semiparam_dynamics.recognition.config import LimitsConfig
 from semiparam_dynamics.recognition.labels import Teacher, checked_label
-from semiparam_dynamics.recognition.recognition_config import LimitsConfig
 
 LIMITS = LimitsConfig()
 REASONS = {

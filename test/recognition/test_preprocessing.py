@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import ConfigurationError, ImageError
+from semiparam_dynamics.recognition.backbone import Preprocessing
 from semiparam_dynamics.recognition.config import BackboneConfig
-from semiparam_dynamics.recognition.preprocessing import Preprocessing
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")
 WHOLE = BackboneConfig(crop=1.0)

@@ -10,8 +10,8 @@ import pytest
 from semiparam_dynamics.errors import ConfigurationError, RefusedError, StorageError
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.recognition.edits import Edit
-from semiparam_dynamics.recognition.recognition_config import RecognitionConfig
+from semiparam_dynamics.recognition.config import RecognitionConfig
+from semiparam_dynamics.recognition.labels import Edit
 from semiparam_dynamics.recognition.recognizer import Recognizer
 
 D = 12

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.recognition.pictures import Objects
 from semiparam_dynamics.recognition.script import (
+    Show,
     Step,
     default_script,
     parse_script,
     read_script,
 )
-from semiparam_dynamics.recognition.showing import Show
 
 NAMES = ("mug", "red book", "7")
 

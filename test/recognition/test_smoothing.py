@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.recognition.smoothing import MeanOfLast, Smoothing
+from semiparam_dynamics.recognition.recognizer import MeanOfLast, Smoothing
 
 FRAMES = st.lists(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 100), min_size=1), max_size=12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from semiparam_dynamics.recognition.tally import Shown, Tally
+from semiparam_dynamics.recognition.script import Shown, Tally
 
 
 def filled() -> Tally:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import BackboneError
-from semiparam_dynamics.recognition.torch_weights import (
+from semiparam_dynamics.recognition.default_backbone import (
     MAGIC_NUMBER,
     PROTOCOL_VERSION,
     read_state_dict,

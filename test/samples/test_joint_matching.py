@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.samples.joint_matching import JointMatcher
+from semiparam_dynamics.samples.stream import JointMatcher
 
 NAMES = st.lists(st.text(max_size=3), min_size=1, max_size=8, unique=True)
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.samples.sensor_faults import SensorFaults
+from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.samples.stream_config import StreamConfig
-from semiparam_dynamics.samples.stuck import StuckPositions
 
 from .messages import SECOND, joint_state, wrench
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.samples import zstd
-from semiparam_dynamics.samples.zstd import decompress_message
+from semiparam_dynamics.samples import bag as zstd
+from semiparam_dynamics.samples.bag import decompress_message
 
 DATA = b"\0\1\0\0" + bytes(range(200))
 

@@ -14,14 +14,9 @@ import pytest
 
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError, RobotModelError
 from semiparam_dynamics.parameters import parameters, to_flat
-from semiparam_dynamics.simulation import (
-    NO_EFFECTS,
-    ArmSimulator,
-    EffectsConfig,
-    Reading,
-    SimulatorConfig,
-)
 from semiparam_dynamics.simulation import urdf as urdfs
+from semiparam_dynamics.simulation.arm import ArmSimulator, Reading
+from semiparam_dynamics.simulation.config import NO_EFFECTS, EffectsConfig, SimulatorConfig
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 SMALL = str(DATA / "small_arm.urdf")

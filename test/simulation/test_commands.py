@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.simulation import NO_EFFECTS, ArmSimulator, SimulatorConfig
+from semiparam_dynamics.simulation.arm import ArmSimulator
+from semiparam_dynamics.simulation.config import NO_EFFECTS, SimulatorConfig
 from semiparam_dynamics.simulation.urdf import Arm, read_urdf
 
 from ..control.arm import JOINTS, SEVEN

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from semiparam_dynamics.simulation.bypass import Bypass
 from semiparam_dynamics.simulation.config import NO_EFFECTS, EffectsConfig
 from semiparam_dynamics.simulation.effects import (
+    Bypass,
     Friction,
     Hysteresis,
     Transmission,

@@ -6,8 +6,7 @@ import functools
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.tuning.motion import Arm, Motion
-from semiparam_dynamics.tuning.recordings import Recordings
+from semiparam_dynamics.tuning.motion import Arm, Motion, Recordings
 
 from ..dynamics.arms import measurements, small_arm
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.tuning.batch_identification import identified
+from semiparam_dynamics.tuning.folds import identified
 
 from .recorded import motions
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.tuning.journal import Journal, key_of
-from semiparam_dynamics.tuning.recordings import Recordings
+from semiparam_dynamics.tuning.motion import Recordings
+from semiparam_dynamics.tuning.work import Journal, key_of
 
 from .recorded import recordings
 

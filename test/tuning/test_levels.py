@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from semiparam_dynamics.learning.features import RandomFourierFeatures
-from semiparam_dynamics.tuning.levels import (
+from semiparam_dynamics.tuning.screening import (
     LevelRows,
     fourier_rows,
     level_path,

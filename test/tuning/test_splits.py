@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.tuning.folds import REGION_SHARE, motion_splits, region_splits
 from semiparam_dynamics.tuning.motion import join
-from semiparam_dynamics.tuning.splits import REGION_SHARE, motion_splits, region_splits
 
 from .recorded import motions
 

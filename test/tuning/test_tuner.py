@@ -12,11 +12,10 @@ from matplotlib.colors import to_rgb
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
-from semiparam_dynamics.tuning.journal import Journal
+from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.page import DELAYED, FROZEN, tuning_page
-from semiparam_dynamics.tuning.result import Tuning
 from semiparam_dynamics.tuning.tuner import tune
-from semiparam_dynamics.tuning.work import Work
+from semiparam_dynamics.tuning.work import Journal, Work
 
 from ..dynamics.arms import URDF
 from ..evaluation.browser import Browser

@@ -1,0 +1,97 @@
+"""What a regressor and a sample's filters cost, one at a time and for whole recordings."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from serial_arm import measured
+from step import medians_of
+
+from semiparam_dynamics.dynamics.filtering import FilterConfig, RecordingFilter, SampleFilter
+from semiparam_dynamics.robot.model import RobotModel
+
+STATES = 1024
+
+
+@dataclass(frozen=True)
+class RegressorTimes:
+    """One robot's figures: medians in microseconds, for one state or message.
+
+    Attributes
+    ----------
+    n_joints, n_columns : of the robot, and of its regressor after reduction, friction included.
+    pinocchio : its computeJointTorqueRegressor, all columns, without friction, called from Python.
+    one : RobotModel.regressor.
+    many : RobotModel.regressors of a thousand states.
+    message : SampleFilter.push: checks, filters, differences, regressor and its filter.
+    recording : the same by RecordingFilter, for a thousand messages.
+    """
+
+    n_joints: int
+    n_columns: int
+    pinocchio: float
+    one: float
+    many: float
+    message: float
+    recording: float
+
+
+def measure_regressor(urdf: str, seconds: float) -> RegressorTimes:
+    """Measure all in turns for `seconds` in all."""
+    model = RobotModel(urdf)
+    stream = measured(model, STATES / 1000.0, 1000.0)
+    q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, (3, STATES, model.n_joints))
+    kinematics = model.kinematics
+    data = kinematics.createData()
+    neutral = pin.neutral(kinematics)
+    push, block = SampleFilter(model, FilterConfig()), RecordingFilter(model, FilterConfig())
+    pushed, period = [0], 10**9 + stream[-1].stamp - stream[0].stamp
+
+    def pinocchio(count: int) -> None:
+        for k in range(count):
+            pin.computeJointTorqueRegressor(
+                kinematics, data, neutral, dq[k % STATES], ddq[k % STATES]
+            )
+
+    def one(count: int) -> None:
+        for k in range(count):
+            model.regressor(q[k % STATES], dq[k % STATES], ddq[k % STATES])
+
+    def many(count: int) -> None:
+        for _ in range(count):
+            model.regressors(q, dq, ddq)
+
+    def message(count: int) -> None:
+        for _ in range(count):
+            turn, k = divmod(pushed[0], STATES)
+            push.push(dataclasses.replace(stream[k], stamp=stream[k].stamp + turn * period))
+            pushed[0] += 1
+
+    def recording(count: int) -> None:
+        for _ in range(count):
+            for _sample in block.filter_recording(stream):
+                pass
+            block.reset()
+
+    medians = medians_of([pinocchio, one, many, message, recording], seconds)
+    medians[2] /= STATES
+    medians[4] /= STATES
+    return RegressorTimes(model.n_joints, model.n_parameters, *medians)
+
+
+def regressor_table(times: RegressorTimes) -> str:
+    """A line for each of the figures, in Markdown."""
+    rows = [
+        ("pinocchio's regressor, all columns, one state", times.pinocchio),
+        ("regressor, friction included, one state", times.one),
+        ("regressor of 1024 states, each", times.many),
+        ("a message through the filters, live", times.message),
+        ("1024 messages through the filters, each", times.recording),
+    ]
+    header = f"{times.n_joints} joints, {times.n_columns} columns"
+    lines = [f"| {header} | µs | / pinocchio |", "| --- | --- | --- |"]
+    lines += [f"| {name} | {t:.1f} | {t / times.pinocchio:.2f} |" for name, t in rows]
+    return "\n".join(lines)

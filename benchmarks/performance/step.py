@@ -1,0 +1,144 @@
+"""The recursive step's time beside that of streaming the factor through memory once."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.recursion.loops import compiled
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares, aligned_zeros, row_length
+from semiparam_dynamics.recursion.rotation import ROWS, ask, learn
+
+N_ROWS = 32  # different rows, learned in turn
+BATCH = 1e-3  # s: as many repetitions as take so long are measured together
+ROUNDS = 5  # at least
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """One size's figures: medians, in microseconds.
+
+    Attributes
+    ----------
+    n_features, n_outputs, dtype : D, T and in what R is stored.
+    limit : reading and writing each number of R's triangle once, in place.
+    copy : copying as many numbers to another place.
+    kernel : the step called from compiled code: prediction with its leverage, and learning.
+    step : the same through RecursiveLeastSquares, with the error's score.
+    """
+
+    n_features: int
+    n_outputs: int
+    dtype: str
+    limit: float
+    copy: float
+    kernel: float
+    step: float
+
+
+def measure(n_features: int, n_outputs: int, dtype: Any, seconds: float) -> StepTimes:
+    """Measure all in turns for `seconds` in all, so that other work on the machine meets all."""
+    draw = np.random.default_rng(0)
+    rows = draw.standard_normal((N_ROWS, n_features)) / np.sqrt(n_features)
+    targets = draw.standard_normal((N_ROWS, n_outputs))
+    core = RecursiveLeastSquares(n_features, n_outputs, dtype=dtype)
+    squares = np.zeros(n_outputs)
+    loop = _Loop(n_features, n_outputs, dtype)
+    one = np.dtype(dtype).type(1.0)
+    packed = np.ones(n_features * (n_features + 1) // 2, dtype=dtype)
+    other = np.empty_like(packed)
+
+    def limit(count: int) -> None:
+        stream(loop.R, n_features, one, count)
+
+    def copy(count: int) -> None:
+        for _ in range(count):
+            np.copyto(other, packed)
+
+    def kernel(count: int) -> None:
+        loop.run(rows, targets, count)
+
+    def step(count: int) -> None:
+        for k in range(count):
+            row, target = rows[k % N_ROWS], targets[k % N_ROWS]
+            error = target - core.predict(row)
+            squares[:] += error**2 / (1.0 + core.leverage)
+            core.update(row, target)
+
+    medians = medians_of([limit, copy, kernel, step], seconds)
+    return StepTimes(n_features, n_outputs, np.dtype(dtype).name, *medians)
+
+
+class _Loop:
+    """The arrays of a recursion, for the compiled functions."""
+
+    def __init__(self, n_features: int, n_outputs: int, dtype: Any) -> None:
+        self.n = n_features
+        size, width = (-(-n // ROWS) * ROWS for n in (n_features, n_outputs))
+        self.R = aligned_zeros(size, row_length(size, np.dtype(dtype).itemsize), dtype)
+        np.fill_diagonal(self.R, 1.0)
+        self.U = aligned_zeros(size, width)
+        self.work, self.side = aligned_zeros(6, size), aligned_zeros(2, width)
+        self.begun = False
+
+    def run(self, rows: Array, targets: Array, count: int) -> None:
+        """Predict and learn so many rows."""
+        arrays = self.R, self.U, self.work, self.side
+        steps(*arrays, rows, targets, self.n, count, self.begun, False)
+        self.begun = True
+
+
+@compiled
+def stream(R: Any, n: int, one: Any, count: int) -> None:
+    """Multiply the upper triangle of R (n, n) by `one`, `count` times."""
+    for _ in range(count):
+        for i in range(n):
+            row = R[i, i:n]
+            for j in range(row.size):
+                row[j] *= one
+
+
+@compiled
+def steps(
+    R: Array,
+    U: Array,
+    work: Array,
+    side: Array,
+    Z: Array,
+    Y: Array,
+    n: int,
+    count: int,
+    pending: bool,
+    asked: bool,
+) -> None:
+    """Predict and learn `count` rows, as RecursiveLeastSquares does."""
+    for k in range(count):
+        ask(R, U, work, side, Z[k % len(Z)], n, pending, asked)
+        learn(work, side, Y[k % len(Z)], n, 1.0)
+        pending, asked = True, False
+
+
+def medians_of(functions: list[Callable[[int], None]], seconds: float) -> list[float]:
+    """Microseconds of each function per repetition; it is told how many to do."""
+    counts = []
+    for function in functions:
+        function(1)  # compiled now, if it wasn't
+        start = time.perf_counter()
+        function(2)
+        each = (time.perf_counter() - start) / 2
+        counts.append(max(2, round(BATCH / max(each, 1e-7))))
+    times: list[list[float]] = [[] for _ in functions]
+    end = time.perf_counter() + seconds
+    while len(times[0]) < ROUNDS or time.perf_counter() < end:
+        for function, count, found in zip(functions, counts, times, strict=True):
+            function(1)  # so that its own numbers are in the caches, not those of the one before
+            start = time.perf_counter()
+            function(count)
+            found.append((time.perf_counter() - start) / count)
+    return [1e6 * statistics.median(found) for found in times]

@@ -1,0 +1,211 @@
+"""Table 7.1's protocol (thesis 7.6.1): a class joins others that were learned before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from recognition_candidates import (
+    Candidates,
+    RebalancedRidge,
+    Rows,
+    exponent_number,
+    incremental_candidates,
+)
+from recognition_data import FeatureFile
+from recognition_splits import Sizes, Split, draw_split
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learning import IncrementalRLSC
+
+SCALES = ("max", "unit", "none")
+CURVE_ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)  # figure 7.2's
+STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # in each decade of the figures' numbers of examples
+LOAD, LEARN = 0.05, 0.4  # shares of a trial's time, for the progress
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the protocol is run.
+
+    penalties : candidates, plain ridges. tolerance : the validation accuracy that recoding may
+    give up in a row of its own; 0: no such row. scale : inputs are divided by the greatest that
+    was learned ("max"), each by its norm ("unit"), or by nothing ("none").
+    new_class : its number, or None: another at random in each trial.
+
+    Raises ConfigurationError for what can't be.
+    """
+
+    sizes: Sizes
+    trials: int = 10
+    penalties: tuple[float, ...] = tuple(10.0**i for i in range(-2, 6))
+    tolerance: float = 0.005
+    scale: str = "max"
+    new_class: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if self.trials < 1:
+            raise ConfigurationError(f"there must be at least one trial, not {self.trials}")
+        if not self.penalties or not all(0.0 < one < math.inf for one in self.penalties):
+            raise ConfigurationError(f"penalties must be positive, not {list(self.penalties)}")
+        if not 0.0 <= self.tolerance < 1.0:
+            raise ConfigurationError(f"the tolerance must lie in [0, 1), not {self.tolerance}")
+        if self.scale not in SCALES:
+            raise ConfigurationError(f"scale must be one of {SCALES}, not {self.scale!r}")
+        if self.seed < 0:
+            raise ConfigurationError(f"the seed must not be negative, but is {self.seed}")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method's accuracies in one trial after `new` examples of the new class.
+
+    method : "naive", "rebalanced", "recoding", "recoding_tolerance", or "alpha_0.5" and the like:
+    recoding with a fixed exponent. total, new_class, balanced : shares of right answers on all
+    test rows, those of the new class, and the others. alpha, penalty : those chosen.
+    validation : the share of right answers on the validation set.
+    """
+
+    trial: int
+    new: int
+    method: str
+    total: float
+    new_class: float
+    balanced: float
+    alpha: float
+    penalty: float
+    validation: float
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """All that was measured. new_classes : each trial's, by number."""
+
+    file: FeatureFile
+    protocol: Protocol
+    scores: list[Score] = field(default_factory=list)
+    new_classes: list[int] = field(default_factory=list)
+
+    def values(self, method: str, new: int, quantity: str) -> Array:
+        """A quantity of :class:`Score` in each trial, (trials,)."""
+        found = [s for s in self.scores if s.method == method and s.new == new]
+        return np.array([getattr(score, quantity) for score in found], dtype=np.float64)
+
+
+def run_protocol(
+    file: FeatureFile,
+    protocol: Protocol,
+    progress: Callable[[float], None] = lambda share: None,
+) -> ProtocolResult:
+    """Run all trials. In each, methods learn, choose by and are tested on the same rows.
+
+    Rebalancing, which starts from scratch each time, is measured at the sizes' numbers of new
+    examples; the others at those of the figures too.
+    """
+    result = ProtocolResult(file, protocol)
+    for trial in range(protocol.trials):
+        split = draw_split(file, protocol.sizes, protocol.seed, trial, protocol.new_class)
+        result.new_classes.append(split.new_class)
+
+        def report(share: float, trial: int = trial) -> None:
+            progress((trial + share) / protocol.trials)
+
+        # Most products are too small to be spread over threads, and so a trial's numbers don't
+        # depend on how many there are.
+        with threadpool_limits(limits=1):
+            result.scores.extend(_run_trial(file, protocol, split, trial, report))
+    return result
+
+
+def figure_points(last: int) -> list[int]:
+    """Numbers of examples from 1 to the last, about evenly spread on a logarithmic axis."""
+    decades = range(int(math.log10(last)) + 1)
+    points = {int(step * 10**decade) for decade in decades for step in STEPS}
+    return sorted({point for point in points if point < last} | {last})
+
+
+def _run_trial(
+    file: FeatureFile,
+    protocol: Protocol,
+    split: Split,
+    trial: int,
+    progress: Callable[[float], None],
+) -> list[Score]:
+    learned, validation, stream, test = _rows(file, split, protocol.scale)
+    progress(LOAD)
+    model = IncrementalRLSC(protocol.penalties, alpha=0.0, hold_out=0)
+    model.partial_fit(learned.X, learned.y)
+    rebalanced = RebalancedRidge(learned, len(file.names), protocol.penalties)
+    progress(LEARN)
+    scores = []
+    asked = protocol.sizes.new
+    points = sorted({*asked, *figure_points(asked[-1])})
+    reached = 0
+    for i, point in enumerate(points):
+        for x in stream.X[reached:point]:
+            model.partial_fit(x[None], [split.new_class])
+        reached = point
+        candidates = incremental_candidates(model, validation)
+        choices = {"naive": candidates.best(0), "recoding": candidates.recoded()}
+        if protocol.tolerance > 0.0:
+            choices["recoding_tolerance"] = candidates.recoded(protocol.tolerance)
+        for alpha in CURVE_ALPHAS:
+            choices[f"alpha_{alpha:g}"] = candidates.best(exponent_number(alpha))
+        found = list(_scored(candidates, choices, test, split.new_class))
+        if point in asked:
+            new = Rows(stream.X[:point], stream.y[:point])
+            scratch = rebalanced.candidates(new, validation)
+            choices = {"rebalanced": scratch.best(0)}
+            found += _scored(scratch, choices, test, split.new_class)
+        scores += [Score(trial, point, **one) for one in found]
+        progress(LEARN + (1.0 - LEARN) * (i + 1) / len(points))
+    return scores
+
+
+def _scored(
+    candidates: Candidates, choices: Mapping[str, tuple[int, int]], test: Rows, new_class: int
+) -> Iterator[dict[str, Any]]:
+    """The fields of a Score that are the method's own, for each choice."""
+    new = test.y == new_class
+    found = candidates.predict(test.X, choices.values())
+    for (method, choice), classes in zip(choices.items(), found, strict=True):
+        right = classes == test.y
+        yield {
+            "method": method,
+            "total": float(right.mean()),
+            "new_class": float(right[new].mean()),
+            "balanced": float(right[~new].mean()),
+            "alpha": float(candidates.alphas[choice[1]]),
+            "penalty": float(candidates.penalties[choice[0]]),
+            "validation": float(candidates.accuracy[choice]),
+        }
+
+
+def _rows(file: FeatureFile, split: Split, scale: str) -> tuple[Rows, Rows, Rows, Rows]:
+    """Rows to learn, to choose by, of the new class, and to test on, scaled."""
+    train, test = file.train, file.test or file.train
+    largest = 1.0
+    if scale == "max":
+        largest = float(np.abs(train.X[split.learned].astype(np.float64)).max()) or 1.0
+
+    def scaled(X: npt.NDArray[Any], numbers: Indices, rows: Indices) -> Rows:
+        inputs = X[rows].astype(np.float64)
+        if scale == "unit":
+            norms = np.linalg.norm(inputs, axis=1, keepdims=True)
+            inputs /= np.where(norms > 0.0, norms, 1.0)
+        return Rows(inputs / largest, numbers[rows])
+
+    return (
+        scaled(train.X, train.numbers, split.learned),
+        scaled(train.X, train.numbers, split.validation),
+        scaled(train.X, train.numbers, split.stream),
+        scaled(test.X, test.numbers, split.test),
+    )

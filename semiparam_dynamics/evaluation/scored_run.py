@@ -1,0 +1,277 @@
+"""What is kept of a protocol's predictions: scores, of parts of the samples too, and a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.dynamics.estimator import BlockPrediction
+from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.learner import MODELS
+from semiparam_dynamics.robot.model import RobotModel
+
+# -------------------------------------------------------------------------------------------------
+# Tested samples that training has as good as shown.
+#
+# Where a motion repeats, the test part has states that were learned, a little shifted, and a model
+# that only remembers does well on them. So they are told apart from the others and scored apart.
+
+SPACING = 0.01  # s between the states that are kept
+STILL = 1e-3  # rad or m, and per second
+REACH = 0.05  # s: a state is repeated if it is nearer to a learned one than motion goes in this
+
+
+class LearnedStates:
+    """Joint states (q, dq) that were learned, thinned to a hundred a second."""
+
+    def __init__(self) -> None:
+        self._states: list[Array] = []
+        self._stamps: list[int] = []
+
+    def add(self, sample: Sample) -> None:
+        """Take in a sample that is learned."""
+        if self._stamps and 0 <= sample.stamp - self._stamps[-1] < SPACING * 1e9:
+            return
+        self._stamps.append(sample.stamp)
+        self._states.append(np.concatenate((sample.q, sample.dq)))
+
+    def repeats(self) -> Repeats | None:
+        """What tells whether a state is among them; None if the arm never moved."""
+        if len(self._states) < 2:
+            return None
+        states, stamps = np.array(self._states), np.array(self._stamps)
+        deviation = states.std(axis=0)
+        moving = deviation > 1e-9 * max(float(np.abs(states).max()), 1e-9)
+        if not moving.any():
+            return None
+        scaled = states[:, moving] / deviation[moving]
+        # Pairs of states so far apart in time; not across recordings, whose stamps may jump.
+        ahead = np.arange(len(stamps)) + max(round(REACH / self._usual_gap(stamps)), 1)
+        pairs = np.flatnonzero(ahead < len(stamps))
+        gaps = (stamps[ahead[pairs]] - stamps[pairs]) * 1e-9
+        pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REACH)]
+        if not len(pairs):
+            return None
+        steps = np.linalg.norm(scaled[ahead[pairs]] - scaled[pairs], axis=1)
+        return Repeats(states, moving, deviation, float(np.median(steps)))
+
+    @staticmethod
+    def _usual_gap(stamps: Indices) -> float:
+        return max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
+
+
+class Repeats:
+    """Tells whether a state is as near to a learned one as motion takes it in 50 ms.
+
+    Distances are Euclidean over positions and velocities, each in units of its standard deviation
+    while learning.
+    """
+
+    def __init__(self, states: Array, moving: Mask, deviation: Array, radius: float) -> None:
+        self._moving, self._deviation = moving, deviation[moving]
+        self._still = states[0, ~moving]
+        self._tree = cKDTree(states[:, moving] / self._deviation)
+        self.radius = radius
+
+    def __call__(self, sample: Sample) -> bool:
+        """Whether the sample's state repeats one that was learned."""
+        return bool(self.among(np.concatenate((sample.q, sample.dq))[None])[0])
+
+    def among(self, states: Array) -> Mask:
+        """:meth:`__call__` of each state, (k,) for (k, 2 n_joints)."""
+        # What stood still while learning tells by moving at all.
+        moved = np.any(np.abs(states[:, ~self._moving] - self._still) > STILL, axis=1)
+        scaled = states[:, self._moving] / self._deviation
+        distance, _ = self._tree.query(scaled, distance_upper_bound=self.radius)
+        near: Mask = np.isfinite(distance) & ~moved
+        return near
+
+
+# -------------------------------------------------------------------------------------------------
+# What the report's plots need of a run, in bounded memory.
+
+WINDOWS = 400  # at most; windows double in length when they are used up
+POINTS = 4000  # last samples kept whole
+
+
+class Trace:
+    """Mean squared errors in windows over the whole run, and the last samples as they were."""
+
+    def __init__(self, models: Iterable[str], n_axes: int, window: float = 0.5) -> None:
+        self.models = tuple(models)
+        self.window = window  # s, of motion
+        self._n_axes = n_axes
+        self._squares = np.zeros((WINDOWS, len(self.models), n_axes))
+        self._counts = np.zeros(WINDOWS)
+        self._elapsed = 0.0
+        self._last: int | None = None
+        self._points: list[tuple[float, Array, Array, Array]] = []
+
+    def add(self, stamp: int, y: Array, predictions: Mapping[str, Array], std: Array) -> None:
+        """Take in one scored sample; std (n_axes,) is the semiparametric model's."""
+        rows = {name: values[None] for name, values in predictions.items()}
+        self.add_rows(np.array([stamp]), y[None], rows, std[None])
+
+    def add_rows(
+        self, stamps: Indices, y: Array, predictions: Mapping[str, Array], std: Array
+    ) -> None:
+        """:meth:`add` of many samples, stamps (k,), the others (k, n_axes)."""
+        last = stamps[0] if self._last is None else self._last
+        # Between two bags time passes, but no motion.
+        steps = np.diff(stamps, prepend=last) * 1e-9
+        steps = np.where((0.0 < steps) & (steps < 1.0), steps, 0.0)
+        elapsed = np.cumsum(np.concatenate(([self._elapsed], steps)))[1:]
+        self._last, self._elapsed = int(stamps[-1]), float(elapsed[-1])
+        values = np.stack([predictions[name] for name in self.models], axis=1)
+        while int(self._elapsed / self.window) >= WINDOWS:
+            self._double()
+        index = (elapsed / self.window).astype(np.intp)
+        # Time goes on: samples of one window follow each other.
+        starts = np.flatnonzero(np.diff(index, prepend=-1))
+        self._squares[index[starts]] += np.add.reduceat((y[:, None] - values) ** 2, starts, axis=0)
+        self._counts[index[starts]] += np.diff(starts, append=len(index))
+        if len(self._points) >= 2 * POINTS:
+            del self._points[:POINTS]
+        self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))
+
+    def rmse(self) -> tuple[Array, Array]:
+        """Window centres (k,) in s and RMSE (k, models, n_axes)."""
+        used = np.flatnonzero(self._counts)
+        mean = self._squares[used] / self._counts[used, None, None]
+        centres: Array = (used.astype(np.float64) + 0.5) * self.window
+        return centres, np.sqrt(mean)
+
+    def points(self) -> tuple[Array, Array, Array, Array]:
+        """Of the last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
+        last = self._points[-POINTS:]
+        if not last:
+            none = np.zeros((0, self._n_axes))
+            return np.zeros(0), none, np.zeros((0, len(self.models), self._n_axes)), none
+        time, y, values, std = zip(*last, strict=True)
+        return np.array(time), np.array(y), np.array(values), np.array(std)
+
+    def _double(self) -> None:
+        half = WINDOWS // 2
+        for array in (self._squares, self._counts):
+            array[:half] = array[0::2] + array[1::2]
+            array[half:] = 0.0
+        self.window *= 2.0
+
+
+ALL_MODELS = ("urdf", *MODELS, "persistence")
+LEAST_PART = 0.05  # of the samples: fewer aren't scored apart
+
+
+class ScoredPredictions:
+    """Scores of a protocol's predictions as they come, in blocks.
+
+    Attributes
+    ----------
+    scores : of all samples.
+    rest : of those that were told to be part of it, None before the first.
+    repeated, new : of the samples that `repeats` knows, and of the others, if there is one.
+    trace : errors over time, and the last predictions.
+    """
+
+    def __init__(self, model: RobotModel, protocol: str) -> None:
+        self.model = model
+        self.protocol = protocol
+        self.scores = RunningScores(ALL_MODELS, model.n_axes)
+        self.rest: RunningScores | None = None
+        self.repeats: Repeats | None = None
+        self.repeated, self.new = (
+            RunningScores(ALL_MODELS, model.n_axes, whole=self.scores) for _ in range(2)
+        )
+        self.trace = Trace(ALL_MODELS, model.n_axes)
+
+    def add(
+        self, block: SampleBlock, prediction: BlockPrediction, residuals: Array, rest: Mask
+    ) -> None:
+        """Score k predictions.
+
+        residuals : (k, n_axes), of the rigid body, the last ones known before each sample.
+        rest : (k,), which samples belong to the rest.
+        """
+        values = dict(prediction.values)
+        values["urdf"] = block.regressors @ self.model.prior
+        values["persistence"] = values["rigid_body"] + residuals
+        y, stds = block.y, prediction.stds
+        self.scores.add_rows(y, values, stds)
+        parts: list[tuple[RunningScores, Mask]] = []
+        if rest.any():
+            if self.rest is None:
+                self.rest = RunningScores(ALL_MODELS, self.model.n_axes)
+            parts.append((self.rest, rest))
+        if self.repeats is not None:
+            repeated = self.repeats.among(np.concatenate((block.q, block.dq), axis=1))
+            parts += [(self.repeated, repeated), (self.new, ~repeated)]
+        for part, rows in parts:
+            if rows.any():
+                of = BlockPrediction(values, stds).rows(rows)
+                part.add_rows(y[rows], of.values, of.stds)
+        self.trace.add_rows(block.stamps, y, values, stds["semiparametric"])
+
+    def scores_apart(self) -> dict[str, RunningScores]:
+        """The scores of parts of the samples, by the name that they have in the results."""
+        parts = {"rest": self.rest}
+        if min(self.repeated.samples, self.new.samples) > LEAST_PART * self.scores.samples:
+            parts |= {"repeated": self.repeated, "new": self.new}
+        return {f"{self.protocol}_{name}": s for name, s in parts.items() if s is not None}
+
+
+class WaitingSamples:
+    """Samples that will be predicted together, and how each of them is to be scored."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self._scores: list[bool] = []
+        self._rest: list[bool] = []
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def add(self, sample: Sample, score: bool, rest: bool) -> None:
+        """Take in a measured sample; is it scored, and as part of the rest, too?"""
+        self.samples.append(sample)
+        self._scores.append(score)
+        self._rest.append(rest)
+
+    def seconds(self) -> float:
+        """From the first to the last; infinite where the clock jumped back."""
+        seconds = (self.samples[-1].stamp - self.samples[0].stamp) * 1e-9
+        return seconds if seconds >= 0.0 else np.inf
+
+    def block(self) -> SampleBlock:
+        """Their arrays."""
+        return SampleBlock.of(self.samples)
+
+    def clear(self) -> None:
+        """None waits any longer."""
+        self.samples.clear()
+        self._scores.clear()
+        self._rest.clear()
+
+    def were_scored(self) -> None:
+        """Those that wait now aren't scored once more."""
+        self._scores = [False] * len(self._scores)
+
+    def score(
+        self,
+        scored: ScoredPredictions,
+        block: SampleBlock,
+        prediction: BlockPrediction,
+        residuals: Array,
+    ) -> None:
+        """Give `scored` those that are to be scored; see its `add`."""
+        rows = np.array(self._scores)
+        rest = np.array(self._rest)
+        if not rows.any():
+            return
+        if not rows.all():
+            block, prediction = block.rows(rows), prediction.rows(rows)
+            residuals, rest = residuals[rows], rest[rows]
+        scored.add(block, prediction, residuals, rest)

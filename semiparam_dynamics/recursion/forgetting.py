@@ -1,0 +1,138 @@
+"""Forgetting only what newer rows show again: directional forgetting in square-root form.
+
+Forgetting everything at one rate (exponential forgetting) loses what the rows of today do not
+show: a robot that stands still forgets its inertia. Directional forgetting takes information away
+only where new one came in (Kulhavy 1987, restricted exponential forgetting; Cao and Schwartz 2000;
+Lai and Bernstein 2024, subspace of information forgetting). Those take one row at a time, so that
+one direction of D is forgotten with each, and what D of them say together is remembered D times
+too long. Here it is what the rows of a fifth of the memory show together.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from semiparam_dynamics.arrays import Array
+
+# -------------------------------------------------------------------------------------------------
+# A memory in seconds, whatever the rate of the samples.
+
+LONGEST_STEP = 1.0  # s that a pause between two samples counts at most
+
+
+class ForgettingClock:
+    """Says what share of what was learned is to be forgotten at a sample, 1 - exp(-dt / memory).
+
+    memory : s, 0 for ever. May be changed at any time.
+    step : nothing is forgotten until this share of the memory has passed; then all that is due.
+        So a kilohertz of samples costs no more than what is forgotten does.
+    Only samples that are learned make time pass, and a pause between two of them, in which nothing
+    new was seen, counts `LONGEST_STEP` at most.
+    """
+
+    def __init__(self, memory: float, step: float) -> None:
+        self.memory = memory
+        self.step = step
+        self._last: int | None = None
+        self._elapsed = 0.0
+
+    def share(self, stamp: int) -> float:
+        """What is due at a sample of this stamp (ns), in [0, 1 - 1/e]; 0 if nothing is."""
+        dt = 0.0 if self._last is None else (stamp - self._last) * 1e-9
+        self._last = stamp
+        if self.memory <= 0.0:
+            self._elapsed = 0.0
+            return 0.0
+        self._elapsed += min(max(dt, 0.0), LONGEST_STEP)
+        if self._elapsed < self.step * self.memory:
+            return 0.0
+        share = -math.expm1(-min(self._elapsed / self.memory, 1.0))
+        self._elapsed = 0.0
+        return share
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        last = -1 if self._last is None else self._last
+        return {"last": np.array(last, dtype=np.int64), "elapsed": np.array(self._elapsed)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`; an empty one, of an earlier version, starts anew."""
+        last = int(state.get("last", -1))
+        self._last = None if last < 0 else last
+        self._elapsed = float(state.get("elapsed", 0.0))
+
+
+PROTECTION = 0.25  # c below: what is shown c times as much as it is known fades half as fast
+WINDOW = 0.2  # of the memory: over about which what is shown is looked at
+LARGEST_SHARE = 0.25  # that may be forgotten at a time: the bounds below need (1 + c) share < 1
+LEAK = 1e-10  # of what is known counts as shown again, against rounding
+
+
+class DirectionalForgetting:
+    """What to keep of an information matrix A = R'R, given what was learned of late.
+
+    A = P + G with a ridge P that is never forgotten. E is the information that the rows of late
+    would add up to if they went on for ever under exponential forgetting: those of about a fifth of
+    the memory, five times. What is taken away, with `share` = 1 - exp(-time / memory), is
+
+        H = (1 + c) share (G^-1 + c E^-1)^-1,
+
+    a parallel sum (Anderson and Duffin 1969). Where E = G, as it is when a motion goes on and on,
+    H = share G, as with exponential forgetting; where E = c G it is about half as much, and where
+    E = 0 nothing. H is at most (1 + c) share G. So what is left is at least P + (1 - (1 + c)
+    share) G: positive definite by construction, as nothing is subtracted from R itself. When a
+    motion stops, E fades within a fifth of the memory, and before it has, G loses about a third.
+    H is of the form for which Lai and Bernstein 2023 (generalized forgetting recursive least
+    squares) prove that the parameters' errors stay bounded.
+
+    Matrices are kept in coordinates in which A is the identity: there nothing small matters.
+    """
+
+    def __init__(self, R: Array) -> None:
+        self._before = R.copy()
+        # What the rows of late brought, where _before'_before is the identity.
+        self._recent: Array = np.zeros_like(R)
+
+    def retained(self, R: Array, ridge: Array, share: float) -> Array:
+        """Upper triangular C (D, D) with (C R)'(C R) = A - H; to be called once for each R.
+
+        R : (D, D), what rows added since have made of the last C R.
+        ridge : (D,), the diagonal of P.
+
+        Raises LinAlgError where rounding leaves no answer; all is then as it was. O(D^3).
+        """
+        identity = np.eye(len(R))
+        old = solve_triangular(R, self._before.T, trans="T", check_finite=False).T
+        held = solve_triangular(R, np.diag(np.sqrt(ridge)), trans="T", check_finite=False).T
+        known = identity - held.T @ held
+        share = min(share, LARGEST_SHARE)
+        kept = (1.0 - share) ** (1.0 / WINDOW)
+        recent = kept * (old.T @ self._recent @ old) + (identity - old.T @ old)
+        shown = (1.0 - kept) / (PROTECTION * share) * recent + LEAK * identity
+        root = cholesky(known + shown, lower=True, check_finite=False)
+        part = solve_triangular(root, known, lower=True, check_finite=False)
+        lost = (1.0 + PROTECTION) * share * (known - part.T @ part)
+        C = np.asarray(cholesky(identity - lost, check_finite=False))
+        left = solve_triangular(C, recent, trans="T", check_finite=False)
+        left = solve_triangular(C, left.T, trans="T", check_finite=False)
+        self._before, self._recent = C @ R, 0.5 * (left + left.T)
+        return C
+
+    def rebase(self, R: Array) -> None:
+        """Go on from an R that another ridge has changed; rows since the last C R aren't counted.
+
+        What was recent stays what it was, A being another.
+        """
+        old = solve_triangular(R, self._before.T, trans="T", check_finite=False).T
+        self._before, self._recent = R.copy(), old.T @ self._recent @ old
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {"before": self._before.copy(), "recent": self._recent.copy()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`."""
+        self._before, self._recent = state["before"].copy(), state["recent"].copy()

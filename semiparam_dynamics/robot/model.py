@@ -1,0 +1,368 @@
+"""From a URDF to the regressor Phi(q, dq, ddq): y = Phi pi (thesis 8.2.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.parameters import parameter, replace
+from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
+from semiparam_dynamics.robot.regressor import (
+    INERTIAL,
+    EffectColumns,
+    Multibody,
+    Regressor,
+    check_joints,
+    joint_effects,
+    sensor_offsets,
+)
+from semiparam_dynamics.robot.urdf import (
+    UrdfTree,
+    effort_limits,
+    frame_names,
+    parse_urdf,
+    read_urdf,
+)
+
+WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+
+@dataclass(frozen=True)
+class RobotConfig:
+    """What is predicted, from which joints, and the regressor's columns beside the inertial."""
+
+    target: str = parameter(
+        "effort",
+        "what is measured and predicted: joint efforts, or a six-axis sensor's wrench",
+        choices=("effort", "wrench"),
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "learned joints in order; empty: all actuated joints of the URDF; others are locked"
+    )
+    sensor_frame: str = parameter(
+        "", "joint or link of the URDF in which the six-axis sensor reads (wrench target)"
+    )
+    gravity: tuple[float, ...] = parameter(
+        (0.0, 0.0, -9.81),
+        "gravity in the frame of the root link: a tilted base is a tilted gravity",
+        unit="m/s^2",
+        low=-100.0,
+        high=100.0,
+    )
+    viscous: bool = parameter(True, "a viscous friction column per joint (effort target)")
+    coulomb: bool = parameter(True, "a Coulomb friction column per joint (effort target)")
+    offset: bool = parameter(True, "a constant column per joint (effort target)")
+    rotor_inertia: bool = parameter(True, "a rotor inertia column per joint (effort target)")
+    coupled_joints: tuple[str, ...] = parameter(
+        (),
+        "pairs of joints that a motor shares, such as joint_5+joint_6 or joint_5-joint_6: friction "
+        "and rotor inertia columns of their summed motion (effort target)",
+    )
+    coulomb_velocity: float = parameter(
+        0.02,
+        "velocity over which Coulomb friction changes sign, as tanh(dq / coulomb_velocity)",
+        unit="rad/s",
+        low=1e-6,
+        high=10.0,
+    )
+    sensor_offset: bool = parameter(True, "six constant columns (wrench target)")
+
+
+class RobotModel:
+    """The regressor of a robot's rigid-body dynamics, reduced to base parameters.
+
+    ``y = regressor(q, dq, ddq) @ parameters``, where y is, by `RobotConfig.target`:
+
+    - ``effort``: (n_joints,) the joints' efforts (N m, or N of prismatic ones), in the order of
+      `joint_names`;
+    - ``wrench``: (6,) the force (N) and the moment about the sensor's origin (N m), both in the
+      sensor frame, that the part between base and sensor exerts on the part beyond it: the sum
+      over the bodies beyond of ``I a + v x* I v``, a containing minus gravity. At rest it is the
+      weight held up, f = -m g. A sensor that reports the opposite reaction needs its sign turned.
+
+    Parameters
+    ----------
+    urdf: URDF text (as in ``robot_description``), or a file's path. Meshes are not needed.
+    config: the configuration; `overrides` change single fields of it.
+    locked: positions (rad or m) of joints that are not learned, 0 where not given. Mimic joints
+        do not follow their leader: they are locked unless asked for.
+
+    Attributes
+    ----------
+    joint_names: the learned joints, in the order of q, dq and ddq. n_joints: their number.
+    position_limits: lower and upper, (n_joints,) rad or m; infinite where there are none.
+    axes: names of y's entries. n_axes: their number.
+    n_parameters: number of the regressor's columns; they are linearly independent.
+    labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
+    prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
+        offsets and rotor inertia.
+    bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
+    links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
+    inertial_prior: (10 * bodies,) the URDF's parameters before reduction.
+    base: how the columns of `full_labels` (ten per body, then the effects) were combined.
+    urdf_text: the URDF. urdf_sha256: of it, to recognise the robot that a model was learned on.
+
+    Raises
+    ------
+    RobotModelError: the URDF can't be read, or lacks a joint or the frame asked for.
+    ConfigurationError: a parameter has the wrong type or lies outside its range.
+
+    Not thread-safe: the working memory is shared between calls.
+
+    """
+
+    def __init__(
+        self,
+        urdf: str | os.PathLike[str],
+        config: RobotConfig | None = None,
+        *,
+        locked: Mapping[str, float] | None = None,
+        **overrides: object,
+    ) -> None:
+        config = replace(config or RobotConfig(), **overrides)
+        if len(config.gravity) != 3:
+            raise ConfigurationError(f"parameter 'gravity' needs 3 numbers, not {config.gravity}")
+        text = read_urdf(urdf)
+        tree = parse_urdf(text)
+        joints = config.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
+        if not joints:
+            raise RobotModelError("the URDF has no joint that moves")
+        check_joints(tree, joints)
+        locked = _checked_locks(tree, joints, locked or {})
+        wrench = config.target == "wrench"
+        if wrench and not config.sensor_frame:
+            raise RobotModelError("the wrench target needs 'sensor_frame': a frame of the URDF")
+
+        self.config = config
+        self.urdf_text = text
+        self.urdf_sha256 = hashlib.sha256(text.encode()).hexdigest()
+        self.joint_names: tuple[str, ...] = joints
+        self.n_joints = len(joints)
+        self.position_limits = _limits(tree, joints)
+        self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
+        self.n_axes = len(self.axes)
+        frame = config.sensor_frame if wrench else ""
+        self._multibody = Multibody(tree, joints, locked, config.gravity, frame)
+        self.bodies = self._multibody.bodies
+        self.links = self._multibody.links
+        self.inertial_prior = self._multibody.inertial_prior
+        effects = _effects(config, self.axes, joints)
+        inertial_labels = tuple(f"{name} {body}" for body in self.bodies for name in INERTIAL)
+        self.full_labels = inertial_labels + effects.labels
+        self._reduce(effects, tree)
+
+    def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
+        """Choose independent columns; inertial ones first, so that the prior stays with them."""
+        inertial = self.inertial_prior.size
+        everything: Indices = np.arange(inertial)
+        self._inertial = Regressor(self._multibody, everything, effects.select(everything[:0]))
+        self._use(Regressor(self._multibody, everything, effects))
+        stack = self.regressors(*_random_states(tree, self.joint_names, self.n_parameters))
+        self.base: BaseParameters = reduce_columns(
+            stack.reshape(-1, self.n_parameters), self.full_labels
+        )
+        kept = self.base.independent
+        chosen = effects.select(kept[kept >= inertial] - inertial)
+        self._use(Regressor(self._multibody, kept[kept < inertial], chosen))
+        self.labels: tuple[str, ...] = self.base.labels
+        without_effects = np.zeros(len(self.full_labels))
+        without_effects[:inertial] = self.inertial_prior
+        self.prior: Array = self.base.project(without_effects)
+
+    def _use(self, regressor: Regressor) -> None:
+        self._regressor, self.n_parameters = regressor, regressor.n_columns
+        self._state = np.zeros((3, 1, self.n_joints))
+
+    @property
+    def kinematics(self) -> Any:
+        """pinocchio's model of the moving bodies, other joints locked, gravity included."""
+        return self._multibody.model
+
+    @property
+    def regressor_arguments(self) -> tuple[Any, ...]:
+        """What `compiled_regressor.fill` takes between the states and the output."""
+        return self._regressor.arguments
+
+    def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """(n_axes, n_parameters) at one state; q, dq, ddq: (n_joints,) in rad, rad/s, rad/s^2.
+
+        A new array at each call. Raises SampleError on wrong sizes.
+        """
+        return self._one(self._regressor, q, dq, ddq)
+
+    def regressors(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """(n, n_axes, n_parameters) at n states; q, dq, ddq: (n, n_joints)."""
+        q, dq, ddq = (np.array(values, dtype=np.float64, order="C") for values in (q, dq, ddq))
+        if q.ndim != 2 or q.shape[1] != self.n_joints or not q.shape == dq.shape == ddq.shape:
+            raise SampleError(
+                f"q, dq and ddq must each be (n, {self.n_joints}),"
+                f" not {q.shape}, {dq.shape} and {ddq.shape}"
+            )
+        out = np.empty((len(q), self._regressor.size))
+        self._regressor.fill(q, dq, ddq, out)
+        return out.reshape(len(q), self.n_axes, self.n_parameters)
+
+    def fill_regressors(self, q: Array, dq: Array, ddq: Array, out: Array, offset: int = 0) -> None:
+        """:meth:`regressors`, flattened into out[:, offset:]; nothing is checked or allocated.
+
+        All are C-ordered float64, `out` (n, offset + n_axes * n_parameters).
+        """
+        self._regressor.fill(q, dq, ddq, out, offset)
+
+    def inertial_regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """(n_axes, 10 * bodies) before reduction and without effects.
+
+        Its factor is `inertial_prior`: ten per body, as `multibody.INERTIAL` names them.
+        """
+        return self._one(self._inertial, q, dq, ddq)
+
+    def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
+        prediction: Array = self.inertial_regressor(q, dq, ddq) @ self.inertial_prior
+        return prediction
+
+    def _one(
+        self, regressor: Regressor, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
+    ) -> Array:
+        for place, values in zip(self._state, (q, dq, ddq), strict=True):
+            array = np.asarray(values, dtype=np.float64)
+            if array.shape != (self.n_joints,):
+                raise SampleError(
+                    f"a state of {self.n_joints} joints needs arrays of that size,"
+                    f" not {array.shape}"
+                )
+            place[0] = array
+        out = np.empty((1, regressor.size))
+        regressor.fill(self._state[0], self._state[1], self._state[2], out)
+        return out.reshape(self.n_axes, -1)
+
+
+def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]) -> EffectColumns:
+    if config.target == "wrench":
+        return sensor_offsets(axes, len(joints), wanted=config.sensor_offset)
+    return joint_effects(
+        joints,
+        viscous=config.viscous,
+        coulomb=config.coulomb,
+        offset=config.offset,
+        rotor_inertia=config.rotor_inertia,
+        coulomb_velocity=config.coulomb_velocity,
+        couplings=[_coupling(pair, joints) for pair in config.coupled_joints],
+    )
+
+
+def _coupling(pair: str, joints: tuple[str, ...]) -> tuple[int, int, float]:
+    """Indices and sign of "a+b" or "a-b"; names may contain the sign themselves."""
+    for position, symbol in enumerate(pair):
+        first, second = pair[:position].strip(), pair[position + 1 :].strip()
+        if symbol in "+-" and first in joints and second in joints and first != second:
+            return joints.index(first), joints.index(second), 1.0 if symbol == "+" else -1.0
+    raise RobotModelError(
+        f"'{pair}' in coupled_joints is not two learned joints as in 'a+b' or 'a-b';"
+        f" the learned joints are {', '.join(joints)}"
+    )
+
+
+def _checked_locks(
+    tree: UrdfTree, joints: tuple[str, ...], locked: Mapping[str, float]
+) -> dict[str, float]:
+    check_joints(tree, tuple(locked))
+    for name, value in locked.items():
+        if name in joints:
+            raise RobotModelError(f"the joint '{name}' is both learned and locked")
+        if not math.isfinite(value):
+            raise RobotModelError(f"the joint '{name}' can't be locked at {value}")
+    return {name: float(value) for name, value in locked.items()}
+
+
+def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
+    """Lower and upper position limits (n_joints,); infinite where the URDF sets no usable ones."""
+    low, high = (
+        np.array([getattr(tree.joints[name], bound) for name in joints])
+        for bound in ("lower", "upper")
+    )
+    usable = (low < high) & (high - low < 4 * math.pi + 1e-6)
+    return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
+
+
+def _random_states(
+    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
+) -> tuple[Array, Array, Array]:
+    """States enough to tell the columns apart: within the limits, or a turn where none are set."""
+    low, high = _limits(tree, joints)
+    low, high = (
+        np.where(np.isfinite(low), low, -math.pi),
+        np.where(np.isfinite(high), high, math.pi),
+    )
+    rng = np.random.default_rng(0)
+    # Proximal joints see every column, a distal one only its own: count states, not rows.
+    n = 2 * n_columns
+    q = rng.uniform(low, high, (n, len(joints)))
+    return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)
+
+
+# -------------------------------------------------------------------------------------------------
+# What a robot's URDF tells about the messages to be expected of it.
+
+
+class MessageChecks(TypedDict):
+    """Arguments of `MeasurementStream` and `read_measurements`."""
+
+    wrench_frame: tuple[str, ...]  # the sensor frame's names; empty for the effort target
+    effort_limits: Array  # (n_joints,)
+
+
+def message_checks(model: RobotModel) -> MessageChecks:
+    """What messages of this robot are checked against, live and offline alike.
+
+    Raises RobotModelError where the URDF's effort limits are no numbers.
+    """
+    tree = parse_urdf(model.urdf_text)
+    wrench = model.config.target == "wrench"
+    return MessageChecks(
+        wrench_frame=frame_names(tree, model.config.sensor_frame) if wrench else (),
+        effort_limits=effort_limits(tree, model.joint_names),
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+# What size to expect of outputs and of columns, before any data has come.
+
+
+@dataclass(frozen=True)
+class ExpectedScales:
+    """Root mean squares over random states of moderate speed."""
+
+    output: Array  # (n_axes,) by the URDF's parameters, N m or N
+    column: Array  # (n_parameters,) of a regressor whose rows are divided by `output`
+    active: Array  # (n_axes, n_parameters) True where a column ever acts on an axis
+
+
+def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> ExpectedScales:
+    """The scales of `model`, from `states` seeded random states (1 rad/s, 1 rad/s^2)."""
+    rng = np.random.default_rng(seed)
+    shape = (states, model.n_joints)
+    regressors = model.regressors(
+        rng.uniform(-np.pi, np.pi, shape), rng.standard_normal(shape), rng.standard_normal(shape)
+    )
+    output = np.sqrt(np.mean((regressors @ model.prior) ** 2, axis=0))
+    # Forces and torques of a wrench differ in unit; a wrist's torque is small, its friction not.
+    # So no axis counts as smaller than a twentieth of the largest of its kind.
+    kinds = np.arange(model.n_axes) // 3 if model.config.target == "wrench" else 0 * output
+    for kind in np.unique(kinds):
+        of_kind = kinds == kind
+        largest = output[of_kind].max()
+        output[of_kind] = np.maximum(output[of_kind], 0.05 * largest) if largest > 0.0 else 1.0
+    scaled = regressors / output[None, :, None]
+    column = np.sqrt(np.mean(scaled**2, axis=(0, 1)))
+    active = np.abs(regressors).max(axis=0) > 1e-9
+    return ExpectedScales(output, np.where(column > 0.0, column, 1.0), active)

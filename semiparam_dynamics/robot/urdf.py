@@ -1,0 +1,358 @@
+"""A URDF's links and joints as a checked tree, reduced to what the dynamics needs.
+
+Everything else (meshes, transmissions, simulator tags) is left out before the rigid-body library
+sees the text: no mesh file has to exist, and faults are found here, where they can be explained.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import difflib
+import math
+import os
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import RobotModelError
+
+# -------------------------------------------------------------------------------------------------
+# XML of unknown origin, such as a robot_description that anyone on the network may publish.
+
+LONGEST = 10_000_000  # characters; the iCub's URDF has 130 000
+
+
+def parse_xml(text: str) -> ET.Element:
+    """The outermost element of a URDF's text.
+
+    Raises RobotModelError where it is not well-formed, longer than `LONGEST`, or has a document
+    type: entities, which can stand for any amount of text or for files, are declared there alone.
+    ElementTree opens no file and no address by itself.
+    """
+    if len(text) > LONGEST:
+        raise RobotModelError(
+            f"the URDF has {len(text)} characters, and {LONGEST} are allowed: leave meshes in files"
+        )
+    if "<!DOCTYPE" in text:
+        raise RobotModelError("the URDF has a document type (<!DOCTYPE>), which is not accepted")
+    try:
+        return ET.fromstring(text)  # nosec B314 # entities are refused above
+    except ET.ParseError as error:
+        raise RobotModelError(f"the URDF is not well-formed XML: {error}") from None
+
+
+ONE_DOF = ("revolute", "continuous", "prismatic")
+MOST = 2000  # links or joints: what follows would take long for more
+_TYPES = (*ONE_DOF, "fixed", "floating", "planar")
+
+
+@dataclasses.dataclass(frozen=True)
+class UrdfJoint:
+    """One joint: its type, the links it connects, its limits (rad or m) and its XML."""
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    mimic: bool
+    lower: float
+    upper: float
+    element: ET.Element
+
+    @property
+    def actuated(self) -> bool:
+        """Whether the joint is a degree of freedom of its own: one, and no mimic of another."""
+        return self.type in ONE_DOF and not self.mimic
+
+
+@dataclasses.dataclass(frozen=True)
+class UrdfTree:
+    """The links (name to inertial element) and joints of a URDF, checked to be one tree."""
+
+    name: str
+    root: str
+    inertials: dict[str, ET.Element | None]
+    joints: dict[str, UrdfJoint]
+
+    def parent_joint(self, link: str) -> UrdfJoint | None:
+        """The joint that `link` hangs on, None for the root."""
+        return next((j for j in self.joints.values() if j.child == link), None)
+
+    def below(self, link: str) -> Iterator[UrdfJoint]:
+        """The joints of the subtree that hangs on `link`, depth first."""
+        hanging: dict[str, list[UrdfJoint]] = {}
+        for joint in self.joints.values():
+            hanging.setdefault(joint.parent, []).append(joint)
+        waiting = hanging.get(link, [])[::-1]
+        while waiting:
+            yield (joint := waiting.pop())
+            waiting += hanging.get(joint.child, [])[::-1]
+
+    def mass(self, link: str) -> float:
+        """The mass (kg) of `link` and everything that hangs on it."""
+        links = [link, *(joint.child for joint in self.below(link))]
+        return sum(_mass(self.inertials[name], name) for name in links)
+
+    def to_xml(self) -> str:
+        """The URDF text of links, inertias and joints alone."""
+        robot = ET.Element("robot", name=self.name)
+        for link, inertial in self.inertials.items():
+            element = ET.SubElement(robot, "link", name=link)
+            if inertial is not None:
+                element.append(inertial)
+        for joint in self.joints.values():
+            robot.append(_plain_joint(joint))
+        return ET.tostring(robot, encoding="unicode")
+
+
+def read_urdf(urdf: str | os.PathLike[str]) -> str:
+    """URDF text as it is, or the text of the file that `urdf` names (a text contains ``<``).
+
+    Raises RobotModelError where there is no text or the file can't be read.
+    """
+    urdf = os.fspath(urdf)
+    if "<" in urdf:
+        return urdf
+    if not urdf.strip():
+        raise RobotModelError("the URDF is empty: give a robot description or a file's path")
+    try:
+        text = Path(urdf).expanduser().read_text(encoding="utf-8")
+    except (OSError, ValueError, RuntimeError) as error:  # the last: a home that isn't known, ~x
+        raise RobotModelError(f"the URDF file '{urdf}' can't be read: {error}") from None
+    if not text.strip():
+        raise RobotModelError(f"the URDF file '{urdf}' is empty")
+    return text
+
+
+def parse_urdf(text: str) -> UrdfTree:
+    """Parse URDF text; RobotModelError says what keeps it from being one tree of links."""
+    robot = parse_xml(text.strip())
+    if robot.tag != "robot":
+        raise RobotModelError(f"the URDF's outermost element is <{robot.tag}>, not <robot>")
+    if any("xacro" in str(element.tag) for element in robot.iter()):
+        raise RobotModelError("the URDF holds xacro macros: expand it with xacro first")
+    links = [_attribute(element, "name", "a link") for element in robot.findall("link")]
+    joints = [_joint(element) for element in robot.findall("joint")]
+    if max(len(links), len(joints)) > MOST:
+        raise RobotModelError(f"the URDF has more than {MOST} links or joints")
+    _refuse_duplicates("link", links)
+    _refuse_duplicates("joint", [joint.name for joint in joints])
+    inertials = dict(
+        zip(links, (element.find("inertial") for element in robot.findall("link")), strict=True)
+    )
+    root = _root(links, joints)
+    return UrdfTree(robot.get("name") or "robot", root, inertials, {j.name: j for j in joints})
+
+
+def closest(name: str, names: Iterable[str], shown: int = 12) -> str:
+    """The end of a message on an unknown name: a close match, if any, and some known names."""
+    known = list(names)
+    match = difflib.get_close_matches(name, known, n=1)
+    listed = ", ".join(known[:shown]) + (", ..." if len(known) > shown else "")
+    return (f"; did you mean '{match[0]}'?" if match else ";") + f" there are: {listed}"
+
+
+def _joint(element: ET.Element) -> UrdfJoint:
+    name = _attribute(element, "name", "a joint")
+    kind = _attribute(element, "type", f"joint '{name}'")
+    if kind not in _TYPES:
+        raise RobotModelError(f"joint '{name}' of the URDF has the unknown type '{kind}'")
+    ends = []
+    for end in ("parent", "child"):
+        inner = element.find(end)
+        if inner is None:
+            raise RobotModelError(f"joint '{name}' of the URDF has no <{end}> link")
+        ends.append(_attribute(inner, "link", f"<{end}> of joint '{name}'"))
+    limit = element.find("limit")
+    bounds = {} if limit is None else limit.attrib
+    try:
+        lower, upper = (float(bounds.get(bound, "0")) for bound in ("lower", "upper"))
+    except ValueError:
+        raise RobotModelError(f"joint '{name}' of the URDF has limits, but no numbers") from None
+    mimic = element.find("mimic") is not None
+    return UrdfJoint(name, kind, ends[0], ends[1], mimic, lower, upper, element)
+
+
+def _plain_joint(joint: UrdfJoint) -> ET.Element:
+    element = ET.Element("joint", name=joint.name, type=joint.type)
+    for tag in ("origin", "parent", "child", "axis"):
+        inner = joint.element.find(tag)
+        if inner is not None:
+            element.append(inner)
+    if joint.type in ONE_DOF:
+        # The parser insists on all four; the dynamics depends on none.
+        ET.SubElement(element, "limit", lower="0", upper="0", effort="0", velocity="0")
+    return element
+
+
+def _mass(inertial: ET.Element | None, link: str) -> float:
+    mass = None if inertial is None else inertial.find("mass")
+    try:
+        value = 0.0 if mass is None else float(mass.get("value", "0"))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise RobotModelError(f"link '{link}' of the URDF has a mass that is no number")
+    return value
+
+
+def _root(links: list[str], joints: list[UrdfJoint]) -> str:
+    if not links:
+        raise RobotModelError("the URDF has no links")
+    for joint in joints:
+        for link in (joint.parent, joint.child):
+            if link not in links:
+                raise RobotModelError(f"joint '{joint.name}' names the link '{link}', not defined")
+    parents = Counter(joint.child for joint in joints)
+    for link, count in parents.items():
+        if count > 1:
+            raise RobotModelError(f"link '{link}' hangs on {count} joints: the URDF is no tree")
+    roots = [link for link in links if link not in parents]
+    if len(roots) != 1:
+        found = ", ".join(roots[:5]) or "none, it is a loop"
+        raise RobotModelError(f"the URDF must have one root link; found: {found}")
+    children: dict[str, list[str]] = {}
+    for joint in joints:
+        children.setdefault(joint.parent, []).append(joint.child)
+    reached, queue = set(), [roots[0]]
+    while queue:
+        link = queue.pop()
+        reached.add(link)
+        queue.extend(children.get(link, ()))
+    if len(reached) < len(links):
+        lost = ", ".join(sorted(set(links) - reached)[:5])
+        raise RobotModelError(f"links that don't hang on the root '{roots[0]}' (a loop): {lost}")
+    return roots[0]
+
+
+def _refuse_duplicates(kind: str, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise RobotModelError(f"the URDF defines the {kind} '{twice[0]}' more than once")
+
+
+def _attribute(element: ET.Element, attribute: str, owner: str) -> str:
+    value = element.get(attribute)
+    if not value:
+        raise RobotModelError(f"{owner} of the URDF has no '{attribute}'")
+    return value
+
+
+# -------------------------------------------------------------------------------------------------
+# The effort limits in a URDF, where it has usable ones.
+
+
+def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
+    """(n_joints,) N m (N of prismatic joints) of ``<limit effort="..."/>``.
+
+    Infinite where there is none, or 0, which generators of URDFs write where they know nothing.
+    Raises RobotModelError where one is no number.
+    """
+    limits = np.full(len(joints), np.inf)
+    for k, name in enumerate(joints):
+        element = tree.joints[name].element.find("limit")
+        text = "" if element is None else element.get("effort", "")
+        try:
+            value = float(text or "0")
+        except ValueError:
+            raise RobotModelError(
+                f"joint '{name}' of the URDF has an effort limit that is no number: '{text}'"
+            ) from None
+        if value > 0.0:
+            limits[k] = value
+    return limits
+
+
+# -------------------------------------------------------------------------------------------------
+# Cutting a robot at a six-axis force/torque sensor, so that its reading becomes a joint's load.
+#
+# The sensor's fixed joint is replaced by a free joint that never moves. The generalised force of
+# that joint is then the spatial force which the proximal part exerts on everything distal, in the
+# sensor frame and about its origin (thesis 8.2.1): what an ideal sensor reports. A link that the
+# sensor splits needs no special case, its two pieces are bodies on either side of the free joint.
+
+
+def cut_at_sensor(tree: UrdfTree, frame: str) -> tuple[UrdfTree, str]:
+    """Free the joint at the sensor `frame`; return the changed tree and that joint's name.
+
+    `frame` is a joint, or a link whose origin is the sensor's. Distal is that joint's child link
+    and all that hangs on it. Where the joint is a moving one, the cut lies behind its motion.
+    Raises RobotModelError where there is no such frame, or nothing hangs on it.
+    """
+    joint = _joint_at(tree, frame)
+    distal = [joint, *tree.below(joint.child)]
+    if tree.mass(joint.child) <= 0 and not any(j.type in ONE_DOF for j in distal[1:]):
+        raise RobotModelError(
+            f"nothing with a mass hangs on the sensor frame '{frame}', it is a mere marker"
+            + _same_place(tree, joint)
+        )
+    joints = dict(tree.joints)
+    inertials = dict(tree.inertials)
+    if joint.type == "fixed":
+        joints[joint.name] = dataclasses.replace(joint, type="floating")
+        return dataclasses.replace(tree, joints=joints), joint.name
+    name, between = f"{frame} (sensor)", f"{joint.child} (proximal)"
+    element = ET.Element("joint")
+    ET.SubElement(element, "parent", link=between)
+    ET.SubElement(element, "child", link=joint.child)
+    moving = copy.deepcopy(joint.element)
+    moving.find("child").set("link", between)  # type: ignore[union-attr]
+    joints[joint.name] = dataclasses.replace(joint, child=between, element=moving)
+    joints[name] = UrdfJoint(name, "floating", between, joint.child, False, 0.0, 0.0, element)
+    inertials[between] = None
+    return dataclasses.replace(tree, joints=joints, inertials=inertials), name
+
+
+def frame_names(tree: UrdfTree, frame: str) -> tuple[str, ...]:
+    """The names under which messages may call the sensor `frame`, that one first.
+
+    A joint and the link behind it have one frame, and so have links that are fixed there without
+    an offset, or markers in the same place. Raises RobotModelError where there is no such frame.
+    """
+    joint = _joint_at(tree, frame)
+    fixed = [j for j in tree.joints.values() if j.type == "fixed" and j is not joint]
+    beside = [j for j in fixed if j.parent == joint.parent and _pose(j) == _pose(joint)]
+    same = [joint, *(beside if joint.type == "fixed" else ())]
+    links = {j.child for j in same}
+    while more := [j for j in fixed if j.parent in links and j not in same and not any(_pose(j))]:
+        same += more
+        links |= {j.child for j in more}
+    return tuple(dict.fromkeys((frame, *(name for j in same for name in (j.name, j.child)))))
+
+
+def _pose(joint: UrdfJoint) -> tuple[float, ...]:
+    """Position and angles of a joint's origin in its parent link, six numbers."""
+    origin = joint.element.find("origin")
+    if origin is None:
+        return (0.0,) * 6
+    numbers = f"{origin.get('xyz', '0 0 0')} {origin.get('rpy', '0 0 0')}".split()
+    return tuple(round(float(number), 9) for number in numbers)
+
+
+def _joint_at(tree: UrdfTree, frame: str) -> UrdfJoint:
+    if not frame:
+        raise RobotModelError("the wrench target needs 'sensor_frame': a joint or link of the URDF")
+    joint = tree.joints.get(frame) or tree.parent_joint(frame)
+    if joint is None and frame in tree.inertials:
+        raise RobotModelError(f"the sensor frame '{frame}' is the robot's root: nothing carries it")
+    if joint is None:
+        names = [*(j.name for j in tree.joints.values() if j.type == "fixed"), *tree.inertials]
+        # Frames called after sensors are likelier meant than the first of hundreds.
+        names.sort(key=lambda name: not any(part in name.lower() for part in ("ft", "sensor")))
+        hint = closest(frame, dict.fromkeys(names))
+        raise RobotModelError(f"the URDF has no frame '{frame}'{hint}")
+    return joint
+
+
+def _same_place(tree: UrdfTree, joint: UrdfJoint) -> str:
+    """A hint at a joint in the same place as the marker that does carry something."""
+    for other in tree.joints.values():
+        beside = other.parent == joint.parent and other.name != joint.name
+        if beside and _pose(other) == _pose(joint) and tree.mass(other.child) > 0:
+            return f"; '{other.name}' lies in the same place and carries '{other.child}'"
+    return ": name the joint that carries the distal part"
