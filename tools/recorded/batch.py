@@ -1,0 +1,3 @@
+"""The learning library on small parts of the shared tables."""
+
+from __future__ import annotations
