@@ -17,6 +17,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ def write(file: Path, only: Sequence[str]) -> int:
         started = time.perf_counter()
         try:
             # How a product is shared out among cores is not to decide how it is rounded.
-            with threadpool_limits(limits=1):
+            with threadpool_limits(limits=1), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # few iterations are meant to be few
                 found = table[name]()
         except NoDataError as error:
             about["skipped"][name] = str(error)

@@ -125,6 +125,15 @@ def feedforward(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Callable[[Any
 @case("live/nystrom/max_rate", residual="nystrom", filter__max_rate=25.0)
 @case("live/nystrom/without_filter", residual="nystrom", filter__cutoff=0.0)
 @case("live/nystrom/one_level", residual="nystrom", nystrom__joint_max_centers=0)
+@case(
+    "live/nystrom/many_centers",
+    residual="nystrom",
+    nystrom__max_centers=500,
+    nystrom__joint_max_centers=200,
+)
+@case(
+    "live/random_fourier/many_features", residual="random_fourier", random_fourier__n_features=500
+)
 @case("live/random_fourier/widths", residual="random_fourier", random_fourier__velocity_width=2.0)
 def effort(velocities: bool = True, **values: Any) -> Arrays:
     """The xMate's efforts."""
@@ -222,11 +231,12 @@ def gate(residual: str) -> Arrays:
 
 @case("live/nystrom/changes", residual="nystrom")
 @case("live/random_fourier/changes", residual="random_fourier")
-def changes(residual: str) -> Arrays:
-    """A simulated arm takes a payload, pushes against something, and puts the payload down."""
-    learner = simulated(residual=residual, changes__detect=True, changes__settle=10.0)
+@case("live/nystrom/changes_of_wrench", target="wrench", sensor_frame="boom_sensor")
+def changes(**values: Any) -> Arrays:
+    """A simulated arm takes a payload, pushes, and puts it down; payloads are kept by name."""
+    learner = simulated(changes__detect=True, changes__settle=10.0, **values)
     model = learner.model
-    arrays = moving_arm(model, 55.0)
+    arrays = moving_arm(model, 65.0)
     states = zip(arrays["q"], arrays["dq"], arrays["ddq"], strict=True)
     mass, center = 1.5, np.array([0.02, -0.01, 0.08])
     inertia = 0.002 * np.eye(3) + mass * (center @ center * np.eye(3) - np.outer(center, center))
@@ -234,12 +244,20 @@ def changes(residual: str) -> Arrays:
     payload = np.concatenate(([mass], mass * center, lower))
     held = np.array([model.inertial_regressor(*state)[:, -10:] @ payload for state in states])
     t = arrays["t"]
-    arrays["tau"] = arrays["tau"] + held * ((t >= 20.0) & (t < 46.0))[:, None]
+    holds = ((t >= 20.0) & (t < 46.0)) | (t >= 58.0)
+    arrays["tau"] = arrays["tau"] + held * holds[:, None]
     arrays["tau"][(t >= 41.0) & (t < 42.0)] += 4.0 * arrays["tau"].std(axis=0)
     some = slice(100, 120)
-    ask = {2000: feedforward(arrays["q"][some], arrays["dq"][some], arrays["ddq"][some])}
+    ask: Ask = {
+        2000: feedforward(arrays["q"][some], arrays["dq"][some], arrays["ddq"][some]),
+        2001: lambda learner: learner.changes.remember("tool") or {},
+        2900: lambda learner: learner.changes.recall("tool") or {},
+    }
     found = follow(learner, measurements(arrays), ask)
     events = [(e.stamp, e.onset, e.evidence) for e in learner.changes.events]
+    payload = learner.changes.payload
+    for name in ("mass", "center", "inertia", "mass_std", "center_std", "inertia_std"):
+        found[f"payload/{name}"] = np.array(getattr(payload, name, np.nan))
     return found | {"events": np.array(events, dtype=float).reshape(-1, 3)}
 
 
@@ -247,4 +265,5 @@ def simulated(**values: Any) -> Any:
     """A learner of the small arm."""
     from semiparam_dynamics.dynamics import InverseDynamicsLearner
 
-    return InverseDynamicsLearner(small_arm(), config_of(**values))
+    config = config_of(**values)
+    return InverseDynamicsLearner(small_arm(**vars(config.robot)), config)

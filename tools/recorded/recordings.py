@@ -45,6 +45,12 @@ def results(folder: Path) -> Arrays:
     return numbers(json.loads((folder / "results.json").read_text()), without=NOT_COMPARED)
 
 
+@case("recordings/nystrom/ur10_many_centers", nystrom__max_centers=500, nystrom__window=5.0)
+@case(
+    "recordings/random_fourier/ur10_many_features",
+    residual="random_fourier",
+    random_fourier__n_features=500,
+)
 @case("recordings/nystrom/ur10", residual="nystrom")
 @case("recordings/random_fourier/ur10", residual="random_fourier")
 def ur10(**values: Any) -> Arrays:

@@ -19,7 +19,9 @@ class NoDataError(Exception):
     """A file of the data folder is missing: the case is skipped."""
 
 
-def case(name: str, **arguments: Any) -> Callable[[Callable[..., Arrays]], Callable[..., Arrays]]:
+def case(
+    name: str, /, **arguments: Any
+) -> Callable[[Callable[..., Arrays]], Callable[..., Arrays]]:
     """Put a function into the table; several times, with other arguments, if it is to be."""
 
     def register(function: Callable[..., Arrays]) -> Callable[..., Arrays]:
