@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import importlib
 import json
 import os
+import pkgutil
 import sys
 import time
 import traceback
@@ -56,8 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def cases() -> dict[str, Any]:
     """All cases by name; their own imports wait until they run."""
-    from recorded import batch, live, recordings, recursion, whole  # noqa: F401
+    import recorded
     from recorded.table import CASES
+
+    for module in pkgutil.iter_modules(recorded.__path__):
+        importlib.import_module(f"recorded.{module.name}")
 
     return CASES
 

@@ -101,11 +101,26 @@ def numbers(value: Any, prefix: str = "", without: Sequence[str] = ()) -> Arrays
                 found |= numbers(entry, f"{prefix}/{key}" if prefix else str(key), without)
         return found
     if isinstance(value, (list, tuple)) and any(isinstance(v, (Mapping, list)) for v in value):
-        return numbers(dict(enumerate(value)), prefix, without)
+        return _stacked([numbers(entry, "", without) for entry in value], prefix)
     try:
         return {prefix: np.array(value, dtype=float)}  # None becomes NaN
     except (TypeError, ValueError):
         return {}
+
+
+def _stacked(entries: list[Arrays], prefix: str) -> Arrays:
+    """One array of what all entries of a list have alike; what they don't, by its number."""
+    found: Arrays = {}
+    for key in dict.fromkeys(key for entry in entries for key in entry):
+        values = [entry.get(key) for entry in entries]
+        shapes = {None if value is None else value.shape for value in values}
+        if len(shapes) == 1:
+            found["/".join(filter(None, (prefix, key)))] = np.array(values)
+            continue
+        for k, value in enumerate(values):
+            if value is not None:
+                found["/".join(filter(None, (prefix, str(k), key)))] = value
+    return found
 
 
 def state_arrays(state: Mapping[str, Any]) -> Arrays:
