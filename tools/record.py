@@ -31,6 +31,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import numpy as np  # noqa: E402
 
 METADATA = "metadata"
+SHOWN = 20  # arrays of a case that are told apart
 Arrays = dict[str, np.ndarray]
 
 
@@ -170,11 +171,15 @@ def _differs(name: str, a: Arrays, b: Arrays, about_a: Any, about_b: Any, tolera
     print(f"{name}: {verdict}")
     missing = [f"    only in the first: {key}" for key in keys_a if key not in both]
     missing += [f"    only in the second: {key}" for key in keys_b if key not in both]
-    beyond = [key for key in both if not apart[key] <= tolerance]
-    for key in beyond:
+    beyond = sorted(
+        (key for key in both if not apart[key] <= tolerance), key=lambda key: apart[key]
+    )[::-1]
+    for key in beyond[:SHOWN]:
         print(f"    {apart[key]:.2g}  {key}, {pairs[key][0].shape} and {pairs[key][1].shape}")
     if missing:
-        print("\n".join(missing))
+        print("\n".join(missing[:SHOWN]))
+    if (more := sum(max(len(each) - SHOWN, 0) for each in (beyond, missing))) > 0:
+        print(f"    and {more} more")
     return bool(missing or beyond)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .live import config_of
-from .recordings import bag_of, joint_state, results, semiparam, small
+from .live import SETTINGS, config_of
+from .messages import joint_state
+from .recordings import NOT_COMPARED, XMATE, bag_of, semiparam, two_bags
 from .table import (
     ROOT,
     Arrays,
@@ -25,8 +26,6 @@ from .table import (
     state_arrays,
 )
 
-XMATE = "xmate7p/xmate7p.urdf"
-XMATE_OPTIONS = ("--set=coulomb_velocity=0.005", "--set=filter.stages=2")
 SEVEN = str(ROOT / "test" / "data" / "seven_joint_arm.urdf")
 JOINTS = tuple(f"joint{i}" for i in range(1, 5))  # of it that move
 EFFECTS = {
@@ -71,21 +70,22 @@ def tuning(residual: str) -> Arrays:
     return numbers(parts)
 
 
-@case("training/nystrom_krls", learner="nystrom_krls")
-@case("training/falkon_leverage_scores", learner="falkon", centers="leverage_scores")
-@case("training/random_features", learner="random_features")
-def training(learner: str, centers: str = "novelty") -> Arrays:
-    """Trained in batch on one motion, saved, and evaluated on another, by the command line."""
-    options = ["--learner", learner, "--centers", centers, *small(), *XMATE_OPTIONS]
+@case("training/nystrom_krls", residual="nystrom", learner="nystrom_krls")
+@case("training/falkon", residual="nystrom", learner="falkon", centers="leverage_scores")
+@case("training/random_features", residual="random_fourier", learner="random_features")
+def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
+    """Trained in batch by the command line, saved, and evaluated on another motion from there."""
+    from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+
+    values: dict[str, Any] = {"residual": residual, "coulomb_velocity": 0.005, "filter.stages": 2}
+    options = [f"--set={name}={value}" for name, value in (SETTINGS | values).items()]
+    options += ["--learner", learner, "--centers", centers]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        train = bag_of("xmate7p/trajectory_1", slice(0, 600), folder, XMATE)
-        test = bag_of("xmate7p/trajectory_2", slice(0, 400), folder, XMATE)
-        semiparam("train", train, "--out", folder / "model", *options)
-        model, params = (folder / "model" / file for file in ("model.npz", "params.yaml"))
-        out = folder / "out"
-        semiparam("evaluate", test, "--model", model, "--params", params, "--out", out)
-        return results(out)
+        train, test = two_bags(folder := Path(name))
+        semiparam("train", train, "--out", folder, *options)
+        config, bags = config_of(**values), Bags((test,), (), data(f"robots/{XMATE}"))
+        found = evaluate_bags(bags, config, start=folder / "model.npz")
+    return numbers(found.results(), without=NOT_COMPARED)
 
 
 @case("identification/xmate")
