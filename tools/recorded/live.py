@@ -44,7 +44,8 @@ def config_of(**values: Any) -> Any:
 
 def learner_of(urdf: Any, **values: Any) -> Any:
     """A learner of the robot in a URDF."""
-    from semiparam_dynamics.dynamics import InverseDynamicsLearner, RobotModel
+    from semiparam_dynamics.dynamics import RobotModel
+    from semiparam_dynamics.learner import InverseDynamicsLearner
 
     config = config_of(**values)
     return InverseDynamicsLearner(RobotModel(urdf, config.robot), config)
@@ -106,7 +107,7 @@ def feedforward(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Callable[[Any
     """What is asked about desired states in the middle of a run."""
 
     def ask(learner: Any) -> Arrays:
-        from semiparam_dynamics.dynamics.desired_states import learner_feedforward
+        from semiparam_dynamics.learner import learner_feedforward
 
         answer = learner_feedforward(learner, q, dq, ddq)
         names = ("rigid_body", "semiparametric")
@@ -263,7 +264,7 @@ def changes(**values: Any) -> Arrays:
 
 def simulated(**values: Any) -> Any:
     """A learner of the small arm."""
-    from semiparam_dynamics.dynamics import InverseDynamicsLearner
+    from semiparam_dynamics.learner import InverseDynamicsLearner
 
     config = config_of(**values)
     return InverseDynamicsLearner(small_arm(**vars(config.robot)), config)

@@ -36,7 +36,7 @@ def disturbed(stream: list[Any]) -> list[Any]:
 def filtered(velocities: bool = True, target: str = "effort", **values: Any) -> Arrays:
     """Measurements of an uneven clock, filtered one by one and as a recording."""
     from semiparam_dynamics.dynamics import FilterConfig, SampleFilter
-    from semiparam_dynamics.dynamics.recording_filter import RecordingFilter
+    from semiparam_dynamics.dynamics.filtering import RecordingFilter
 
     arm = moving_arm(small_arm(), 8.0, 100.0)
     model = small_arm(target=target, sensor_frame="boom_sensor" if target == "wrench" else "")

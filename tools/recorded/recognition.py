@@ -26,8 +26,8 @@ def objects(n: int, classes: int = 4, seed: int = 11) -> tuple[np.ndarray, np.nd
 def recogniser(**values: Any) -> Arrays:
     """Objects taught one by one, shown, renamed, merged, saved, loaded and forgotten."""
     from semiparam_dynamics.parameters import from_flat
-    from semiparam_dynamics.recognition.edits import parse_edit
-    from semiparam_dynamics.recognition.recognition_config import RecognitionConfig
+    from semiparam_dynamics.recognition.config import RecognitionConfig
+    from semiparam_dynamics.recognition.labels import parse_edit
     from semiparam_dynamics.recognition.recognizer import Recognizer
 
     config = from_flat(RecognitionConfig, {"penalty": (0.1, 1.0), **values})

@@ -51,7 +51,7 @@ def ur10(**values: Any) -> Arrays:
     """The first third of the UR10's bag, its last 40 % frozen; and the bag's messages."""
     from semiparam_dynamics.dynamics import RobotModel
     from semiparam_dynamics.evaluation.experiment import evaluate
-    from semiparam_dynamics.samples import read_measurements
+    from semiparam_dynamics.samples.bag import read_measurements
 
     config = config_of(filter__cutoff=8.0, **values)
     model = RobotModel(data("robots/ur10/ur10_robot.urdf"), config.robot)

@@ -156,7 +156,8 @@ def robot(**values: Any) -> Arrays:
 def simulation(urdf: str, load: bool = False, **values: Any) -> Arrays:
     """200 readings of a simulated arm with every effect, and with something in its hand."""
     from semiparam_dynamics.parameters import from_flat
-    from semiparam_dynamics.simulation import ArmSimulator, SimulatorConfig
+    from semiparam_dynamics.simulation.arm import ArmSimulator
+    from semiparam_dynamics.simulation.config import SimulatorConfig
 
     settings: dict[str, Any] = {"rate": 200.0, "seed": 3, **values}
     if urdf:
