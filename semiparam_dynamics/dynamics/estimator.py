@@ -231,32 +231,15 @@ class SemiparametricEstimator:
         True: it may then be asked in another thread than all else. To be called again after
         anything but learning has changed what was learned.
         """
-        return isinstance(self.residual, FourierResidual) and self.residual.keep_ready(wanted)
+        return False
 
     def predict_promptly(self, sample: Sample) -> Prediction:
-        """:meth:`predict` without `alone` and, after :meth:`keep_ready`, without deviations (NaN).
-
-        The values are the same to rounding; :meth:`assess` puts in the rest. For a message that
-        waits for its answer.
-        """
-        if not isinstance(self.residual, FourierResidual):
-            return self.predict(sample, alone=False)  # its weight is how well it knows the place
-        rigid = self.rigid_body.predict(sample.regressor)
-        left = self.residual.predict_promptly(self._inputs(sample, rigid))
-        nothing = np.full(len(rigid), np.nan)
-        value = self.bound(rigid + left.value, rigid)
-        return Prediction(rigid, nothing, value, nothing, nothing, nothing, left, 1.0, None)
+        """:meth:`predict` without `alone`."""
+        return self.predict(sample, alone=False)
 
     def assess(self, sample: Sample, prediction: Prediction) -> Prediction:
-        """The same prediction with the deviations that :meth:`predict_promptly` left out."""
-        known = not math.isnan(prediction.semiparametric_std[0])
-        if known or not isinstance(self.residual, FourierResidual):
-            return prediction
-        left = self.residual.assess(prediction.residual)
-        rigid_std, std = self._deviations(sample.regressor, left.confidence)
-        return dataclasses.replace(
-            prediction, rigid_body_std=rigid_std, semiparametric_std=std, residual=left
-        )
+        """The prediction, complete."""
+        return prediction
 
     def _deviations(self, regressor: Array, confidence: float) -> tuple[Array, Array]:
         """Of the rigid body's and of the semiparametric prediction, both (n_axes,)."""

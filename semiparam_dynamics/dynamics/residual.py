@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ import numpy as np
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.sample import Guess, GuessBlock
 from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.recursion.blocks import BlockAnswer, ask_block, learn_block
+from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, update_block
 from semiparam_dynamics.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
     fourier_features,
 )
 from semiparam_dynamics.recursion.forgetting import ForgettingClock
-from semiparam_dynamics.recursion.rls import PromptWeights, RecursiveLeastSquares
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 # -------------------------------------------------------------------------------------------------
 # The residual's inputs by groups: positions, velocities, accelerations, rigid-body prediction.
@@ -101,8 +100,8 @@ class LocalModel:
         phi = self.features.transform(x)
         if not len(phi):
             return np.zeros(self.core.n_outputs), 0.0, phi
-        outputs = self.core.predict(phi)
-        variance = 1.0 - self.features.explained + self.core.penalty * self.core.leverage
+        outputs, leverage = self.core.predict(phi)
+        variance = 1.0 - self.features.explained + self.core.penalty * leverage
         return outputs, min(max(1.0 - variance, 0.0), 1.0), phi
 
     def update(self, x: Array, phi: Array, targets: Array, share: float = 0.0) -> None:
@@ -123,7 +122,7 @@ class LocalModel:
     def ask_block(self, X: Array) -> tuple[Array, Array]:
         """:meth:`predict` of inputs (k, d): outputs (k, T) and confidence (k,)."""
         phi = self.features.transform_rows(X)
-        outputs, leverages = ask_block(self.core, phi)
+        outputs, leverages = predict_block(self.core, phi)
         return outputs, self._confidence(phi, leverages)
 
     def learn_block(self, X: Array, targets: Array) -> tuple[BlockAnswer, Array, Array]:
@@ -137,7 +136,7 @@ class LocalModel:
         phi = self.features.grow_rows(X)
         for _ in range(phi.shape[1] - self.core.n_features):
             self.core.add_feature()
-        answer = learn_block(self.core, phi, targets, most=max(phi.shape[1], LEAST_BLOCK))
+        answer = update_block(self.core, phi, targets, most=max(phi.shape[1], LEAST_BLOCK))
         confident = self._confidence(phi, answer.leverage)
         return answer, confident, self._confidence(phi, answer.leverage_before)
 
@@ -365,7 +364,6 @@ class FourierResidual:
         self.standardizer = Standardizer(widths, config.window)
         self._clock = ForgettingClock(config.memory, self.STEP)
         self.core = RecursiveLeastSquares(2 * half, n_axes, config.penalty)
-        self._prompt: PromptWeights | None = None
 
     @property
     def n_features(self) -> int:
@@ -379,7 +377,6 @@ class FourierResidual:
     def remember(self, config: RandomFourierConfig) -> None:
         """Take the memory from `config`; what was learned stays as it is."""
         self._clock.memory = config.memory
-        self._prompt = None
 
     def predict(self, x: Array, parameters: Array) -> Guess:
         """The residual at x; `parameters` are not needed, the targets were stored as they were."""
@@ -387,37 +384,9 @@ class FourierResidual:
             return Guess(np.zeros(self.core.n_outputs), 0.0)
         scaled = self.standardizer.transform(x)
         phi = self.features(scaled)
-        value = self.core.predict(phi)
-        return Guess(value, self._last_confidence(), scaled, (phi,))
-
-    def keep_ready(self, wanted: bool = True) -> bool:
-        """Whether learning keeps the weights up to date from now on, for :meth:`predict_promptly`.
-
-        It doesn't with a memory, which moves all weights. What replaces what was learned ends it.
-        """
-        possible = wanted and self._clock.memory == 0.0
-        self._prompt = PromptWeights(self.core) if possible else None
-        return possible
-
-    def predict_promptly(self, x: Array) -> Guess:
-        """:meth:`predict` without its confidence (NaN), in O(D T); :meth:`assess` completes it.
-
-        The values are the same to rounding. After :meth:`keep_ready` it may be asked while another
-        thread learns.
-        """
-        prompt = self._prompt
-        if not self.standardizer.ready or prompt is None:
-            return self.predict(x, np.zeros(0))
-        scaled = self.standardizer.transform(x)
-        phi = self.features(scaled)
-        return Guess(prompt.predict(phi), math.nan, scaled, (phi,))
-
-    def assess(self, guess: Guess) -> Guess:
-        """The same guess with the confidence that :meth:`predict_promptly` left out."""
-        if not math.isnan(guess.confidence):
-            return guess
-        self.core.predict(guess.features[0])
-        return dataclasses.replace(guess, confidence=self._last_confidence())
+        value, leverage = self.core.predict(phi)
+        confidence = 1.0 - min(self.core.penalty * leverage, 1.0)
+        return Guess(value, confidence, scaled, (phi,))
 
     def features(self, X: Array) -> Array:
         """Features (D,) or (k, D) of standardised inputs (d,) or (k, d)."""
@@ -432,22 +401,20 @@ class FourierResidual:
                 self.standardizer.observe(stamp, x)
                 return
             guess = self.predict(x, np.zeros(0))  # the scales are known since it was predicted
-        if (share := self._clock.share(stamp)) > 0.0:
+        if (share := self._clock.forgetting_fraction(stamp)) > 0.0:
             self.core.forget(1.0 - share)
-        learner = self.core if self._prompt is None else self._prompt
-        learner.update(guess.features[0], y - rigid_body)
+        self.core.update(guess.features[0], y - rigid_body)
 
     def settle(self) -> None:
         """Do what the next prediction would have to do first."""
-        if self._prompt is None:
-            self.core.settle()
+        self.core.apply_pending()
 
     def ask_block(self, inputs: Array, parameters: Array) -> GuessBlock:
         """:meth:`predict` of inputs (k, d), of which nothing is learned."""
         if not self.standardizer.ready:
             return self._nothing(len(inputs))
         features = self.features(self.standardizer.transform(inputs))
-        values, leverages = ask_block(self.core, features)
+        values, leverages = predict_block(self.core, features)
         return GuessBlock(values, self._confidence(leverages))
 
     def learn_block(
@@ -469,9 +436,8 @@ class FourierResidual:
             return known, beforehand
         targets = (y - rigid_body)[first:]
         features = self.features(self.standardizer.transform(inputs[first:]))
-        self._prompt = None
-        learned = learn_block(self.core, features, targets)
-        self._clock.share(int(stamps[-1]))
+        learned = update_block(self.core, features, targets)
+        self._clock.forgetting_fraction(int(stamps[-1]))
         known.values[first:] = targets - learned.errors
         known.confidence[first:] = self._confidence(learned.leverage)
         if not first:
@@ -481,10 +447,6 @@ class FourierResidual:
     def _confidence(self, leverages: Array) -> Array:
         confidence: Array = 1.0 - np.minimum(self.core.penalty * leverages, 1.0)
         return confidence
-
-    def _last_confidence(self) -> float:
-        """Of the row that the recursion was asked last."""
-        return 1.0 - min(self.core.penalty * self.core.leverage, 1.0)
 
     def _nothing(self, k: int) -> GuessBlock:
         return GuessBlock(np.zeros((k, self.core.n_outputs)), np.zeros(k))
@@ -510,7 +472,6 @@ class FourierResidual:
             return fourier_features(X, self._frequencies)
 
         self.core = recursion_from(transform, X, weights, self.core.penalty)
-        self._prompt = None
         outputs, left_out = fitted_rows(self.core, transform, X)
         errors = data.left - outputs
         return BatchErrors(errors, errors / left_out[:, None])
@@ -526,7 +487,6 @@ class FourierResidual:
         """Go on from a :meth:`state`."""
         self.standardizer.restore(part(state, "standardizer."))
         self.core.restore(part(state, "core."))
-        self._prompt = None
         self._frequencies = state["frequencies"].copy()
         self._clock.restore(part(state, "clock."))
 
@@ -666,7 +626,7 @@ class NystromResidual:
             guess = self.predict(x, np.zeros(regressor.shape[1]))
         inputs = guess.inputs
         assert inputs is not None  # the standardizer is ready
-        targets, share = self.shared.targets(y, regressor), self._clock.share(stamp)
+        targets, share = self.shared.targets(y, regressor), self._clock.forgetting_fraction(stamp)
         if self.joints:
             known = guess.outputs
             if guess.version != self.n_updates or known is None:
@@ -684,7 +644,7 @@ class NystromResidual:
     def settle(self) -> None:
         """Do what the next prediction would have to do first."""
         for model in (self.shared, *self.joints):
-            model.core.settle()
+            model.core.apply_pending()
 
     def ask_block(self, inputs: Array, parameters: Array) -> GuessBlock:
         """:meth:`predict` of inputs (k, d) and each one's parameters; nothing is learned."""
@@ -715,7 +675,7 @@ class NystromResidual:
         known, beforehand = self._nothing(len(y)), self._nothing(len(y))
         if first == len(y):
             return known, beforehand
-        self._clock.share(int(stamps[-1]))
+        self._clock.forgetting_fraction(int(stamps[-1]))
         X, pi = self.standardizer.transform(inputs[first:]), parameters[first:]
         columns = regressors[first:, self.shared.axis, self.shared.column]
         targets = np.concatenate((y[first:], columns), axis=1)

@@ -122,7 +122,7 @@ class RigidBodyIdentifier:
 
     def update(self, regressor: Array, y: Array, stamp: int = 0) -> None:
         """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory."""
-        share = self._clock.share(stamp)
+        share = self._clock.forgetting_fraction(stamp)
         if share > 0.0:
             self._forget(share)
         self._square += y**2
@@ -130,7 +130,7 @@ class RigidBodyIdentifier:
         weight = np.sqrt(self._count / self._square)
         rows, targets = regressor * weight[:, None], (y * weight)[:, None]
         parameters = np.empty((1, self.n_parameters))
-        errors, leverages = self.core.learn_in_turn(rows, targets, len(y), parameters)
+        errors, leverages = self.core.update_in_groups(rows, targets, len(y), parameters)
         self._error_square += float(np.sum(errors[:, 0] ** 2 / (1.0 + leverages)))
         self._rows += len(y)
         self.parameters = parameters[0]
@@ -158,12 +158,12 @@ class RigidBodyIdentifier:
         path = np.empty((k + 1 if parameters else 1, self.n_parameters))
         path[0] = self.parameters
         targets, after = (y * weights).reshape(-1, 1), path[1:] if parameters else None
-        learned = self.core.learn_in_turn(rows, targets, axes, after)
+        learned = self.core.update_in_groups(rows, targets, axes, after)
         errors, leverages = (found.reshape(k, axes) for found in learned)
         self._error_square += float(np.sum(errors**2 / (1.0 + leverages)))
         self._rows += y.size
         self._square, self._count = squares[-1].copy(), float(counts[-1, 0])
-        self._clock.share(int(stamps[-1]))
+        self._clock.forgetting_fraction(int(stamps[-1]))
         self.parameters = self.core.weights()[:, 0]
         # A prediction's rows are divided by the scale of before its sample.
         leverages = leverages * (counts[:-1] / squares[:-1]) / weights**2
@@ -182,7 +182,7 @@ class RigidBodyIdentifier:
     def _forget(self, share: float) -> None:
         """Before a sample is learned, so that it counts in full."""
         if self.forgetting == "directional":
-            self.core.forget_shown(self._directions, share)
+            self.core.forget_excited(self._directions, share)
         else:
             self.core.forget(1.0 - share)
         self._error_square *= 1.0 - share
