@@ -431,3 +431,8 @@ def load_newest(path: str | Path, load: Callable[[Path], None]) -> Loaded:
         problem = f"{error}: goes on from the one before it, {previous}" if path.exists() else ""
         return Loaded(previous, problem)
     return Loaded(path, "")
+
+
+def sub_state(state: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays whose names start with `prefix`, such as ``core.``, by the rest of their names."""
+    return {n.removeprefix(prefix): array for n, array in state.items() if n.startswith(prefix)}

@@ -32,10 +32,10 @@ from semiparam_dynamics.changes.hypotheses import (
 from semiparam_dynamics.changes.innovations import Block, BlockMean, Innovations
 from semiparam_dynamics.changes.payload import BARE, Snapshots, as_array, as_text, payload_status
 from semiparam_dynamics.dynamics.filtering import FilterConfig
-from semiparam_dynamics.dynamics.residual import part
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.storage import sub_state
 
 # -------------------------------------------------------------------------------------------------
 # Which samples are learned, which wait for a verdict, and which are never learned.
@@ -458,10 +458,10 @@ class ChangeMonitor:
                 f"its payloads are those of the link '{link}', and the parameter "
                 f"'changes.payload_link' makes it '{self.causes.link}' here"
             )
-        self.correction.restore(part(state, "correction."))
-        self.innovations.noise.restore(part(state, "noise."))
-        self.contact.restore(part(state, "contact."))
-        self.snapshots.restore(part(state, "snapshots."))
+        self.correction.restore(sub_state(state, "correction."))
+        self.innovations.noise.restore(sub_state(state, "noise."))
+        self.contact.restore(sub_state(state, "contact."))
+        self.snapshots.restore(sub_state(state, "snapshots."))
         self._settled = float(state["settled"])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from semiparam_dynamics import __version__
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import MOST, RecordingFilter
 from semiparam_dynamics.dynamics.sample import Sample
@@ -113,7 +114,11 @@ def evaluate(
     `progress` is called with the share of the work done. Raises BagError if nothing could be
     scored, and StorageError if `start` can't be read or is of another robot or configuration.
     """
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    first = ProtocolRun(
+        SemiparametricEstimator(model, config.estimator),
+        "sequential",
+        NonparametricBaseline(model, config.estimator),
+    )
     if start:
         first.estimator.load(start)
     evaluation = Evaluation(model, config, {})

@@ -39,7 +39,7 @@ class ForgettingClock:
         self._last: int | None = None
         self._elapsed = 0.0
 
-    def share(self, stamp: int) -> float:
+    def forgetting_fraction(self, stamp: int) -> float:
         """What is due at a sample of this stamp (ns), in [0, 1 - 1/e]; 0 if nothing is."""
         dt = 0.0 if self._last is None else (stamp - self._last) * 1e-9
         self._last = stamp
