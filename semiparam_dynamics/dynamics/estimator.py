@@ -34,7 +34,7 @@ from semiparam_dynamics.dynamics.trust import Trust, TrustConfig
 from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
 from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
-from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import check_finite, load_state, save_state
 
 # -------------------------------------------------------------------------------------------------
@@ -94,10 +94,6 @@ class EstimatorConfig:
 
 # What may be changed at any time; a saved model is loaded whatever these were.
 LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig) if entry.live)
-# What a saved model's parameters are that its version did not have yet.
-DEFAULTS = to_flat(EstimatorConfig()) | {
-    f"robot.{name}": value for name, value in to_flat(RobotConfig()).items()
-}
 
 
 LEARNED = ("rigid_body", "residual", "alone", "trust")  # attributes with a state
@@ -387,7 +383,7 @@ class SemiparametricEstimator:
         configuration; the estimator is then what it was.
         """
         before = self.state()
-        state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
+        state = load_state(path, self.identity(), ignore=LIVE)
         try:
             check_finite(state)
             self.restore(state)
@@ -395,7 +391,7 @@ class SemiparametricEstimator:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             self.restore(before)
             what = error if isinstance(error, ConfigurationError) else repr(error)
-            raise StorageError(f"{path} can't be gone on from: {what}") from None
+            raise StorageError(f"cannot resume from {path}: {what}") from None
 
     def identity(self) -> dict[str, object]:
         """What a saved model must agree in to be loaded here."""

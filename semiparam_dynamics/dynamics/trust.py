@@ -131,8 +131,8 @@ class Trust:
         return {"level": self._levels[2:].copy(), "stamp": stamp}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`; from an empty one, of an older file, as if never asked."""
-        level, stamp = state.get("level", np.zeros(1)), state.get("stamp", np.full(1, NEVER))
+        """Go on from a :meth:`state`."""
+        level, stamp = state["level"], state["stamp"]
         if level.shape != (1,) or stamp.shape != (1,):
             raise ValueError("the trust has another number of levels")
         self._levels = np.repeat(level.astype(np.float64), 3)
