@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.errors import DamagedModelError, SemiparamError, StorageError
+from semiparam_dynamics.parameters import renaming
 
 FORMAT_VERSION = 3
 HEADER = "header"
@@ -118,7 +119,7 @@ def load_state(
     expected: dict[str, Any] = json.loads(json.dumps(identity))
     for old, new in (renamed or {}).items():
         if old in saved and old not in expected:
-            raise StorageError(f"{path} has a parameter '{old}', which is called '{new}' now")
+            raise StorageError(f"{path} is of another version: {renaming(old, new)}")
     names = {*saved, *expected}.difference(ignore)
     if differing := sorted(name for name in names if saved.get(name) != expected.get(name)):
         what = ", ".join(

@@ -111,7 +111,7 @@ def test_another_identity_is_refused_with_what_differs(saved: Path) -> None:
         load_state(saved, {**IDENTITY, "urdf": "xyz"})
     with pytest.raises(StorageError, match="kind is None there, 'local' here$"):
         load_state(saved, {**IDENTITY, "kind": "local"})
-    with pytest.raises(StorageError, match="'width', which is called 'length' now"):
+    with pytest.raises(StorageError, match="'width' is called 'length' now"):
         load_state(saved, {"urdf": "abc", "length": 0.2}, renamed={"width": "length"})
     assert load_state(saved, {**IDENTITY, "width": 1.0}, ignore=["width"])
 
