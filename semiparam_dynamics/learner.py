@@ -13,7 +13,6 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import (
-    DEFAULTS,
     LIVE,
     BlockPrediction,
     SemiparametricEstimator,
@@ -201,13 +200,13 @@ class InverseDynamicsLearner:
         """Go on from a saved file. Raises StorageError; the learner is then what it was."""
         before = None if self.changes is None else self.changes.state()
         if self.changes is not None:
-            state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
+            state = load_state(path, self.identity(), ignore=LIVE)
             try:
                 self.changes.restore(sub_state(state, "changes."))
             except (ValueError, LookupError, TypeError, ConfigurationError) as error:
                 self.changes.restore(before or {})
                 what = error if isinstance(error, ConfigurationError) else repr(error)
-                raise StorageError(f"{path} can't be gone on from: {what}") from None
+                raise StorageError(f"cannot resume from {path}: {what}") from None
         try:
             self.estimator.load(path)
         except StorageError:

@@ -160,8 +160,8 @@ class ContactDetector:
         """Go on from a :meth:`state`."""
         self.reset()
         self._square = state["square"].copy()
-        weight, *usual = state["usual"].tolist()  # older files have one for all
-        self._weight, self._usual = weight, np.broadcast_to(usual, len(self._square) + 1).copy()
+        self._weight = float(state["usual"][0])
+        self._usual = state["usual"][1:].reshape(len(self._square) + 1).copy()
         self._last = 0
 
 

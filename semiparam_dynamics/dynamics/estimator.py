@@ -27,7 +27,7 @@ from semiparam_dynamics.dynamics.trust import Trust, TrustConfig
 from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
 from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
-from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import check_finite, load_state, save_state, sub_state
 
 
@@ -64,10 +64,6 @@ class EstimatorConfig:
 
 # These may be changed at any time; a saved model is loaded whatever they were.
 LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig) if entry.live)
-# A saved model's parameters that its version did not have yet.
-DEFAULTS = to_flat(EstimatorConfig()) | {
-    f"robot.{name}": value for name, value in to_flat(RobotConfig()).items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +350,7 @@ class SemiparametricEstimator:
         configuration; the estimator is then what it was.
         """
         before = self.state()
-        state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
+        state = load_state(path, self.identity(), ignore=LIVE)
         try:
             check_finite(state)
             self.restore(state)
@@ -362,7 +358,7 @@ class SemiparametricEstimator:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             self.restore(before)
             what = error if isinstance(error, ConfigurationError) else repr(error)
-            raise StorageError(f"{path} can't be gone on from: {what}") from None
+            raise StorageError(f"cannot resume from {path}: {what}") from None
 
     def identity(self) -> dict[str, object]:
         """The robot and the parameters that a saved model must share to be loaded here."""

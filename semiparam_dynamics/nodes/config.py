@@ -53,7 +53,7 @@ class InverseDynamicsNodeConfig:
         "empty: nothing is saved",
     )
     autoload: bool = parameter(
-        True, "when configured go on from the newest whole model_file, if there is one"
+        True, "when configured resume from the newest whole model_file, if there is one"
     )
     autosave: bool = parameter(
         True, "save to model_file every save_interval, when deactivated and at the end"
@@ -187,7 +187,7 @@ class ObjectRecognitionNodeConfig:
         "empty: nothing is saved",
     )
     autoload: bool = parameter(
-        True, "when configured go on from the newest whole model_file, if there is one"
+        True, "when configured resume from the newest whole model_file, if there is one"
     )
     autosave: bool = parameter(
         True,

@@ -62,7 +62,7 @@ class Session:
         self._beside.clear()
         self.learner.reset()
         self._choose()
-        self.autosave.agree()
+        self.autosave.mark_saved()
         self.stream = MeasurementStream(
             self.model.joint_names,
             self.model.config.target,

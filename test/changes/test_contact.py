@@ -79,10 +79,10 @@ def test_each_axis_has_its_own_usual_errors() -> None:
     assert detector.threshold == 6.0 and detector.deviation > 6.0
 
 
-def test_a_file_with_one_usual_error_for_all_axes_is_taken() -> None:
+def test_a_state_of_another_number_of_axes_is_refused() -> None:
     one, other = (ContactDetector(ChangesConfig(contact=6.0), 2) for _ in range(2))
-    other.restore(one.state() | {"usual": np.array([1.0, 8.0])})
-    np.testing.assert_array_equal(other.limits, [12.0, 12.0, 12.0])
+    with pytest.raises(ValueError, match="reshape"):
+        other.restore(one.state() | {"usual": np.array([1.0, 8.0])})
 
 
 def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
