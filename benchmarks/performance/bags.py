@@ -1,7 +1,8 @@
-"""What the evaluation of a bag costs, and each of its parts."""
+"""The time that the evaluation of a bag takes, and each of its parts."""
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+from output import machine, markdown
 from serial_arm import moving, serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
@@ -21,6 +23,7 @@ from semiparam_dynamics.dynamics.estimator import (
 from semiparam_dynamics.dynamics.filtering import RecordingFilter
 from semiparam_dynamics.dynamics.residual import FourierResidual, NystromResidual
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.protocols import BLOCK, JoinedRuns, ProtocolRun
 from semiparam_dynamics.parameters import from_flat
@@ -28,9 +31,48 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 
+DESCRIPTION = """\
+How many times faster than real time a bag of a seven-joint arm is evaluated, and what its parts
+cost a sample. Parts are measured once each, alone, on one core: protocols is sequential and delayed
+with their scores, of which rigid body and residual are parts, and products what the residual's
+multiplications would take at the speed of one large matrix product. whole is `semiparam evaluate`
+but for its report, by the clock, and cores whole by the processor's time. comparison says whether
+the nonparametric model alone is learned as well."""
 RESIDUALS = ("random_fourier", "nystrom")
 LARGE = 500  # features of the matrix product that is the limit
 WARM_UP = 2.0  # s of the bag, evaluated once before, so that everything is compiled
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="the bag's length (default %(default)s)"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=1000.0, help="messages a second (default %(default)s)"
+    )
+    parser.add_argument(
+        "--features", type=int, default=500, metavar="D", help="of the residual (default 500)"
+    )
+    parser.add_argument(
+        "--residuals",
+        nargs="+",
+        choices=RESIDUALS,
+        default=list(RESIDUALS),
+        help="which residuals (default both)",
+    )
+    parser.add_argument(
+        "--comparison", choices=("yes", "no", "both"), default="no", help="default %(default)s"
+    )
+
+
+def run(args: argparse.Namespace) -> str:
+    """Measure; the table, and the machine it is of."""
+    if args.seconds * args.rate < 10.0 or args.rate < 4.0:
+        raise ConfigurationError("A bag needs ten messages, and four a second: ask for more.")
+    comparisons = {"yes": (True,), "no": (False,), "both": (False, True)}[args.comparison]
+    cases = measure_bags(args.seconds, args.rate, args.features, args.residuals, comparisons)
+    return f"{machine()}.\n\n{bag_table(cases)}\n"
 
 
 @dataclass(frozen=True)
@@ -208,16 +250,12 @@ def _products_a_second(m: int) -> float:
 def bag_table(cases: Sequence[BagCase]) -> str:
     """A line for each configuration, in Markdown: microseconds a sample, and the whole's speed."""
     parts = [field.name for field in fields(BagTimes)]
-    header = [
-        "residual",
-        "features",
-        "comparison",
-        *(f"{name.replace('_', ' ')}, µs" for name in parts),
-    ]
-    lines = [[*header, "times real time"], ["---"] * (len(header) + 1)]
+    header = ["residual", "features", "comparison"]
+    header += [*(f"{name.replace('_', ' ')}, µs" for name in parts), "times real time"]
+    lines = []
     for case in cases:
         each = [getattr(case.times, name) / case.n_samples * 1e6 for name in parts]
         told = [case.residual, str(case.n_features), "yes" if case.comparison else "no"]
         told += [f"{microseconds:.1f}" for microseconds in each]
         lines.append([*told, f"{case.duration / case.times.whole:.1f}"])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(header, lines)

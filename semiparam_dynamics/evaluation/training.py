@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
 from semiparam_dynamics.dynamics.filtering import RecordingFilter
@@ -22,7 +22,6 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
 from semiparam_dynamics.evaluation.report import NODE
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.robot.model import RobotModel
 
 

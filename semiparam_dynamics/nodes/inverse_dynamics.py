@@ -15,10 +15,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes import parameters, runtime
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import SessionReport
 from semiparam_dynamics.nodes.managed import PATIENCE, Lag, ManagedNode, WatchedTopic
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices

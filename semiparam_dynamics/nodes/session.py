@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner import Comparison, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.runtime import Backlog, Worker
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement

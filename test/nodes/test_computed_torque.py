@@ -11,9 +11,9 @@ from sensor_msgs.msg import JointState
 pytest.importorskip("trajectory_msgs.msg", reason="the controller needs trajectory_msgs")
 from trajectory_msgs.msg import JointTrajectory
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.learner import feedforward
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import (
     desired_message,
     desired_states,

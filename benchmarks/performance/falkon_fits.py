@@ -1,22 +1,70 @@
-"""FALKON's time beside that of its multiplications, and beside other libraries' estimators."""
+"""FALKON's time on synthetic data beside that of its multiplications alone, by NumPy's BLAS."""
 
 from __future__ import annotations
 
+import math
 import statistics
+import threading
 import time
 import tracemalloc
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from falkon_data import WIDTH, Problem
-from gemm import GemmTimes, gemm_times
 from sklearn.exceptions import ConvergenceWarning
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Rows, map_in_order
+
+NOISE = 0.5  # standard deviation; the function's is about 0.7
+N_TEST = 10_000
+WIDTH = 7.0  # of the Gaussian that learns it
+BLOCKS = (64, 256, 1024)  # rows at a time, of which the fastest counts
+ENTRIES = 2**28  # of the kernel at most, that are multiplied to learn the time of one
+INNER = 1000  # of the factorisations' stand-in
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows to learn from, X (n, d) and y (n,), and test inputs with their noise-free outputs."""
+
+    X: Array
+    y: Array
+    X_test: Array
+    f_test: Array
+
+    def error(self, predicted: Any) -> float:
+        """Root mean square of the difference from the noise-free outputs."""
+        difference = np.asarray(predicted, dtype=float).reshape(-1) - self.f_test
+        return math.sqrt(np.mean(difference**2))
+
+
+def synthetic(n: int, n_inputs: int = 28, dtype: Any = np.float32, seed: int = 0) -> Problem:
+    """n rows of standard normal inputs; a smooth function of two directions, and noise."""
+    draw = np.random.default_rng(seed)
+
+    def inputs(rows: int) -> Array:
+        drawn: Any = draw.standard_normal((rows, n_inputs), dtype=np.float32)
+        return drawn.astype(dtype, copy=False)  # type: ignore[no-any-return]
+
+    X, X_test = inputs(n), inputs(N_TEST)
+    noise: Any = NOISE * draw.standard_normal(n, dtype=np.float32)
+    return Problem(X, (_function(X) + noise).astype(dtype, copy=False), X_test, _function(X_test))
+
+
+def _function(X: Array) -> Array:
+    d = X.shape[1]
+    signs = np.where(np.arange(d) % 2, -1.0, 1.0).astype(X.dtype)
+    along, across = X.sum(axis=1) / math.sqrt(d), X @ signs / math.sqrt(d)
+    result: Array = np.sin(along) + 0.5 * np.tanh(across)
+    return result
 
 
 @dataclass(frozen=True)
@@ -141,8 +189,71 @@ def _peak(model: Falkon, problem: Problem) -> int:
 
 
 def _stored(problem: Problem, model: Falkon, limit: int | None) -> bool:
-    from semiparam_dynamics.learning.products import KernelRows
-    from semiparam_dynamics.learning.rows import Rows
-
     rows = Rows.from_arrays(problem.X, problem.y)
     return KernelRows(rows, Gaussian(WIDTH), model.centers_, limit).fits
+
+
+@dataclass(frozen=True)
+class GemmTimes:
+    """Seconds of one pass over the n rows, and of the factorisations, both with all cores.
+
+    Attributes
+    ----------
+    both : X C' (n x d by d x M), K v and K' u, a block of rows at a time: one iteration's.
+    one : X C' and K' u: those of the right-hand side.
+    factors : as many multiplications as two Cholesky factorisations and a product of triangles of
+        (M, M) take, M^3 / 2, as a product of matrices in double precision.
+    """
+
+    both: float
+    one: float
+    factors: float
+
+    def fit(self, iterations: int) -> float:
+        """Those of a fit that evaluates the kernel anew in each iteration."""
+        return iterations * self.both + self.one + self.factors
+
+
+def gemm_times(X: Array, C: Array, repeats: int = 3) -> GemmTimes:
+    """The least times of X (n, d) and centres C (M, d), in their precision.
+
+    Timed on the first rows, and scaled, where n M is above ENTRIES.
+    """
+    rows = X[: max(max(BLOCKS), ENTRIES // len(C))]
+
+    def fastest(both: bool) -> float:
+        return min(_seconds(partial(_pass, rows, C, size, both), repeats) for size in BLOCKS)
+
+    scale = len(X) / len(rows)
+    M = len(C)
+    inner = min(M, INNER)
+    A, B = np.ones((M, inner)), np.ones((inner, -(-M // 2)))
+    factors = _seconds(lambda: A @ B, repeats) * M / inner
+    return GemmTimes(scale * fastest(True), scale * fastest(False), factors)
+
+
+def _pass(X: Array, C: Array, size: int, both: bool) -> None:
+    transposed = np.ascontiguousarray(C.T)
+    v = np.full(len(C), 1e-3, X.dtype)
+    own = threading.local()  # memory that is used again costs no page faults
+
+    def block(i: int) -> Array:
+        part = X[i : i + size]
+        if not hasattr(own, "K"):
+            own.K = np.empty((size, len(C)), X.dtype)
+        K = np.matmul(part, transposed, out=own.K[: len(part)])
+        u = K @ v if both else np.ones(len(K), X.dtype)
+        result: Array = u @ K
+        return result
+
+    for _ in map_in_order(block, range(0, len(X), size)):
+        pass
+
+
+def _seconds(function: Callable[[], object], repeats: int) -> float:
+    best = np.inf
+    for _ in range(repeats + 1):  # the first one warms up
+        start = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - start)
+    return float(best)

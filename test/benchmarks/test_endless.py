@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
+import endless
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-import endless  # noqa: E402
 
 FORGETTING = ("exponential", "directional", "replacing")
 RANDOM, ARM = endless.random_rows(1000, 40), endless.arm_rows(200)

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recognition_candidates import Rows, incremental_candidates
-from recognition_data import read_features
-from recognition_protocol import Protocol, ProtocolResult, figure_points, run_protocol
-from recognition_splits import Sizes, choose_sizes, draw_split
+from recognition_data import Sizes, choose_sizes, draw_split, read_features
+from recognition_protocol import (
+    Protocol,
+    ProtocolResult,
+    Rows,
+    figure_points,
+    incremental_candidates,
+    run_protocol,
+)
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC

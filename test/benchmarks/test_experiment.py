@@ -1,4 +1,4 @@
-"""The thesis' experiment, its bookkeeping by hand and a short run on the simulated iCub."""
+"""The thesis' experiment: its bookkeeping by hand, a short run on the iCub, and its figure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from thesis_experiment import ExperimentResult, ExperimentSize, thesis_experiment
+from experiment import ExperimentResult, ExperimentSize, plot_experiment, thesis_experiment
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
 
-from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.page import LOOKS
 from semiparam_dynamics.parameters import from_flat
 
 from ..dynamics.arms import measurements, small_arm
+
+TIMES = np.arange(1, 31) * 3.0
+LEVELS = {"rigid_body": 2.5, "nonparametric": 1.2, "semiparametric": 0.9}
 
 
 def test_windows_are_means_over_thirty_samples() -> None:
@@ -45,12 +51,12 @@ def test_each_part_begins_from_the_first_motion_alone() -> None:
 
 
 def test_the_semiparametric_model_leads_where_the_motion_is_new(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    thesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     pytest.importorskip("icub_models", reason="needs the extra 'sim'")
     options = ["--train", "1500", "--part", "60", "--residual", "random_fourier"]
-    assert main(["bench", "experiment", *options, "--out", str(tmp_path)]) == 0
+    assert thesis(["experiment", *options, "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     lines = {line.split(":")[0]: line for line in said.splitlines()}
     force, torque = (
@@ -58,3 +64,41 @@ def test_the_semiparametric_model_leads_where_the_motion_is_new(
     )
     assert force < 0.6 and torque < 0.8
     assert (tmp_path / "figure84_random_fourier.png").stat().st_size > 10_000
+
+
+def curves(factor: float = 1.0) -> dict[str, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return {
+        kind: {m: unit * v * rng.uniform(0.8, 1.2, (10, 30)) for m, v in LEVELS.items()}
+        for kind, unit in (("force", 1.0), ("torque", 0.2 * factor))
+    }
+
+
+def test_png_shows_all_three_models_in_both_panels(tmp_path: Path) -> None:
+    plot_experiment(TIMES, curves(), tmp_path / "figure.png")
+    image = imread(tmp_path / "figure.png")[..., :3]
+    half = len(image) // 2
+    for model in LEVELS:
+        near = np.abs(image - np.array(to_rgb(LOOKS[model].color))).max(axis=2) < 0.02
+        assert near[half // 4 : half].sum() > 200
+        assert near[half:].sum() > 200
+
+
+def test_svg_names_units_and_models(tmp_path: Path) -> None:
+    plot_experiment(TIMES, curves(1e-3), tmp_path / "figure.svg")
+    text = (tmp_path / "figure.svg").read_text()
+    for words in (
+        "Force RMSE (N)",
+        "Torque RMSE (N m)",
+        "Time (s)",
+        "SP: semiparametric",
+        "P: rig",
+    ):
+        assert words in text
+
+
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="nowhere"):
+        plot_experiment(TIMES, curves(), tmp_path / "nowhere" / "figure.png")
+    with pytest.raises(StorageError, match="figure.xyz"):
+        plot_experiment(TIMES, curves(), tmp_path / "figure.xyz")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gemm
+import falkon_fits
 import numpy as np
 import pytest
-from falkon import measure
-from falkon_data import Problem, synthetic
+from falkon_fits import Problem, measure, synthetic
 from falkon_rivals import rivals
-from falkon_table import rivals_table, times_table
+from falkon_tables import rivals_table, times_table
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +48,13 @@ def test_multiplications_of_more_rows_are_scaled_up(
     problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = []
-    monkeypatch.setattr(gemm, "ENTRIES", 1000 * 100)
-    monkeypatch.setattr(gemm, "_pass", lambda X, C, size, both: passes.append((len(X), both)))
-    monkeypatch.setattr(gemm, "_seconds", lambda function, repeats: (function(), 1.0)[1])
-    found = gemm.gemm_times(problem.X, problem.X[:100])
-    assert passes == [(1024, both) for both in (True, False) for _ in gemm.BLOCKS]
+    monkeypatch.setattr(falkon_fits, "ENTRIES", 1000 * 100)
+    monkeypatch.setattr(
+        falkon_fits, "_pass", lambda X, C, size, both: passes.append((len(X), both))
+    )
+    monkeypatch.setattr(falkon_fits, "_seconds", lambda function, repeats: (function(), 1.0)[1])
+    found = falkon_fits.gemm_times(problem.X, problem.X[:100])
+    assert passes == [(1024, both) for both in (True, False) for _ in falkon_fits.BLOCKS]
     assert found.both == found.one == 3000 / 1024
 
 

@@ -1,17 +1,26 @@
-"""Table 7.1 of the thesis from what was measured: Markdown, and all numbers as JSON."""
+"""Table 7.1 and figures 7.2 and 7.3 of the thesis from what was measured, and all as JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from recognition_protocol import ProtocolResult
-from recognition_published import published
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, StrMethodFormatter
+from recognition_protocol import CURVE_ALPHAS, ProtocolResult, figure_points
 
 from semiparam_dynamics import __version__
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.page import STYLE
 
 NAMES = {"naive": "naive", "rebalanced": "rebalanced", "recoding": "recoding"}
 SCALES = {
@@ -19,6 +28,11 @@ SCALES = {
     "unit": "each input divided by its norm",
     "none": "inputs as they are in the file",
 }
+PANELS = (("new_class", "New class (%)"), ("balanced", "Other classes (%)"))
+LEAST_SPAN = 6.0  # points of the lower panel: less would make noise look like something
+RED, BLUE, LIGHT_BLUE = "#d1342b", "#1f5fc4", "#7fa6e0"
+ALPHA_COLORS = ("#440154", "#3b528b", "#21918c", "#5ec962", "#d9a514")  # dark to light
+DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (4, 1.5)), (0, (2.5, 1.5)), (0, (1, 1)))
 
 
 def methods(result: ProtocolResult) -> dict[str, str]:
@@ -157,3 +171,143 @@ def _deviation(values: Array) -> float:
 
 def _error(values: Array) -> float:
     return _deviation(values) / math.sqrt(len(values))
+
+
+@dataclass(frozen=True)
+class _Curve:
+    method: str
+    label: str
+    color: str
+    style: Any = "-"
+    band: bool = False
+
+
+def plot_exponents(result: ProtocolResult, path: str | Path) -> None:
+    """Figure 7.2: fixed exponents, each with the best penalty for it on the validation set.
+
+    Lines are means over the trials, of test accuracy. The path's ending says how it is written:
+    .png, .svg or .pdf. Raises StorageError where it can't be.
+    """
+    looks = zip(CURVE_ALPHAS, ALPHA_COLORS, DASHES, strict=True)
+    curves = [_Curve(f"alpha_{a:g}", f"α = {a:g}", color, style) for a, color, style in looks]
+    _plot(result, curves, path)
+
+
+def plot_comparison(result: ProtocolResult, path: str | Path) -> None:
+    """Figure 7.3: naive and recoding, means with +- 1 standard deviation over the trials.
+
+    With a tolerance its curve too. Ending and error as in :func:`plot_exponents`.
+    """
+    curves = [
+        _Curve("naive", "naive", RED, band=True),
+        _Curve("recoding", "recoding", BLUE, band=True),
+    ]
+    tolerance = result.protocol.tolerance
+    if tolerance > 0.0:
+        label = f"recoding, tolerance {tolerance:g}"
+        curves.append(_Curve("recoding_tolerance", label, LIGHT_BLUE, (0, (4, 1.5))))
+    _plot(result, curves, path)
+
+
+def _plot(result: ProtocolResult, curves: Sequence[_Curve], path: str | Path) -> None:
+    with rc_context({**STYLE, "savefig.dpi": 160}):
+        figure = Figure(figsize=(6.0, 5.6), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(2, 1, sharex=True)
+        for axes, (quantity, label) in zip(panels, PANELS, strict=True):
+            _draw_panel(axes, result, curves, quantity)
+            axes.set_ylabel(label)
+        panels[0].set_ylim(-2.0, 102.0)
+        low, high = panels[1].get_ylim()
+        wider = max(LEAST_SPAN - (high - low), 0.0) / 2.0
+        panels[1].set_ylim(low - wider, min(high + wider, 102.0))
+        panels[1].set_xlabel("Examples of the new class")
+        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
+        panels[0].legend(ncols=len(curves), **above)
+        try:
+            figure.savefig(path)
+        except (OSError, ValueError) as error:
+            raise StorageError(f"the figure can't be written to {path}: {error}") from error
+
+
+def _draw_panel(
+    axes: Axes, result: ProtocolResult, curves: Sequence[_Curve], quantity: str
+) -> None:
+    last = result.protocol.sizes.new[-1]
+    points = figure_points(last)
+    for curve in curves:
+        parts = 100.0 * np.array([result.values(curve.method, n, quantity) for n in points])
+        mean, deviation = parts.mean(axis=1), parts.std(axis=1)
+        if curve.band:
+            low, high = np.maximum(mean - deviation, 0.0), np.minimum(mean + deviation, 100.0)
+            axes.fill_between(points, low, high, color=curve.color, alpha=0.15, linewidth=0.0)
+        axes.plot(
+            points, mean, color=curve.color, linestyle=curve.style, linewidth=1.6, label=curve.label
+        )
+    if last > 1:
+        axes.set_xscale("log")
+        axes.set_xlim(1.0, last)
+        ticks = [n for n in (10**i * k for i in range(7) for k in (1, 2, 5)) if n <= last]
+        axes.set_xticks(ticks)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+
+
+# The thesis' own figures, beside which those of MNIST are shown.
+
+BALANCED = 1000  # examples of each balanced class
+MNIST_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+
+
+class Published(NamedTuple):
+    """Accuracies in %, and what the thesis prints after +- (it doesn't say of what)."""
+
+    total: float
+    total_spread: float
+    new_class: float
+    new_class_spread: float
+
+
+MNIST = {
+    1: {
+        "naive": Published(79.2, 0.3, 0.0, 0.0),
+        "rebalanced": Published(79.7, 0.4, 7.4, 7.7),
+        "recoding": Published(79.7, 0.6, 9.5, 4.9),
+    },
+    5: {
+        "naive": Published(79.1, 0.3, 0.0, 0.0),
+        "rebalanced": Published(82.5, 0.7, 39.6, 6.2),
+        "recoding": Published(80.3, 0.6, 17.5, 6.6),
+    },
+    10: {
+        "naive": Published(79.2, 0.3, 0.0, 0.0),
+        "rebalanced": Published(83.6, 0.7, 49.5, 5.7),
+        "recoding": Published(81.0, 0.6, 25.1, 5.3),
+    },
+    50: {
+        "naive": Published(79.2, 0.3, 0.0, 0.0),
+        "rebalanced": Published(85.5, 0.3, 73.5, 3.3),
+        "recoding": Published(83.9, 0.5, 49.1, 3.5),
+    },
+    100: {
+        "naive": Published(79.2, 0.4, 2.0, 0.9),
+        "rebalanced": Published(85.9, 0.4, 75.5, 2.7),
+        "recoding": Published(85.1, 0.5, 62.7, 2.9),
+    },
+    500: {
+        "naive": Published(85.5, 0.3, 66.9, 1.1),
+        "rebalanced": Published(86.2, 0.3, 78.5, 0.9),
+        "recoding": Published(86.1, 0.3, 77.8, 1.1),
+    },
+}
+
+
+def published(result: ProtocolResult) -> dict[int, dict[str, Published]]:
+    """The thesis' figures, by number of new examples and method; none for anything but MNIST.
+
+    MNIST is known by how many training rows each class has, which no sibling of it shares.
+    """
+    counts = tuple(result.file.train_counts().tolist())
+    if counts != MNIST_COUNTS or result.protocol.sizes.balanced != BALANCED:
+        return {}
+    return {n: MNIST[n] for n in result.protocol.sizes.new if n in MNIST}

@@ -1,13 +1,18 @@
-"""`semiparam bench falkon`."""
+"""FALKON beside its multiplications and its rivals, as tables."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+import numpy as np
+from falkon_fits import FalkonTimes, measure, synthetic
+from falkon_rivals import Rival, rivals
+from output import machine, markdown
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
 FALKON's time on synthetic data beside that of its multiplications alone (NumPy's, with all cores,
@@ -16,15 +21,20 @@ estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ri
 eigenpro2 where they are installed. --memory-limit says what the kernel matrix may take: within it,
 it is kept and read again, beyond it each iteration computes it anew."""
 KEPT = 2**33  # bytes of --kept's limit
+TIMES = ["n", "M", "iterations", "kernel", "fit, s (min to max)", "before iteration 1, s"]
+TIMES += [
+    "its GEMMs, s",
+    "fastest fit / GEMMs",
+    "cores busy",
+    "peak, MB",
+    "2 M² doubles, MB",
+    "test error",
+]
+RIVALS = ("estimator", "fit and predict, s", "beside FALKON", "test error", "")
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the benchmark to `semiparam bench`."""
-    from bench_output import add_out
-
-    parser = subparsers.add_parser(
-        "falkon", help="FALKON beside its multiplications and its rivals", description=DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000], metavar="N")
     parser.add_argument("--centers", type=int, nargs="+", default=[1000, 3000], metavar="M")
     parser.add_argument("--inputs", type=int, default=28, help="default %(default)s")
@@ -47,23 +57,10 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="COUNT",
         help="sizes, the first ones, at which others are measured (default %(default)s)",
     )
-    add_out(parser)
-    parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Measure, print the tables, and write them."""
-    import numpy as np
-    from bench_output import show
-    from falkon import FalkonTimes, measure
-    from falkon_data import synthetic
-    from falkon_rivals import rivals
-    from falkon_table import rivals_table, times_table
-    from machine import machine
-
-    from semiparam_dynamics.errors import ConfigurationError
-    from semiparam_dynamics.progress import ProgressBar
-
+def run(args: argparse.Namespace) -> str:
+    """Measure; the tables, and the machine they are of."""
     limits = [args.memory_limit, *([KEPT] if args.kept else [])]
     sizes = [(n, M) for n in args.rows for M in args.centers if M <= n]
     if not sizes:
@@ -84,6 +81,41 @@ def run(args: argparse.Namespace) -> int:
                 others.append(f"n = {n}, M = {M}\n\n{rivals_table(found)}")
     about = f"{args.inputs} inputs, {args.dtype}, penalty {args.penalty:g}, {args.repeats} fits."
     parts = [f"{about}\n{machine('scipy', 'scikit-learn')}.", times_table(times), *others]
-    text = "\n\n".join(parts) + "\n"
-    show(text, args.out)
-    return 0
+    return "\n\n".join(parts) + "\n"
+
+
+def times_table(found: Sequence[FalkonTimes]) -> str:
+    """A row for each size."""
+    rows = [
+        (
+            str(one.n),
+            str(one.centers),
+            str(one.iterations),
+            "kept" if one.stored else "anew each time",
+            f"{one.seconds:.2f} ({min(one.fits):.2f} to {max(one.fits):.2f})",
+            f"{one.setup:.2f}",
+            f"{one.gemm.fit(one.iterations):.2f}",
+            f"{one.ratio:.2f}",
+            f"{one.busy:.2f}",
+            f"{one.peak_bytes / 1e6:.0f}",
+            f"{16e-6 * one.centers**2:.0f}",
+            f"{one.error:.4f}",
+        )
+        for one in found
+    ]
+    return markdown(TIMES, rows)
+
+
+def rivals_table(found: Sequence[Rival]) -> str:
+    """A row for each estimator; times beside the first one's."""
+    rows = [
+        (
+            one.name,
+            f"{one.seconds:.2f}",
+            f"{one.seconds / found[0].seconds:.1f}",
+            f"{one.error:.4f}",
+            one.note,
+        )
+        for one in found
+    ]
+    return markdown(RIVALS, rows)

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recognition_data import FeatureFile, LabelledRows, read_features
-from recognition_figures import plot_comparison, plot_exponents
+from recognition_data import FeatureFile, LabelledRows, Sizes, read_features
 from recognition_protocol import Protocol, ProtocolResult, Score, run_protocol
-from recognition_published import MNIST_COUNTS
-from recognition_splits import Sizes
-from recognition_table import edge_warnings, recognition_table, results_json
+from recognition_results import (
+    MNIST_COUNTS,
+    edge_warnings,
+    plot_comparison,
+    plot_exponents,
+    recognition_table,
+    results_json,
+)
 
 from semiparam_dynamics.errors import StorageError
 
