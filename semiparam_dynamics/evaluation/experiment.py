@@ -17,7 +17,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import MOST, RecordingFilter
+from semiparam_dynamics.dynamics.filtering import BLOCK, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import BagError
@@ -176,12 +176,12 @@ def _samples(
 
     A recording is filtered in blocks; each sample of one counts as having taken its share.
     """
-    sampler = RecordingFilter(evaluation.model, evaluation.config.filter)
+    sampler = SampleFilter(evaluation.model, evaluation.config.filter)
     samples = sampler.filter_recording(recording)
     last: int | None = None
     while True:
         before = time.perf_counter()
-        block = list(itertools.islice(samples, MOST))
+        block = list(itertools.islice(samples, BLOCK))
         spent = (time.perf_counter() - before) / max(len(block), 1)
         for sample in block:
             evaluation.samples += 1

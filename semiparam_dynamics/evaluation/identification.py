@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.errors import BagError, ConfigurationError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
 from semiparam_dynamics.identification.consistent import (
@@ -69,7 +69,7 @@ def identify_on_bags(
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         for k, path in enumerate((*bags.train, *bags.test)):
             learned = 1.0 - hold_out if k < len(bags.train) else 0.0
-            sampler = RecordingFilter(model, config.filter)
+            sampler = SampleFilter(model, config.filter)
             measurements = measurements_of(path, bags, model, config, Counter())
             first, last = (measurements[i].stamp if measurements else 0 for i in (0, -1))
             border = first + learned * (last - first)

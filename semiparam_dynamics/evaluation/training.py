@@ -17,7 +17,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
@@ -69,7 +69,7 @@ def _samples(
     progress: Callable[[float], None],
 ) -> Iterator[Sample]:
     for k, path in enumerate(bags.train):
-        sampler = RecordingFilter(model, config.filter)
+        sampler = SampleFilter(model, config.filter)
         measurements = measurements_of(path, bags, model, config, Counter())
         for i, sample in enumerate(sampler.filter_recording(measurements)):
             if sample.y is not None:
