@@ -37,7 +37,7 @@ class PayloadStatus:
     mass_std: float
     center_std: Array  # (3,)
     inertia_std: Array  # (6,)
-    parameters: Array  # (10,) of a real body (or minus one), as multibody.INERTIAL names them
+    parameters: Array  # (10,) of a real body (or minus one), as regressor.INERTIAL names them
     settled: bool  # no longer estimated: learning goes on beside it
 
 

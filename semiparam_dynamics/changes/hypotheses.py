@@ -33,7 +33,7 @@ class Cause:
 class Causes:
     """The causes that a robot's regressor can tell, their columns side by side.
 
-    payload: the ten inertial parameters of what is fixed to the last link (`multibody.INERTIAL`),
+    payload: the ten inertial parameters of what is fixed to the last link (`regressor.INERTIAL`),
         in the frame that the link's own have.
     friction: viscous and Coulomb friction of each joint, the couplings' too.
     offset: a constant for each axis.

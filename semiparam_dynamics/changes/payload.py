@@ -15,7 +15,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import PayloadStatus
 from semiparam_dynamics.errors import ConfigurationError, LearningError, RobotModelError
-from semiparam_dynamics.identification.consistent import ConvexProblem
+from semiparam_dynamics.identification.convex_problem import ConvexProblem
 from semiparam_dynamics.identification.log_cholesky import inertial_parameters, pseudo_inertia
 
 # -------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def nearest_payload(held: Snapshot, reach: float) -> Array:
     none = np.zeros(0)
     problem = ConvexProblem(columns, columns @ mean, WEIGHT, start[None], none, none, none, none)
     try:
-        return problem.minimise(start)
+        return problem.minimize(start)
     except (LearningError, RobotModelError, np.linalg.LinAlgError):
         return start
 
