@@ -91,10 +91,10 @@ class InverseDynamicsLearner:
         if not self.config.changes.detect:
             return
         # Only then: what the monitor needs imports this package.
-        from semiparam_dynamics.changes.monitor import ChangeMonitor, WaitingSamples
+        from semiparam_dynamics.changes.monitor import ChangeMonitor, DeferredSamples
 
         self.changes = ChangeMonitor(self.model, self.config.changes, self.config.filter)
-        self._waiting = WaitingSamples(self.changes)
+        self._waiting = DeferredSamples(self.changes)
         if before is not None:
             self.changes.snapshots = before.snapshots
 

@@ -188,6 +188,11 @@ class RigidBodyIdentifier:
         self._error_square *= 1.0 - fraction
         self._rows *= 1.0 - fraction
 
+    @property
+    def effective_rows(self) -> float:
+        """How many rows were learned, discounted by the memory."""
+        return self._rows
+
     def standard_deviations(self) -> Array:
         """Of each parameter, (n_parameters,), in the parameter's own unit."""
         noise = self._error_square / max(self._rows, 1.0)
