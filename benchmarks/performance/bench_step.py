@@ -35,13 +35,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--outputs", type=int, nargs="+", default=[1, 6, 7], metavar="T", help="default 1 6 7"
     )
     parser.add_argument(
-        "--dtypes",
-        nargs="+",
-        choices=("float64", "float32"),
-        default=["float64", "float32"],
-        help="in what the factor is stored (default both)",
-    )
-    parser.add_argument(
         "--seconds", type=float, default=1.0, help="for each line (default %(default)s)"
     )
     add_out(parser)
@@ -60,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     if min(*args.sizes, *args.outputs) < 1:
         raise ConfigurationError("Features and outputs are at least 1: ask for more.")
-    cases = [(D, T, dtype) for D in args.sizes for dtype in args.dtypes for T in args.outputs]
+    cases = [(D, T) for D in args.sizes for T in args.outputs]
     times: list[StepTimes] = []
     with ProgressBar("step", sys.stderr) as progress:
         for case in cases:

@@ -395,7 +395,7 @@ class SemiparametricEstimator:
 # Many samples at once: predicted only, or predicted and learned in turn.
 #
 # The numbers are those of `SemiparametricEstimator.predict` and `update` sample by sample, to
-# rounding, in a few large matrix products; see :mod:`learning.row_blocks`. As each model's
+# rounding, in a few large matrix products; see :mod:`recursion.blocks`. As each model's
 # recursion
 # says of every sample both what it knew just before it and what it knew before the block, the
 # sequential and the delayed protocol come out of one pass.
