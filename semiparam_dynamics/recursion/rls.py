@@ -106,8 +106,7 @@ class RecursiveLeastSquares:
             return self._factor.update_rows(rows, targets, group, known)
         errors, leverages = np.empty_like(targets), np.empty(len(rows))
         for start in range(0, len(rows), group):
-            for _ in range(group):
-                self.forget(self.forgetting)
+            self.forget(self.forgetting**group)
             part = slice(start, start + group)
             after = known[start // group : start // group + 1]
             found = self._factor.update_rows(rows[part], targets[part], group, after)
@@ -115,7 +114,7 @@ class RecursiveLeastSquares:
         return errors, leverages
 
     def apply_pending(self) -> None:
-        """Rotate in now the row learned last, so that the next prediction need not; same numbers."""
+        """Rotate in the row learned last, so that the next prediction need not; same numbers."""
         self._factor.apply_pending()
 
     def weights(self) -> Array:
