@@ -159,6 +159,7 @@ def cycles(Z: Array, updates: int, step: int) -> Iterator[tuple[Array, int]]:
 
 def look(core: RecursiveLeastSquares, out: Outcome, rows: Array, penalty: float) -> None:
     """Note the extremes of what the recursion is now, and says of the last rows."""
+    core.apply_pending()
     diagonal = np.diagonal(core.R)
     variances = core.covariance_diagonal()
     said = rows @ core.weights()

@@ -22,6 +22,7 @@ from semiparam_dynamics.learning.features import (
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.rows import checked_weights, validate_data
+from semiparam_dynamics.recursion.blocks import predict_block
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 Transform = Callable[[Array], Array]
@@ -130,14 +131,10 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         check_is_fitted(self, "recursion_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         core = self.recursion_
-        n = core.n_features
         mean = np.empty((len(X), core.n_outputs))
         leverage = np.empty(len(X))
         for rows in self._blocks(len(X)):
-            Z = self._transform(X[rows])
-            V = solve_triangular(core.R[:n, :n], Z.T, trans=1, check_finite=False)
-            mean[rows] = V.T @ core.U[:n]
-            leverage[rows] = np.einsum("ij,ij->j", V, V)
+            mean[rows], leverage[rows] = predict_block(core, self._transform(X[rows]))
         std = np.sqrt((1.0 + leverage)[:, None] * self.noise_)
         if self._one_output:
             mean, std = mean[:, 0], std[:, 0]
@@ -199,9 +196,10 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     def _learn_rows(self, Z: Array, Y: Array, weights: Array | None) -> None:
         k, mu = len(Z), self.forgetting
         root = np.ones(k) if weights is None else np.sqrt(weights)
-        left = self.recursion_.update_rows(Z * root[:, None], Y * root[:, None])
+        errors, leverages = self.recursion_.update_rows(Z * root[:, None], Y * root[:, None])
+        squares = errors**2 / (1.0 + leverages)[:, None]
         age = mu ** np.arange(k - 1, -1, -1)
-        self._squares = math.pow(mu, k) * self._squares + age @ left**2
+        self._squares = math.pow(mu, k) * self._squares + age @ squares
         self._weight = math.pow(mu, k) * self._weight + float(age @ root**2)
 
 

@@ -253,5 +253,5 @@ def test_without_data_they_are_the_urdf_s() -> None:
     bodies = RealBodies(EFFORT_ARM)
     before = bodies.values.copy()
     empty = identifier()
-    empty.core.R[:] = 0.0
+    empty.core.replace(0.0 * empty.core.R, empty.core.U)
     np.testing.assert_allclose(bodies.follow(empty, steps=5), before, atol=1e-9)

@@ -8,6 +8,8 @@ import pytest
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
+from .cases import RU, information, triangular
+
 D = 6
 
 
@@ -17,8 +19,8 @@ def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return Z, (Z @ np.arange(1.0, D + 1.0))[:, None]
 
 
-def information(core: RecursiveLeastSquares) -> np.ndarray:
-    return core.R.T @ core.R
+def directions_of(core: RecursiveLeastSquares) -> DirectionalForgetting:
+    return DirectionalForgetting(RU(core)[0])
 
 
 def learned(penalty: float = 0.5) -> RecursiveLeastSquares:
@@ -31,28 +33,28 @@ def learned(penalty: float = 0.5) -> RecursiveLeastSquares:
 RIDGE = np.geomspace(0.3, 3.0, D) ** 2  # for a penalty of 1
 
 
-@pytest.mark.parametrize("share", [1e-3, 0.05, 0.25])
-def test_what_is_taken_away_is_a_parallel_sum(share: float) -> None:
+@pytest.mark.parametrize("fraction", [1e-3, 0.05, 0.25])
+def test_what_is_taken_away_is_a_parallel_sum(fraction: float) -> None:
     core = learned()
     A, G, E = information(core), information(core) - 0.5 * np.diag(RIDGE), np.zeros((D, D))
-    directions = DirectionalForgetting(core.R)
+    directions = directions_of(core)
     for block in range(6):
         Z, Y = rows(40, seed=block)
         core.update_rows(Z, Y + np.sin(block))
         weights = core.weights()
-        core.forget_excited(directions, share)
-        A, G, E = (sum_ + Z.T @ Z for sum_ in (A, G, (1.0 - share) ** 5 * E))
-        forever = E * (1.0 - (1.0 - share) ** 5) / share
-        H = 1.25 * share * np.linalg.inv(np.linalg.inv(G) + 0.25 * np.linalg.inv(forever))
+        core.forget_excited(directions, fraction)
+        A, G, E = (sum_ + Z.T @ Z for sum_ in (A, G, (1.0 - fraction) ** 5 * E))
+        forever = E * (1.0 - (1.0 - fraction) ** 5) / fraction
+        H = 1.25 * fraction * np.linalg.inv(np.linalg.inv(G) + 0.25 * np.linalg.inv(forever))
         A, G = A - H, G - H
         np.testing.assert_allclose(information(core), A, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(core.weights(), weights, rtol=1e-9)
-        assert np.all(np.tril(core.R, -1) == 0.0) and np.all(np.diagonal(core.R) > 0.0)
+        assert triangular(core)
 
 
-def test_nothing_is_forgotten_where_nothing_was_shown() -> None:
+def test_nothing_is_forgotten_where_nothing_was_excited() -> None:
     core = learned()
-    directions, A = DirectionalForgetting(core.R), information(core)
+    directions, A = directions_of(core), information(core)
     core.forget_excited(directions, 0.2)
     np.testing.assert_allclose(information(core), A, rtol=1e-9)
     Z = np.zeros((100, D))
@@ -64,22 +66,22 @@ def test_nothing_is_forgotten_where_nothing_was_shown() -> None:
     np.testing.assert_allclose(change[1:, 1:], 0.0, atol=1e-8 * np.abs(A).max())
 
 
-def test_motion_that_goes_on_is_remembered_as_with_exponential_forgetting() -> None:
+def test_motion_that_continues_is_remembered_as_with_exponential_forgetting() -> None:
     directional, exponential = learned(1e-6), learned(1e-6)
-    directions = DirectionalForgetting(directional.R)
-    (Z, Y), share = rows(30, seed=2), 0.05
+    directions = directions_of(directional)
+    (Z, Y), fraction = rows(30, seed=2), 0.05
     for _ in range(400):
-        directional.forget_excited(directions, share)
+        directional.forget_excited(directions, fraction)
         directional.update_rows(Z, Y)
-        exponential.forget(1.0 - share)
+        exponential.forget(1.0 - fraction)
         exponential.update_rows(Z, Y)
-    np.testing.assert_allclose(information(directional), Z.T @ Z / share, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(information(directional), Z.T @ Z / fraction, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(information(directional), information(exponential), rtol=1e-3)
 
 
 def test_a_motion_that_stops_takes_a_third_with_it_and_no_more() -> None:
     core = learned(1e-6)
-    directions, (Z, Y) = DirectionalForgetting(core.R), rows(30, seed=2)
+    directions, (Z, Y) = directions_of(core), rows(30, seed=2)
     for block in range(5000):
         core.update_rows(Z[: 30 if block < 1000 else 0], Y[: 30 if block < 1000 else 0])
         core.forget_excited(directions, 0.05)
@@ -89,12 +91,12 @@ def test_a_motion_that_stops_takes_a_third_with_it_and_no_more() -> None:
     np.testing.assert_allclose(left, 5.0 ** (-1.25 * 0.2), rtol=0.05)
 
 
-def test_a_million_constant_rows_neither_wind_up_nor_lose_what_they_do_not_show() -> None:
+def test_a_million_constant_rows_neither_wind_up_nor_lose_what_they_do_not_excite() -> None:
     kept, lost = learned(), learned()
     z = np.zeros((500, D))
     z[:, 2] = 3.0
     for core in (kept, lost):
-        directions, probe = DirectionalForgetting(core.R), np.linalg.inv(information(core))
+        directions, probe = directions_of(core), np.linalg.inv(information(core))
         for _ in range(2000):
             core.update_rows(z, 5.0 * z[:, 2:3])  # a weight of 5 where it was 3
             if core is kept:
@@ -102,7 +104,7 @@ def test_a_million_constant_rows_neither_wind_up_nor_lose_what_they_do_not_show(
             else:
                 core.forget(0.98)
         A = information(core)
-        assert np.all(np.isfinite(core.R)) and np.all(np.diagonal(core.R) > 0.0)
+        assert np.all(np.isfinite(core.R)) and triangular(core)
         assert np.linalg.eigvalsh(A - 0.25 * np.diag(RIDGE)).min() > 0.0
         assert A[2, 2] < 2.0 * 9.0 * 500 / 0.02
         assert np.abs(core.weights()).max() < 10.0
@@ -117,9 +119,9 @@ def test_a_million_constant_rows_neither_wind_up_nor_lose_what_they_do_not_show(
 
 
 def test_the_ridge_is_never_forgotten() -> None:
-    """However little the rows show, and whatever directions they do it in."""
+    """However little the rows excite, and whatever directions."""
     core, rng = RecursiveLeastSquares(D, 1, 0.5), np.random.default_rng(4)
-    directions, least = DirectionalForgetting(core.R), np.inf
+    directions, least = directions_of(core), np.inf
     for k in range(3000):
         size = 10.0 ** rng.uniform(-6.0, 2.0)
         Z = size * rng.standard_normal((rng.integers(1, 4), D))
@@ -134,7 +136,7 @@ def test_a_weight_that_changes_is_followed_and_the_others_stay() -> None:
     Z = rows(400, seed=3)[0]
     Z[:, 3:] = 0.0
     changed = Z @ np.array([[-1.0], [2.0], [3.0], [0.0], [0.0], [0.0]])
-    directions = DirectionalForgetting(core.R)
+    directions = directions_of(core)
     for k in range(0, 400, 4):
         core.update_rows(Z[k : k + 4], changed[k : k + 4])
         core.forget_excited(directions, 0.1)
@@ -144,7 +146,7 @@ def test_a_weight_that_changes_is_followed_and_the_others_stay() -> None:
 
 def test_what_has_no_answer_forgets_nothing() -> None:
     core = learned()
-    directions = DirectionalForgetting(2.0 * core.R)  # as if information had been lost since
+    directions = DirectionalForgetting(2.0 * RU(core)[0])  # as if information had been lost since
     before = directions.state()
     R, U = core.R.copy(), core.U.copy()
     core.forget_excited(directions, 0.1)
@@ -155,7 +157,7 @@ def test_what_has_no_answer_forgets_nothing() -> None:
 @pytest.mark.parametrize("penalty", [0.01, 40.0])
 def test_another_ridge_is_no_information(penalty: float) -> None:
     core = learned()
-    directions = DirectionalForgetting(core.R)
+    directions = directions_of(core)
     core.update_rows(*rows(40, seed=5))
     core.forget_excited(directions, 0.1)
 

@@ -1,20 +1,33 @@
-"""Rows learned in blocks against the same rows one by one, and against the batch solution."""
+"""Rows learned in blocks against the same rows one by one, and against the batch solution.
+
+And triangular solves and products of matrix products, against plain ones.
+"""
 
 from __future__ import annotations
+
+import copy
 
 import numpy as np
 import pytest
 
-from semiparam_dynamics.recursion import blocks as row_blocks
-from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, update_block
+from semiparam_dynamics.recursion import blocks
+from semiparam_dynamics.recursion.blocks import (
+    BlockAnswer,
+    multiply_triangular,
+    predict_block,
+    solve_right,
+    update_block,
+)
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
+from .cases import RU, information
 
-@pytest.fixture(autouse=True, params=[True, False])
+
+@pytest.fixture(params=[True, False])
 def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether more than a few rows always go through products, or where it is quicker."""
     if request.param:
-        monkeypatch.setattr(row_blocks, "ROTATION", 1e9)
+        monkeypatch.setattr(blocks, "ROTATION", 1e9)
     return bool(request.param)
 
 
@@ -30,11 +43,7 @@ def begun(
 
 
 def copy_of(core: RecursiveLeastSquares) -> RecursiveLeastSquares:
-    other = RecursiveLeastSquares(
-        core.n_features, core.n_outputs, core.penalty, capacity=len(core.R)
-    )
-    other.restore(core.state())
-    return other
+    return copy.deepcopy(core)
 
 
 def one_by_one(
@@ -61,11 +70,11 @@ def same(got: BlockAnswer, wanted: BlockAnswer, tolerance: float = 1e-10) -> Non
 
 
 def same_state(got: RecursiveLeastSquares, wanted: RecursiveLeastSquares) -> None:
-    n = got.n_features
-    np.testing.assert_allclose(got.R[:n, :n], wanted.R[:n, :n], rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(got.U[:n], wanted.U[:n], rtol=1e-9, atol=1e-11)
+    for a, b in zip(RU(got), RU(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.usefixtures("products")
 @pytest.mark.parametrize("n", [1, 7, 40, 90])
 @pytest.mark.parametrize("outputs", [1, 6])
 @pytest.mark.parametrize("m", [1, 8, 9, 60, 130])
@@ -83,6 +92,7 @@ def test_equals_one_by_one(n: int, outputs: int, m: int) -> None:
     np.testing.assert_allclose(leverages, rows.leverages(query), rtol=1e-9)
 
 
+@pytest.mark.usefixtures("products")
 @pytest.mark.parametrize("most", [12, 33, 512])
 def test_learned_in_parts_it_is_the_same(most: int) -> None:
     rng = np.random.default_rng(2)
@@ -99,7 +109,7 @@ def test_groups_are_asked_before_any_of_their_rows_is_learned() -> None:
     block = begun(11, 1, 1.0)
     rows, ways = copy_of(block), copy_of(block)
     weights = np.empty((20, 11))
-    errors, leverages = block.update_in_groups(Z, Y, 3, weights)
+    errors, leverages = block.update_rows(Z, Y, 3, weights)
     wanted = one_by_one(rows, Z, Y, group=3)
     np.testing.assert_allclose(errors, wanted.errors, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(leverages, wanted.leverage, rtol=1e-12)
@@ -108,9 +118,10 @@ def test_groups_are_asked_before_any_of_their_rows_is_learned() -> None:
         ways.update_rows(Z[3 * k : 3 * k + 3], Y[3 * k : 3 * k + 3])
         np.testing.assert_allclose(weights[k], ways.weights()[:, 0], rtol=1e-11, atol=1e-13)
     without = copy_of(ways)
-    assert np.array_equal(without.update_in_groups(Z, Y, 3)[0], ways.update_in_groups(Z, Y, 3)[0])
+    assert np.array_equal(without.update_rows(Z, Y, 3)[0], ways.update_rows(Z, Y, 3)[0])
 
 
+@pytest.mark.usefixtures("products")
 @pytest.mark.parametrize("penalty", [1e-9, 1e-3, 1.0, 1e6])
 def test_the_state_is_the_batch_solution_however_small_the_ridge(penalty: float) -> None:
     rng = np.random.default_rng(3)
@@ -125,8 +136,9 @@ def test_the_state_is_the_batch_solution_however_small_the_ridge(penalty: float)
     A += np.longdouble(penalty) * np.eye(n, dtype=np.longdouble)
     B = Z.astype(np.longdouble).T @ Y.astype(np.longdouble)
     expected = solve_exactly(A, B)
-    R = core.R[:n, :n]
-    np.testing.assert_allclose(R.T @ R, A.astype(float), rtol=1e-12, atol=1e-12 * float(A.max()))
+    np.testing.assert_allclose(
+        information(core), A.astype(float), rtol=1e-12, atol=1e-12 * float(A.max())
+    )
     error = np.abs(core.weights() - expected) * scale[:, None]
     assert error.max() <= 1e-11 * np.abs(expected * scale[:, None]).max()
 
@@ -144,6 +156,7 @@ def solve_exactly(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return B.astype(float)
 
 
+@pytest.mark.usefixtures("products")
 def test_new_features_of_zeros_say_what_was_said_without_them() -> None:
     rng = np.random.default_rng(4)
     small = begun(10, 3, 2.0, capacity=14)
@@ -163,14 +176,7 @@ def test_new_features_of_zeros_say_what_was_said_without_them() -> None:
     same_state(large, small)
 
 
-def test_single_precision_learns_row_by_row() -> None:
-    rng = np.random.default_rng(5)
-    Z, Y = rng.standard_normal((50, 9)), rng.standard_normal((50, 2))
-    block, rows = (RecursiveLeastSquares(9, 2, 1.0, dtype=np.float32) for _ in range(2))
-    same(update_block(block, Z, Y), one_by_one(rows, Z, Y), 1e-5)
-    np.testing.assert_allclose(block.R, rows.R, rtol=1e-5, atol=1e-5)
-
-
+@pytest.mark.usefixtures("products")
 def test_arguments_are_kept_and_nothing_is_learned_of_no_rows() -> None:
     rng = np.random.default_rng(6)
     core = begun(5, 2, 1.0)
@@ -182,3 +188,64 @@ def test_arguments_are_kept_and_nothing_is_learned_of_no_rows() -> None:
     answer = update_block(core, Z[:0], Y[:0])
     assert answer.errors.shape == (0, 2) and len(answer.leverage) == 0
     assert all(np.array_equal(value, core.state()[name]) for name, value in state.items())
+
+
+def test_without_features_nothing_is_known_or_learned() -> None:
+    core, (Z, Y) = RecursiveLeastSquares(0, 2, capacity=3), (np.empty((20, 0)), np.ones((20, 2)))
+    answer = update_block(core, Z, Y)
+    assert np.array_equal(answer.errors, Y) and not answer.before.any()
+    assert not answer.leverage.any() and not predict_block(core, Z)[0].any()
+    assert core.weights().shape == (0, 2)
+
+
+def test_a_block_of_which_rounding_leaves_no_factor_is_learned_row_by_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise np.linalg.LinAlgError
+
+    rng = np.random.default_rng(8)
+    Z, Y = rng.standard_normal((60, 11)), rng.standard_normal((60, 2))
+    block = begun(11, 2, 1.0)
+    rows = copy_of(block)
+    monkeypatch.setattr(blocks, "ROTATION", 1e9)
+    monkeypatch.setattr(blocks, "cholesky", fail)
+    same(update_block(block, Z, Y), one_by_one(rows, Z, Y))
+    same_state(block, rows)
+
+
+def triangle(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A part of a larger matrix, as a recursion's R is."""
+    R = np.zeros((n, n + 5))[:, :n]
+    R[:] = np.triu(rng.standard_normal((n, n))) / np.sqrt(n)
+    np.fill_diagonal(R, 2.0)
+    return R
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("k", [1, 7, 90])
+def test_rows_are_solved_for(n: int, k: int) -> None:
+    rng = np.random.default_rng(n + k)
+    R, rows = triangle(n, rng), rng.standard_normal((n, k)).T
+    before = rows.copy(), R.copy()
+    found = solve_right(rows, R)
+    np.testing.assert_allclose(found @ R, rows, rtol=1e-11, atol=1e-11)
+    assert np.array_equal(rows, before[0]) and np.array_equal(R, before[1])
+
+
+def test_an_ill_conditioned_block_is_solved_with_to_a_small_residual() -> None:
+    rng = np.random.default_rng(3)
+    R = np.triu(rng.standard_normal((100, 100))) * np.logspace(0, -12, 100)[:, None]
+    rows = rng.standard_normal((20, 100)) @ R
+    found = solve_right(rows, R)
+    size = np.abs(found) @ np.abs(R)
+    assert np.max(np.abs(found @ R - rows) / size) < 1e-14
+
+
+@pytest.mark.parametrize("n", [1, 5, 128, 129, 300, 515])
+def test_triangles_are_multiplied(n: int) -> None:
+    rng = np.random.default_rng(n)
+    C, R = triangle(n, rng), triangle(n, rng)
+    product = multiply_triangular(C, R)
+    np.testing.assert_allclose(product, C @ R, rtol=1e-12, atol=1e-12)
+    assert not np.tril(product, -1).any()
