@@ -10,7 +10,6 @@ measured one's noise doesn't pass through it, and the answer can be asked for ah
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.control.config import ControlConfig, TrustConfig
 from semiparam_dynamics.control.plan import Point
 from semiparam_dynamics.dynamics.deviations import RunningSquare
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
 
@@ -95,20 +94,6 @@ def trust(std: Array, usual: Array, config: TrustConfig) -> Array:
     return known
 
 
-# -------------------------------------------------------------------------------------------------
-# Parameters that are one number for all joints, or one for each.
-
-
-def per_joint(name: str, values: Sequence[float], n_joints: int) -> Array:
-    """(n_joints,) of the parameter `name`; ConfigurationError where `values` has another length."""
-    if len(values) not in (1, n_joints):
-        raise ConfigurationError(
-            f"parameter '{name}' needs one number, or one for each of the {n_joints} joints, not "
-            f"{len(values)}"
-        )
-    return np.broadcast_to(np.asarray(values, dtype=float), n_joints).copy()
-
-
 LARGEST = 1e300  # N m: the bound where there is none, finite so that products with it are
 LONGEST = 0.1  # s: a longer pause between two measurements counts as this
 BOUNDED = "command clipped (bounds.effort_share, bounds.effort)"
@@ -141,13 +126,13 @@ class ComputedTorque:
         n = model.n_joints
         self.config = config
         gains = config.gains
-        self._bandwidth = per_joint("gains.bandwidth", gains.bandwidth, n)
-        self._damping = 2.0 * per_joint("gains.damping_ratio", gains.damping_ratio, n)
-        self._rotors = per_joint("gains.rotor_inertia", gains.rotor_inertia, n)
+        self._bandwidth = one_or_each("gains.bandwidth", gains.bandwidth, n, "joints")
+        self._damping = 2.0 * one_or_each("gains.damping_ratio", gains.damping_ratio, n, "joints")
+        self._rotors = one_or_each("gains.rotor_inertia", gains.rotor_inertia, n, "joints")
         limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
         self.limit: Array = np.minimum(config.bounds.effort_share * limits, LARGEST)
         if config.bounds.effort:
-            bound = per_joint("bounds.effort", config.bounds.effort, n)
+            bound = one_or_each("bounds.effort", config.bounds.effort, n, "joints")
             self.limit = np.minimum(self.limit, bound)
         bounds = config.bounds
         self.correction = LearnedCorrection(

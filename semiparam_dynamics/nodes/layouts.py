@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from semiparam_dynamics.arrays import WRENCH_AXES
 from semiparam_dynamics.learner import MODELS
-from semiparam_dynamics.robot.model import WRENCH_AXES
 
 DIAGNOSTICS = "/diagnostics"
 UR_JOINTS = (

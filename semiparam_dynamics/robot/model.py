@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import WRENCH_AXES, Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
@@ -32,8 +32,6 @@ from semiparam_dynamics.robot.urdf import (
     parse_urdf,
     read_urdf,
 )
-
-WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 
 
 @dataclass(frozen=True)
