@@ -22,7 +22,7 @@ def commands(program: str) -> list[tuple[str, list[str], bool]]:
     found = []
     for name, text in DOCUMENTS.items():
         for block, inline in re.findall(pattern, text, re.MULTILINE):
-            words = shlex.split(block or inline, comments=True)[1:]
+            words = shlex.split((block or inline).rstrip("\\"), comments=True)[1:]
             words = [word.strip("[]") for word in words if word.strip("[].")]
             found.append((name, words, bool(block)))
     return found

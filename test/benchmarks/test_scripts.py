@@ -19,7 +19,7 @@ SCRIPTS = sorted(
     path
     for folder in ("benchmarks", "fuzz", "tools")
     for path in (ROOT / folder).rglob("*.py")
-    if '__name__ == "__main__"' in path.read_text()
+    if '__name__ == "__main__"' in path.read_text() and "import atheris" not in path.read_text()
 )
 
 
