@@ -128,7 +128,7 @@ def run(
                 if forgetting == "exponential":
                     core.forget(1.0 - share)
                 else:
-                    core.forget_shown(directions, share)
+                    core.forget_excited(directions, share)
             looks += 1
             if looks % 50 == 0:
                 look(core, out, rows * scale, penalty)

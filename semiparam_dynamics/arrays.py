@@ -9,3 +9,6 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 Stamps = npt.NDArray[np.int64]  # nanoseconds
+
+SECOND = 1_000_000_000  # nanoseconds
+NANO = 1e-9  # seconds in a nanosecond

@@ -14,10 +14,16 @@ from semiparam_dynamics.samples.stream_config import StreamConfig
 
 @dataclass(frozen=True)
 class InverseDynamicsConfig:
-    """What the learner of inverse dynamics is told, live and offline alike."""
+    """The parameters of learning inverse dynamics, live and offline alike."""
 
     robot: RobotConfig = group(RobotConfig, inline=True)
     estimator: EstimatorConfig = group(EstimatorConfig, inline=True)
+    comparison: bool = parameter(
+        False,
+        "also learn a nonparametric model, which no prediction needs, and score it beside the "
+        "others; learning a sample then takes half as long again (an evaluation always does)",
+        live=True,
+    )
     filter: FilterConfig = group(FilterConfig)
     samples: StreamConfig = group(StreamConfig)
     changes: ChangesConfig = group(ChangesConfig)
@@ -39,7 +45,7 @@ class InverseDynamicsNodeConfig:
         "empty: nothing is saved",
     )
     autoload: bool = parameter(
-        True, "when configured go on from the newest whole model_file, if there is one"
+        True, "when configured resume from the newest whole model_file, if there is one"
     )
     autosave: bool = parameter(
         True, "save to model_file every save_interval, when deactivated and at the end"

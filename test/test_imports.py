@@ -123,7 +123,11 @@ def test_folders_import_only_those_before_them() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    graph = {name: modules.keys() & SOURCES.keys() for name, modules in IMPORTED.items()}
+    # But for the optional back ends, which the modules that they extend import when asked for.
+    graph = {
+        name: {module for module in modules.keys() & SOURCES.keys() if ".backends." not in module}
+        for name, modules in IMPORTED.items()
+    }
     graphlib.TopologicalSorter(graph).prepare()  # its CycleError names the circle
 
 

@@ -20,7 +20,7 @@ from semiparam_dynamics.dynamics.estimator import (
     learn_nonparametric,
     learn_rigid_body,
 )
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.residual import FourierResidual, NystromResidual
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.errors import ConfigurationError
@@ -163,7 +163,7 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     clock = [time.perf_counter()]
     measurements = read_measurements(bag, model.joint_names).measurements
     clock.append(time.perf_counter())
-    sampler = RecordingFilter(model, config.filter)
+    sampler = SampleFilter(model, config.filter)
     samples = list(sampler.filter_recording(measurements))
     clock.append(time.perf_counter())
     read, filtered = np.diff(clock).tolist()

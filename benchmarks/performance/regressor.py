@@ -13,7 +13,7 @@ from output import machine, markdown
 from serial_arm import measured, serial_arm_urdf
 from step import medians_of
 
-from semiparam_dynamics.dynamics.filtering import FilterConfig, RecordingFilter, SampleFilter
+from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.robot.model import RobotModel
 
 DESCRIPTION = """\
@@ -51,7 +51,7 @@ class RegressorTimes:
     one : RobotModel.regressor.
     many : RobotModel.regressors of a thousand states.
     message : SampleFilter.push: checks, filters, differences, regressor and its filter.
-    recording : the same by RecordingFilter, for a thousand messages.
+    recording : the same by SampleFilter.filter_recording, for a thousand messages.
     """
 
     n_joints: int
@@ -71,7 +71,7 @@ def measure_regressor(urdf: str, seconds: float) -> RegressorTimes:
     kinematics = model.kinematics
     data = kinematics.createData()
     neutral = pin.neutral(kinematics)
-    push, block = SampleFilter(model, FilterConfig()), RecordingFilter(model, FilterConfig())
+    push, block = SampleFilter(model, FilterConfig()), SampleFilter(model, FilterConfig())
     pushed, period = [0], 10**9 + stream[-1].stamp - stream[0].stamp
 
     def pinocchio(count: int) -> None:

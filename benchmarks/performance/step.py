@@ -117,8 +117,9 @@ def measure(n_features: int, n_outputs: int, dtype: Any, seconds: float) -> Step
     def step(count: int) -> None:
         for k in range(count):
             row, target = rows[k % N_ROWS], targets[k % N_ROWS]
-            error = target - core.predict(row)
-            squares[:] += error**2 / (1.0 + core.leverage)
+            outputs, leverage = core.predict(row)
+            error = target - outputs
+            squares[:] += error**2 / (1.0 + leverage)
             core.update(row, target)
 
     medians = medians_of([limit, copy, kernel, step], seconds)

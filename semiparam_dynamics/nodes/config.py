@@ -121,7 +121,7 @@ class ObjectRecognitionNodeConfig:
         "empty: nothing is saved",
     )
     autoload: bool = parameter(
-        True, "when configured go on from the newest whole model_file, if there is one"
+        True, "when configured resume from the newest whole model_file, if there is one"
     )
     autosave: bool = parameter(
         True,

@@ -213,7 +213,7 @@ class _Squares(threading.local):
 _squares = _Squares()
 
 
-def learn_block(
+def update_block(
     core: RecursiveLeastSquares, rows: Array, targets: Array, *, most: int = 512
 ) -> BlockAnswer:
     """Learn rows (m, D) with `targets` (m, T), and tell what was expected of them on the way.
@@ -230,7 +230,7 @@ def learn_block(
     return BlockAnswer(before, leverages, *learned)
 
 
-def ask_block(core: RecursiveLeastSquares, rows: Array) -> tuple[Array, Array]:
+def predict_block(core: RecursiveLeastSquares, rows: Array) -> tuple[Array, Array]:
     """Outputs (m, T) and leverages (m,) at rows (m, D), of which nothing is learned."""
     if not len(rows) or not core.n_features:
         return np.zeros((len(rows), core.n_outputs)), np.zeros(len(rows))
@@ -267,7 +267,7 @@ def _learn(
     """Errors and leverages of rows of which what :func:`_ask` says is known; learns them."""
     m = len(rows)
     if core.R.dtype != np.float64 or not _worth_it(core, m):
-        return core.learn_in_turn(rows, targets)
+        return core.update_in_groups(rows, targets)
     if m <= most and leverages.sum() <= MOST_LEVERAGE:
         return _at_once(core, rows, targets, W, before, leverages)
     size = -(-m // max(-(-m // most), 2))
@@ -291,7 +291,7 @@ def _at_once(
     gram_rows(W, upper)
     gram_columns(W, C)
     if not (factorise(upper) and factorise(C)):  # by rounding; never seen
-        return core.learn_in_turn(rows, targets)
+        return core.update_in_groups(rows, targets)
     diagonal = np.diagonal(upper).copy()
     errors = solve_right((targets - before).T, upper).T * diagonal[:, None]
     np.fill_diagonal(upper, 0.0)

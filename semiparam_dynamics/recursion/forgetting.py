@@ -39,7 +39,7 @@ class ForgettingClock:
         self._last: int | None = None
         self._elapsed = 0.0
 
-    def share(self, stamp: int) -> float:
+    def forgetting_fraction(self, stamp: int) -> float:
         """What is due at a sample of this stamp (ns), in [0, 1 - 1/e]; 0 if nothing is."""
         dt = 0.0 if self._last is None else (stamp - self._last) * 1e-9
         self._last = stamp
@@ -59,10 +59,10 @@ class ForgettingClock:
         return {"last": np.array(last, dtype=np.int64), "elapsed": np.array(self._elapsed)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`; an empty one, of an earlier version, starts anew."""
-        last = int(state.get("last", -1))
+        """Go on from a :meth:`state`."""
+        last = int(state["last"])
         self._last = None if last < 0 else last
-        self._elapsed = float(state.get("elapsed", 0.0))
+        self._elapsed = float(state["elapsed"])
 
 
 PROTECTION = 0.25  # c below: what is shown c times as much as it is known fades half as fast

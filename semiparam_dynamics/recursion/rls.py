@@ -11,7 +11,7 @@ import numpy.typing as npt
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError, positive_penalty
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
-from semiparam_dynamics.recursion.loops import compiled, solve_back, solve_upper
+from semiparam_dynamics.recursion.loops import solve_back, solve_upper
 from semiparam_dynamics.recursion.rotation import (
     ANSWER,
     KEEP,
@@ -93,11 +93,6 @@ class DeferredRotation:
         solved: Array = self._work[SOLVED, :n]
         return solved
 
-    def before_last_row(self, n: int) -> tuple[Any, Array]:
-        """R as it was when the row that is still to enter was asked, and v (n,) of that row."""
-        assert self._pending == n, "nothing is to enter"
-        return self._R, self.solved(n)
-
     def ask(self, row: Array, n: int) -> tuple[Array, float]:
         """Outputs (T,) at a row z of the n features in use, and z (R'R)^-1 z'."""
         pending, asked = self._pending > 0, self._asked
@@ -175,6 +170,12 @@ class DeferredRotation:
             settle(self._R, self._U, self._work, self._side, self._pending)
             self._pending = 0
 
+    def copy_from(self, other: DeferredRotation) -> None:
+        """Become a copy of `other`, of the same size, in the memory at hand."""
+        for name in ("_R", "_U", "_work", "_side"):
+            np.copyto(getattr(self, name), getattr(other, name))
+        self._pending, self._asked, self.n_rows = other._pending, other._asked, other.n_rows
+
     def __getstate__(self) -> dict[str, Any]:
         # What is loaded as read-only memory can still be asked if nothing is left to do.
         self.settle()
@@ -225,7 +226,7 @@ class RecursiveLeastSquares:
     Features may be added while learning goes on, up to `capacity`, and the ridge may be changed.
 
     What was learned can fade, in three ways: all of it at one rate (:meth:`forget`), what newer
-    rows show again (:meth:`forget_shown`, now and then), or what a row replaces
+    rows show again (:meth:`forget_excited`, now and then), or what a row replaces
     (:meth:`update_replacing`). With `forgetting` below 1 every update begins with `forget` of it.
     """
 
@@ -249,7 +250,6 @@ class RecursiveLeastSquares:
         self._scale: Array = np.ones(capacity)
         self._prior: Array = np.zeros((capacity, n_outputs))
         self._ridge: Array = np.full(capacity, penalty)  # in R'R now, in units of scale_j^2
-        self.leverage = 0.0
         self._refreshed = 0
 
     @property
@@ -318,10 +318,9 @@ class RecursiveLeastSquares:
                 f"it would be lost in rounding beside what was learned; {least:.2g} is the least"
             )
 
-    def predict(self, row: Array) -> Array:
-        """Outputs (T,) for a feature row (D,); `leverage` is then z (R'R)^-1 z'."""
-        output, self.leverage = self._factor.ask(row, self.n_features)
-        return output
+    def predict(self, row: Array) -> tuple[Array, float]:
+        """Outputs (T,) for a feature row z (D,), and its leverage z (R'R)^-1 z'."""
+        return self._factor.ask(row, self.n_features)
 
     def leverages(self, rows: Array) -> Array:
         """z (R'R)^-1 z' of each feature row, (k,) for (k, D)."""
@@ -342,7 +341,7 @@ class RecursiveLeastSquares:
             self._factor.learn_rows(rows, left, self.n_features)
         return left
 
-    def learn_in_turn(
+    def update_in_groups(
         self, rows: Array, targets: Array, group: int = 1, weights: Array | None = None
     ) -> tuple[Array, Array]:
         """Ask and then learn rows (k, D) with targets (k, T), `group` of them at a time.
@@ -360,14 +359,7 @@ class RecursiveLeastSquares:
             self.forget(self.forgetting)
         self._factor.learn(row, target, self.n_features)
 
-    def just_learned(self) -> tuple[Array, Array]:
-        """What the row z learned last was learned with: R (>=D, >=D) of before it, R^-T z (D,).
-
-        Until the next call of anything, and only after :meth:`predict` and :meth:`update` of it.
-        """
-        return self._factor.before_last_row(self.n_features)
-
-    def settle(self) -> None:
+    def apply_pending(self) -> None:
         """Rotate in now the row learned last, so that the next prediction needn't; same numbers."""
         self._factor.settle()
 
@@ -424,7 +416,7 @@ class RecursiveLeastSquares:
         row[j] = math.sqrt(missing) * self._scale[j]
         self._factor.learn(row, row[j] * self._prior[j], n)
 
-    def forget_shown(self, directions: DirectionalForgetting, share: float) -> None:
+    def forget_excited(self, directions: DirectionalForgetting, share: float) -> None:
         """Forget only what the rows of late show again; their `directions` go on from here.
 
         share : what exponential forgetting would take away, 1 - exp(-time / memory), at most 1/4.
@@ -451,13 +443,21 @@ class RecursiveLeastSquares:
             is lost that is not overwritten; and no row's leverage is pressed below share.
         """
         n = self.n_features
-        error = target - self.predict(row)
-        weight = (self.leverage - share) / max(self.leverage + share, np.finfo(float).tiny)
+        outputs, leverage = self.predict(row)
+        error = target - outputs
+        weight = (leverage - share) / max(leverage + share, np.finfo(float).tiny)
         if weight < LEAST_WEIGHT:
             self.U[:n] += np.outer(self._factor.solved(n), error)  # c = 0: R stays, W moves
             return
         root = math.sqrt(weight)
         self._factor.learn(row, root * (target - error) + error / root, n, root)
+
+    def copy_from(self, other: RecursiveLeastSquares) -> None:
+        """Become a copy of `other`, of the same capacity and outputs, in the memory at hand."""
+        self._factor.copy_from(other._factor)
+        self.penalty, self.forgetting = other.penalty, other.forgetting
+        self.n_features, self._refreshed = other.n_features, other._refreshed
+        self._scale[:], self._prior[:], self._ridge[:] = other._scale, other._prior, other._ridge
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -488,61 +488,3 @@ class RecursiveLeastSquares:
         self._ridge[:n] = state.get("ridge", self.penalty)
         self.n_features = n
         self._refreshed = int(state["refreshed"])
-
-
-# -------------------------------------------------------------------------------------------------
-# Predictions of a recursion that wait for no triangular solve.
-
-
-class PromptWeights:
-    """W = R^-1 U of a recursion, moved with each row that it learns: O(D T) a prediction.
-
-    Learning a row z with the error e moves W by (R'R)^-1 z' e / (1 + s), s being its leverage:
-    one solve with R more a row learned, and none a row that is only predicted. The errors are those
-    of the recursion itself, so that what it learns is the same, and W stays off by rounding alone:
-    the moves' errors add up, and W is solved for anew after `EXACT_EVERY` rows.
-
-    Another thread may predict while a row is learned: with W of before it or after it.
-
-    Only rows learned through :meth:`update` are followed. After anything else that changes the
-    recursion make another one; making it is T solves.
-    """
-
-    EXACT_EVERY = 20_000
-
-    def __init__(self, core: RecursiveLeastSquares) -> None:
-        self._core = core
-        self._W = core.weights()
-        self._moved = 0
-
-    def predict(self, row: Array) -> Array:
-        """Outputs (T,) for a feature row (D,); the recursion isn't asked and stays as it is."""
-        outputs: Array = row @ self._W
-        return outputs
-
-    def update(self, row: Array, target: Array) -> None:
-        """Have the recursion learn that the row (D,) gave the outputs `target` (T,)."""
-        core = self._core
-        error = target - core.predict(row)
-        core.update(row, target)
-        self._moved += 1
-        if self._moved < self.EXACT_EVERY:
-            R, solved = core.just_learned()
-            self._W = _moved(R, solved, 1.0 + core.leverage, error, self._W)
-        else:
-            self._W, self._moved = core.weights(), 0
-
-
-@compiled
-def _moved(R: Array, solved: Array, q: float, error: Array, W: Array) -> Array:
-    """W + R^-1 v e / q for v (D,) and e (T,)."""
-    n = len(W)
-    gain = np.empty(n)
-    for i in range(n):
-        gain[i] = solved[i] / q
-    solve_back(R, gain, n)
-    moved = np.empty_like(W)
-    for i in range(n):
-        for t in range(error.size):
-            moved[i, t] = W[i, t] + gain[i] * error[t]
-    return moved

@@ -163,6 +163,8 @@ def fill(
     q: Array,
     dq: Array,
     ddq: Array,
+    out: Array,
+    offset: int,
     geometry: Array,
     joints: Indices,
     units: Array,
@@ -172,8 +174,6 @@ def fill(
     effects: Indices,
     per_velocity: float,
     work: Array,
-    out: Array,
-    offset: int,
 ) -> None:
     """Regressors at states q, dq, ddq (n, n_joints), flattened into out[:, offset:] (n, >=size).
 
@@ -499,7 +499,7 @@ class Regressor:
         All are C-ordered float64 that may be written to: for any others the function would be
         compiled again.
         """
-        fill(q, dq, ddq, *self.arguments, out, offset)
+        fill(q, dq, ddq, out, offset, *self.arguments)
 
 
 def _indices(values: Indices) -> Indices:

@@ -108,7 +108,7 @@ def test_the_compiled_loop_is_the_recursion() -> None:
         core.predict(rows[k % 6])
         core.update(rows[k % 6], targets[k % 6])
     assert np.array_equal(loop.R[:11, :11], core.R) and np.array_equal(loop.U[:11, :2], core.U)
-    np.testing.assert_array_equal(-loop.side[1, :2], core.predict(rows[0]))
+    np.testing.assert_array_equal(-loop.side[1, :2], core.predict(rows[0])[0])
 
 
 def test_the_limit_touches_the_whole_triangle_and_nothing_else() -> None:

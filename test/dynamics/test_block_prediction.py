@@ -19,7 +19,7 @@ from semiparam_dynamics.dynamics.estimator import (
     predicted,
     record_block,
 )
-from semiparam_dynamics.dynamics.filtering import FilterConfig, RecordingFilter
+from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
@@ -34,7 +34,7 @@ WINDOWS = {"nystrom.window": 1.0, "random_fourier.window": 1.0}
 def moving(target: str = "effort", **options: object) -> tuple[RobotModel, list[Sample]]:
     model = small_arm(target=target, sensor_frame="boom_sensor" if target == "wrench" else "")
     stream = list(measurements(model, 6.0, extra=1.0, **options))
-    return model, list(RecordingFilter(model, FilterConfig()).filter_recording(stream))
+    return model, list(SampleFilter(model, FilterConfig()).filter_recording(stream))
 
 
 def learned(target: str, **options: object) -> tuple[SemiparametricEstimator, list[Sample]]:
@@ -127,7 +127,7 @@ def test_on_a_recorded_log(residual: str, data_file: Callable[[str], Path], tmp_
     model = RobotModel(str(urdf))
     convert_npz(folder / "trajectory_1.npz", tmp_path / "bag", names=model.joint_names)
     stream = read_measurements(tmp_path / "bag", model.joint_names).measurements
-    samples = list(RecordingFilter(model, FilterConfig()).filter_recording(stream))
+    samples = list(SampleFilter(model, FilterConfig()).filter_recording(stream))
     options = {"residual": residual, "comparison": False, "random_fourier.n_features": 200}
     both_protocols(model, samples[:750], options, size=25)
 

@@ -41,25 +41,25 @@ def samples(model: RobotModel, seconds: float, rate: float = 50.0, extra: float 
 def test_what_is_left_depends_on_time_and_not_on_the_rate(step: float, rate: float) -> None:
     clock, left, seconds = ForgettingClock(8.0, step), 1.0, 20.0
     for k in range(int(seconds * rate) + 1):
-        left *= 1.0 - clock.share(round(k / rate * 1e9))
+        left *= 1.0 - clock.forgetting_fraction(round(k / rate * 1e9))
     np.testing.assert_allclose(left, np.exp(-seconds / 8.0), rtol=1.5 * step + 2.0 / rate / 8.0)
 
 
 def test_pauses_and_stamps_that_go_back_count_little() -> None:
     clock = ForgettingClock(10.0, 0.0)
-    assert clock.share(5_000_000_000) == 0.0
-    np.testing.assert_allclose(clock.share(3_600_000_000_000), -np.expm1(-0.1))
-    assert clock.share(0) == 0.0
+    assert clock.forgetting_fraction(5_000_000_000) == 0.0
+    np.testing.assert_allclose(clock.forgetting_fraction(3_600_000_000_000), -np.expm1(-0.1))
+    assert clock.forgetting_fraction(0) == 0.0
     clock.memory = 1e-3
-    np.testing.assert_allclose(clock.share(500_000_000), -np.expm1(-1.0))
+    np.testing.assert_allclose(clock.forgetting_fraction(500_000_000), -np.expm1(-1.0))
     clock.memory = 0.0
-    assert clock.share(1_000_000_000) == 0.0
+    assert clock.forgetting_fraction(1_000_000_000) == 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_memory_nothing_is_forgotten(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    for name in ("forget", "forget_shown", "update_replacing"):
+    for name in ("forget", "forget_excited", "update_replacing"):
         monkeypatch.setattr(RecursiveLeastSquares, name, lambda *_: called.append(1))
     model = small_arm()
     without, with_memory = (

@@ -7,7 +7,7 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
@@ -169,7 +169,7 @@ def test_a_second_thread_changes_no_bit(residual: str) -> None:
     config = replace(CONFIG, residual=residual, **{"random_fourier.window": 1.0})
     estimator = config.estimator
     found = evaluate(model, config, [list(measurements(model, 6.0, extra=1.0))])
-    samples = RecordingFilter(model, config.filter).filter_recording(
+    samples = SampleFilter(model, config.filter).filter_recording(
         list(measurements(model, 6.0, extra=1.0))
     )
     alone = JoinedRuns(ProtocolRun(SemiparametricEstimator(model, estimator), "sequential"))

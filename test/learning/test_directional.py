@@ -40,7 +40,7 @@ def test_what_is_taken_away_is_a_parallel_sum(share: float) -> None:
         Z, Y = rows(40, seed=block)
         core.update_rows(Z, Y + np.sin(block))
         weights = core.weights()
-        core.forget_shown(directions, share)
+        core.forget_excited(directions, share)
         A, G, E = (sum_ + Z.T @ Z for sum_ in (A, G, (1.0 - share) ** 5 * E))
         forever = E * (1.0 - (1.0 - share) ** 5) / share
         H = 1.25 * share * np.linalg.inv(np.linalg.inv(G) + 0.25 * np.linalg.inv(forever))
@@ -53,12 +53,12 @@ def test_what_is_taken_away_is_a_parallel_sum(share: float) -> None:
 def test_nothing_is_forgotten_where_nothing_was_shown() -> None:
     core = learned()
     directions, A = DirectionalForgetting(core.R), information(core)
-    core.forget_shown(directions, 0.2)
+    core.forget_excited(directions, 0.2)
     np.testing.assert_allclose(information(core), A, rtol=1e-9)
     Z = np.zeros((100, D))
     Z[:, 0] = 1.0
     core.update_rows(Z, Z[:, :1])
-    core.forget_shown(directions, 0.1)
+    core.forget_excited(directions, 0.1)
     change = information(core) - A
     assert abs(change[0, 0]) > 1.0
     np.testing.assert_allclose(change[1:, 1:], 0.0, atol=1e-8 * np.abs(A).max())
@@ -69,7 +69,7 @@ def test_motion_that_goes_on_is_remembered_as_with_exponential_forgetting() -> N
     directions = DirectionalForgetting(directional.R)
     (Z, Y), share = rows(30, seed=2), 0.05
     for _ in range(400):
-        directional.forget_shown(directions, share)
+        directional.forget_excited(directions, share)
         directional.update_rows(Z, Y)
         exponential.forget(1.0 - share)
         exponential.update_rows(Z, Y)
@@ -82,7 +82,7 @@ def test_a_motion_that_stops_takes_a_third_with_it_and_no_more() -> None:
     directions, (Z, Y) = DirectionalForgetting(core.R), rows(30, seed=2)
     for block in range(5000):
         core.update_rows(Z[: 30 if block < 1000 else 0], Y[: 30 if block < 1000 else 0])
-        core.forget_shown(directions, 0.05)
+        core.forget_excited(directions, 0.05)
         if block == 999:
             A = information(core)
     left = np.linalg.eigvals(np.linalg.solve(A, information(core)))
@@ -98,7 +98,7 @@ def test_a_million_constant_rows_neither_wind_up_nor_lose_what_they_do_not_show(
         for _ in range(2000):
             core.update_rows(z, 5.0 * z[:, 2:3])  # a weight of 5 where it was 3
             if core is kept:
-                core.forget_shown(directions, 0.02)
+                core.forget_excited(directions, 0.02)
             else:
                 core.forget(0.98)
         A = information(core)
@@ -124,7 +124,7 @@ def test_the_ridge_is_never_forgotten() -> None:
         size = 10.0 ** rng.uniform(-6.0, 2.0)
         Z = size * rng.standard_normal((rng.integers(1, 4), D))
         core.update_rows(Z, np.sin(k) * Z[:, :1])
-        core.forget_shown(directions, 0.25)
+        core.forget_excited(directions, 0.25)
         least = min(least, np.linalg.eigvalsh(information(core)).min())
     assert least > 0.5 * (1.0 - 1e-6)
 
@@ -137,7 +137,7 @@ def test_a_weight_that_changes_is_followed_and_the_others_stay() -> None:
     directions = DirectionalForgetting(core.R)
     for k in range(0, 400, 4):
         core.update_rows(Z[k : k + 4], changed[k : k + 4])
-        core.forget_shown(directions, 0.1)
+        core.forget_excited(directions, 0.1)
     expected = np.array([-1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     np.testing.assert_allclose(core.weights()[:, 0], expected, atol=0.1)
 
@@ -147,7 +147,7 @@ def test_what_has_no_answer_forgets_nothing() -> None:
     directions = DirectionalForgetting(2.0 * core.R)  # as if information had been lost since
     before = directions.state()
     R, U = core.R.copy(), core.U.copy()
-    core.forget_shown(directions, 0.1)
+    core.forget_excited(directions, 0.1)
     assert np.array_equal(core.R, R) and np.array_equal(core.U, U)
     assert all(np.array_equal(v, before[name]) for name, v in directions.state().items())
 
@@ -157,7 +157,7 @@ def test_another_ridge_is_no_information(penalty: float) -> None:
     core = learned()
     directions = DirectionalForgetting(core.R)
     core.update_rows(*rows(40, seed=5))
-    core.forget_shown(directions, 0.1)
+    core.forget_excited(directions, 0.1)
 
     def recent() -> np.ndarray:
         before, recent = directions.state().values()
@@ -168,5 +168,5 @@ def test_another_ridge_is_no_information(penalty: float) -> None:
     directions.rebase(core.R)
     np.testing.assert_allclose(recent(), expected, rtol=1e-8, atol=1e-8)
     A = information(core)
-    core.forget_shown(directions, 1e-12)
+    core.forget_excited(directions, 1e-12)
     np.testing.assert_allclose(information(core), A, rtol=1e-8)

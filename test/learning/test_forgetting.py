@@ -82,7 +82,7 @@ def test_periodic_rows_in_more_dimensions_than_they_span_stay_bounded(
         assert np.all(np.isfinite(core.R)) and np.all(np.diagonal(core.R) > 0.0)
         assert np.linalg.cond(core.R) < 1e3
         assert np.linalg.norm(core.weights()) < 1.1 * np.linalg.norm(never.weights())
-    errors = [float(replacing.predict(z)[0] - y[0]) for z, y in zip(Z, Y, strict=True)]
+    errors = [float(replacing.predict(z)[0][0] - y[0]) for z, y in zip(Z, Y, strict=True)]
     assert np.abs(errors).max() < 0.02
 
 
@@ -116,15 +116,15 @@ def test_replacing_follows_here_and_keeps_what_is_elsewhere() -> None:
         for _ in range(2000):
             core.update(z, np.array([3.0]))
     here, elsewhere = np.array([1.0, 0.5, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.5])
-    before = core.predict(elsewhere)[0], core.leverage
+    before = np.append(*core.predict(elsewhere))
     for _ in range(100_000):
         core.update_replacing(here, np.array([-2.0]), 0.01)
-    np.testing.assert_allclose((core.predict(elsewhere)[0], core.leverage), before, rtol=1e-12)
-    np.testing.assert_allclose(core.predict(here), -2.0, rtol=1e-6)
+    np.testing.assert_allclose(np.append(*core.predict(elsewhere)), before, rtol=1e-12)
+    np.testing.assert_allclose(core.predict(here)[0], -2.0, rtol=1e-6)
     follows = RecursiveLeastSquares(4, 1, 1.0)
     errors = []
     for k in range(1000):
-        errors.append(float(follows.predict(here)[0]) - (1.0 if k < 600 else -1.0))
+        errors.append(float(follows.predict(here)[0][0]) - (1.0 if k < 600 else -1.0))
         follows.update_replacing(here, np.array([1.0 if k < 600 else -1.0]), 0.01)
     assert abs(errors[600]) > 1.9 and abs(errors[900]) < 0.2  # 300 rows are three memories
 
@@ -135,10 +135,10 @@ def test_a_penalty_that_changes_after_forgetting_is_the_penalty_at_once() -> Non
     for _ in range(17):
         core.forget(0.95)
     data = core.R.T @ core.R - np.diag(core._ridge * SCALE**2)
-    before = [core.predict(query) for query in queries]
+    before = [core.predict(query)[0] for query in queries]
     for penalty in (20.0, 0.1, 0.6):
         core.set_penalty(penalty)
-        after = [core.predict(query) for query in queries]
+        after = [core.predict(query)[0] for query in queries]
         np.testing.assert_allclose(after, before, rtol=1e-8)
         expected = data + penalty * np.diag(SCALE**2)
         np.testing.assert_allclose(core.R.T @ core.R, expected, rtol=1e-9, atol=1e-9)

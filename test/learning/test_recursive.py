@@ -31,9 +31,10 @@ def test_equals_batch_ridge(d: int, outputs: int) -> None:
     expected = batch(Z, Y, np.full(d, 0.3))
     np.testing.assert_allclose(core.weights(), expected, rtol=1e-9, atol=1e-11)
     query = rows(1, d, 1, seed=9)[0][0]
-    np.testing.assert_allclose(core.predict(query), query @ expected, rtol=1e-9, atol=1e-11)
+    outputs, leverage = core.predict(query)
+    np.testing.assert_allclose(outputs, query @ expected, rtol=1e-9, atol=1e-11)
     A = Z.T @ Z + 0.3 * np.eye(d)
-    np.testing.assert_allclose(core.leverage, query @ np.linalg.solve(A, query), rtol=1e-9)
+    np.testing.assert_allclose(leverage, query @ np.linalg.solve(A, query), rtol=1e-9)
     np.testing.assert_allclose(core.covariance_diagonal(), np.diag(np.linalg.inv(A)), rtol=1e-8)
 
 
@@ -125,10 +126,10 @@ def learned(n: int, d: int, penalty: float, *, seed: int = 0) -> RecursiveLeastS
 def test_another_penalty_changes_no_prediction_by_itself(new: float) -> None:
     core = learned(30, 9, 0.5)
     queries = rows(20, 9, 1, seed=5)[0]
-    before = [core.predict(query) for query in queries]
+    before = [core.predict(query)[0] for query in queries]
     core.set_penalty(new)
     assert core.penalty == new
-    after = [core.predict(query) for query in queries]
+    after = [core.predict(query)[0] for query in queries]
     np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-9 * np.abs(before).max())
     assert np.all(np.tril(core.R, -1) == 0.0) and np.all(np.diagonal(core.R) > 0.0)
     Z = rows(100, 9, 2)[0][:30]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.recursion import blocks as row_blocks
-from semiparam_dynamics.recursion.blocks import BlockAnswer, ask_block, learn_block
+from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, update_block
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 
@@ -41,13 +41,13 @@ def one_by_one(
     core: RecursiveLeastSquares, Z: np.ndarray, Y: np.ndarray, group: int = 1
 ) -> BlockAnswer:
     """What a block is to say, by the recursion's own steps; they are learned."""
-    asked = [(core.predict(z), core.leverage) for z in Z]
+    asked = [core.predict(z) for z in Z]
     errors, leverages = np.empty_like(Y), np.empty(len(Z))
     for start in range(0, len(Z), group):
         part = range(start, start + group)
         for i in part:
-            errors[i] = Y[i] - core.predict(Z[i])
-            leverages[i] = core.leverage
+            outputs, leverages[i] = core.predict(Z[i])
+            errors[i] = Y[i] - outputs
         for i in part:
             core.update(Z[i], Y[i])
     outputs, before = zip(*asked, strict=True)
@@ -75,10 +75,10 @@ def test_equals_one_by_one(n: int, outputs: int, m: int) -> None:
     rows = copy_of(block)
     for _ in range(3):
         Z, Y = rng.standard_normal((m, n)), rng.standard_normal((m, outputs))
-        same(learn_block(block, Z, Y), one_by_one(rows, Z, Y))
+        same(update_block(block, Z, Y), one_by_one(rows, Z, Y))
         same_state(block, rows)
     query = rng.standard_normal((5, n))
-    values, leverages = ask_block(block, query)
+    values, leverages = predict_block(block, query)
     np.testing.assert_allclose(values, query @ rows.weights(), rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(leverages, rows.leverages(query), rtol=1e-9)
 
@@ -89,7 +89,7 @@ def test_learned_in_parts_it_is_the_same(most: int) -> None:
     Z, Y = rng.standard_normal((60, 11)), rng.standard_normal((60, 2))
     block = begun(11, 2, 1.0)
     rows = copy_of(block)
-    same(learn_block(block, Z, Y, most=most), one_by_one(rows, Z, Y))
+    same(update_block(block, Z, Y, most=most), one_by_one(rows, Z, Y))
     same_state(block, rows)
 
 
@@ -99,7 +99,7 @@ def test_groups_are_asked_before_any_of_their_rows_is_learned() -> None:
     block = begun(11, 1, 1.0)
     rows, ways = copy_of(block), copy_of(block)
     weights = np.empty((20, 11))
-    errors, leverages = block.learn_in_turn(Z, Y, 3, weights)
+    errors, leverages = block.update_in_groups(Z, Y, 3, weights)
     wanted = one_by_one(rows, Z, Y, group=3)
     np.testing.assert_allclose(errors, wanted.errors, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(leverages, wanted.leverage, rtol=1e-12)
@@ -108,7 +108,7 @@ def test_groups_are_asked_before_any_of_their_rows_is_learned() -> None:
         ways.update_rows(Z[3 * k : 3 * k + 3], Y[3 * k : 3 * k + 3])
         np.testing.assert_allclose(weights[k], ways.weights()[:, 0], rtol=1e-11, atol=1e-13)
     without = copy_of(ways)
-    assert np.array_equal(without.learn_in_turn(Z, Y, 3)[0], ways.learn_in_turn(Z, Y, 3)[0])
+    assert np.array_equal(without.update_in_groups(Z, Y, 3)[0], ways.update_in_groups(Z, Y, 3)[0])
 
 
 @pytest.mark.parametrize("penalty", [1e-9, 1e-3, 1.0, 1e6])
@@ -120,7 +120,7 @@ def test_the_state_is_the_batch_solution_however_small_the_ridge(penalty: float)
     Y = Z @ W + 0.1 * rng.standard_normal((m, 2))
     core = RecursiveLeastSquares(n, 2, penalty)
     for start in range(0, m, 100):
-        learn_block(core, Z[start : start + 100], Y[start : start + 100])
+        update_block(core, Z[start : start + 100], Y[start : start + 100])
     A = Z.astype(np.longdouble).T @ Z.astype(np.longdouble)
     A += np.longdouble(penalty) * np.eye(n, dtype=np.longdouble)
     B = Z.astype(np.longdouble).T @ Y.astype(np.longdouble)
@@ -152,7 +152,7 @@ def test_new_features_of_zeros_say_what_was_said_without_them() -> None:
     Z[:20, 10:] = 0.0
     for _ in range(4):
         large.add_feature()
-    got = learn_block(large, Z, Y)
+    got = update_block(large, Z, Y)
     wanted = one_by_one(small, Z[:20, :10], Y[:20])
     np.testing.assert_allclose(got.errors[:20], wanted.errors, rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(got.leverage[:20], wanted.leverage, rtol=1e-10)
@@ -167,7 +167,7 @@ def test_single_precision_learns_row_by_row() -> None:
     rng = np.random.default_rng(5)
     Z, Y = rng.standard_normal((50, 9)), rng.standard_normal((50, 2))
     block, rows = (RecursiveLeastSquares(9, 2, 1.0, dtype=np.float32) for _ in range(2))
-    same(learn_block(block, Z, Y), one_by_one(rows, Z, Y), 1e-5)
+    same(update_block(block, Z, Y), one_by_one(rows, Z, Y), 1e-5)
     np.testing.assert_allclose(block.R, rows.R, rtol=1e-5, atol=1e-5)
 
 
@@ -176,9 +176,9 @@ def test_arguments_are_kept_and_nothing_is_learned_of_no_rows() -> None:
     core = begun(5, 2, 1.0)
     Z, Y = rng.standard_normal((30, 5)), rng.standard_normal((30, 2))
     before = Z.copy(), Y.copy()
-    learn_block(core, Z, Y)
+    update_block(core, Z, Y)
     assert np.array_equal(Z, before[0]) and np.array_equal(Y, before[1])
     state = core.state()
-    answer = learn_block(core, Z[:0], Y[:0])
+    answer = update_block(core, Z[:0], Y[:0])
     assert answer.errors.shape == (0, 2) and len(answer.leverage) == 0
     assert all(np.array_equal(value, core.state()[name]) for name, value in state.items())

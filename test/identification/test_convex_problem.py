@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from semiparam_dynamics.identification.consistent import ConvexProblem
+from semiparam_dynamics.identification.convex_problem import ConvexProblem
 from semiparam_dynamics.identification.log_cholesky import from_log_cholesky, pseudo_inertia
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])  # the pseudo-inertia is 1
@@ -48,7 +48,7 @@ def test_a_body_whose_mass_alone_is_measured() -> None:
     columns[0, 0] = a
     none = np.zeros(0)
     one = ConvexProblem(columns, np.array([a * measured]), w, UNIT[None], none, none, none, none)
-    found = one.minimise(UNIT)
+    found = one.minimize(UNIT)
     b = w - 2.0 * a**2 * measured
     mass = (-b + np.sqrt(b**2 + 8.0 * a**2 * w)) / (4.0 * a**2)
     assert found[0] == pytest.approx(mass, rel=1e-6)
@@ -57,7 +57,7 @@ def test_a_body_whose_mass_alone_is_measured() -> None:
 
 def test_without_data_nothing_leaves_the_prior() -> None:
     empty = dataclasses.replace(problem(), columns=np.zeros((1, 23)), target=np.zeros(1))
-    found = empty.minimise(starts(1)[0])
+    found = empty.minimize(starts(1)[0])
     assert np.allclose(found, np.concatenate((empty.bodies.ravel(), np.zeros(3))), atol=1e-5)
 
 
@@ -65,7 +65,7 @@ def test_without_data_nothing_leaves_the_prior() -> None:
 def test_every_start_leads_to_one_minimum(weight: float) -> None:
     for seed in range(3):
         convex = problem(weight, seed)
-        first, *others = [convex.minimise(start) for start in starts(4)]
+        first, *others = [convex.minimize(start) for start in starts(4)]
         least = convex.objective(first)
         for other in others:
             assert convex.objective(other) == pytest.approx(least, rel=1e-7)

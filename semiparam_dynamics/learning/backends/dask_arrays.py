@@ -1,21 +1,62 @@
-"""Training data as Dask arrays: each worker of a cluster keeps its chunks and computes with them.
+"""Dask arrays: each worker of a cluster keeps its chunks and computes with them.
 
-What comes back of a chunk is a sum of the centres' size. The sums are added in a fixed order, so
-that the result doesn't depend on which worker was quicker, or died and had its chunks read again.
+The result of a chunk is a sum of the centres' size. The sums are added in a fixed order, so that
+the total doesn't depend on which worker was quicker, or died and had its chunks read again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError, MissingExtraError
-from semiparam_dynamics.learning.rows import Block, Rows, one_thread
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.products import (
+    FeatureMap,
+    KernelRows,
+    kernel_rows,
+    second_moments,
+)
+from semiparam_dynamics.learning.ridge import NestedRidge
+from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, one_thread
 
+STAYS = True  # the workers' chunks are read one by one by estimators that don't compute there
 FAN = 4  # sums that are added at a time: few are waiting, and the tree is not deep
+to_numpy = np.asarray
+
+
+def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
+    """Rows of the arguments of `fit`, checked; sets n_features_in_."""
+    rows = DaskRows(X, y, sample_weight)
+    estimator.n_features_in_ = rows.n_features
+    return rows
+
+
+def predict(estimator: Any, X: Any) -> Any:
+    """sum_j K(x, c_j) coef_j of a fitted kernel estimator for a Dask array X (n, d), as one.
+
+    (n,) or (n, T); nothing is computed before the result is. Raises LearningError for another
+    number of inputs.
+    """
+    from dask.delayed import delayed
+
+    centers, coefficients = estimator.centers_, estimator.coef_
+    if X.ndim != 2 or X.shape[1] != centers.shape[1]:
+        raise LearningError(f"X must be (rows, {centers.shape[1]}); found {X.shape}.")
+    products = Products(as_kernel(estimator.kernel), centers, estimator.memory_limit)
+    model = delayed(_Sum, pure=False)(products, coefficients)
+    X = X.rechunk({1: -1})
+    shape: dict[str, Any] = {"drop_axis": 1}
+    if coefficients.ndim == 2:
+        shape = {"chunks": (X.chunks[0], (coefficients.shape[1],))}
+    meta = np.empty((0,) * coefficients.ndim, centers.dtype)
+    return X.map_blocks(_predict, model=model, dtype=centers.dtype, meta=meta, **shape)
 
 
 class Part(Rows):
@@ -125,6 +166,101 @@ class DaskRows(Rows):
     def _read(self) -> Iterator[Block]:
         for part in self._parts:
             yield from part.result()._read()
+
+
+@dataclass(frozen=True)
+class Products:
+    """K(chunk, centres), for any chunk; sent to each worker once. (Dask would call a tuple.)"""
+
+    kernel: Kernel
+    centers: Array
+    memory_limit: int | None
+
+    def __call__(self, part: Rows) -> KernelRows:
+        """Of one chunk."""
+        return KernelRows(part, self.kernel, self.centers, self.memory_limit, keep=False)
+
+
+class DaskKernelRows:
+    """:class:`KernelRows` of the chunks of a cluster. Kernel and centres are sent once.
+
+    The workers compute K anew for each product, in blocks within `memory_limit` for a thread: of
+    many rows it wouldn't fit, and a worker's memory is left to its chunks.
+    """
+
+    def __init__(
+        self,
+        rows: DaskRows,
+        kernel: Kernel,
+        centers: Array,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.rows: Rows = rows
+        self._there = rows
+        self.centers = np.ascontiguousarray(centers, dtype=rows.dtype)
+        kernel.bind(self.centers)  # checks its parameters here
+        self._products = rows.share(Products(kernel, self.centers, memory_limit))
+
+    def multiply(self, B: Array) -> Iterator[Array]:
+        """K B for B (m, T), a chunk of rows (k, T) at a time."""
+        yield from self._there.each(_multiply, self._products, self._there.share(B))
+
+    def normal(self, B: Array) -> Array:
+        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
+        result: Array = self._there.total(_normal, self._products, self._there.share(B))
+        return result
+
+    def targets(self) -> Array:
+        """K' W Y, (m, T) in float64."""
+        result: Array = self._there.total(_targets, self._products)
+        return result
+
+
+@kernel_rows.register
+def _(
+    rows: DaskRows, kernel: Kernel, centers: Array, limit: int | None = None, keep: bool = True
+) -> DaskKernelRows:
+    return DaskKernelRows(rows, kernel, centers, limit)
+
+
+@second_moments.register
+def _(
+    rows: DaskRows, features: FeatureMap, memory_limit: int | None, orthogonal: bool
+) -> NestedRidge:
+    """The features' map, with its matrix (q, q), is sent to each worker once."""
+    add = partial(second_moments, memory_limit=memory_limit, orthogonal=orthogonal)
+    result: NestedRidge = rows.total(add, rows.share(features), add=NestedRidge.merged)
+    return result
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A fitted function, sent to each worker once."""
+
+    products: Products
+    coefficients: Array
+
+
+def _predict(X: Array, model: _Sum) -> Array:
+    coefficients, dtype = model.coefficients, model.products.centers.dtype
+    if not len(X):
+        return np.empty((0, *coefficients.shape[1:]), dtype)
+    with one_thread():
+        part = ArrayRows(check_array(X, dtype=dtype))
+        result = _multiply(part, model.products, coefficients.reshape(len(coefficients), -1))
+    return result[:, 0] if coefficients.ndim == 1 else result
+
+
+def _multiply(part: Rows, products: Products, B: Array) -> Array:
+    return np.concatenate(list(products(part).multiply(B)))
+
+
+def _normal(part: Rows, products: Products, B: Array) -> Array:
+    return products(part).normal(B)
+
+
+def _targets(part: Rows, products: Products) -> Array:
+    return products(part).targets()
 
 
 def _current_client() -> Any:
