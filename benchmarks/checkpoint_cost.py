@@ -15,14 +15,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from arms import SEVEN
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.dynamics import RobotModel
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
-
-URDF = Path(__file__).resolve().parent.parent / "test" / "data" / "seven_joint_arm.urdf"
 
 
 def main() -> None:
@@ -36,7 +35,7 @@ def main() -> None:
         "nystrom.max_centers": args.centers,
         "nystrom.joint_max_centers": args.joint_centers,
     }
-    model = RobotModel(str(URDF))
+    model = RobotModel(str(SEVEN))
     estimator = SemiparametricEstimator(model, **sizes)
     fill(estimator)
     with threadpool_limits(1), tempfile.TemporaryDirectory(dir=args.folder) as folder:

@@ -97,27 +97,6 @@ def test_ctrl_c_leaves_what_was_done_and_the_same_command_goes_on(
     assert out.exists() and len(journal.read_text().splitlines()) - 1 > done
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--out", "tuned.txt"], "name a YAML file"),
-        (["--out", "t.yaml", "--keep", "nystrom.width"], "no such parameter or group"),
-        (["--out", "t.yaml", "--jobs", "-1"], "can't be less than one process"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    options: list[str],
-    message: str,
-    bags: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["tune", *bags, *OPTIONS, *options]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_cluster_gives_what_one_process_gives(bags: list[str], tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra 'distributed' is absent")
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
