@@ -78,8 +78,8 @@ def control_report(comparison: Comparison, facts: Sequence[str]) -> str:
                 "While it learns",
                 note(
                     f"Root mean square error in windows of {WINDOW_S:g} s. The learner learns "
-                    "while it is used; the grey part isn't counted above. The residual begins once its "
-                    "inputs' scales are known (nystrom.window)."
+                    "while it is used; the grey part isn't counted above. The residual begins once "
+                    "its inputs' scales are known (nystrom.window)."
                 ),
                 legend(LOOKS[name] for name in rms),
                 grid(_plots_over_time(comparison)),

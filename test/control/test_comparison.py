@@ -1,19 +1,20 @@
-"""Learner, controller and MuJoCo together."""
+"""Learner, controller and MuJoCo together, and wrong masses."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from semiparam_dynamics.control.comparison import Comparison, compare, run
+from semiparam_dynamics.control.comparison import Comparison, compare, run, with_wrong_masses
 from semiparam_dynamics.control.plan import trajectory_of
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.config import NO_EFFECTS
 
-from .arm import ROTORS, SEVEN, controller, plan_of, settings
+from .arm import JOINTS, ROTORS, SEVEN, controller, plan_of, settings
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 SECONDS, SINCE = 9.0, 5.0
@@ -77,3 +78,18 @@ def test_with_the_true_urdf_only_the_rotors_are_left_to_feedback():
     bound = np.abs(motion(done.time)[2]).max(axis=0) / 20.0**2
     assert (np.abs(done.error).max(axis=0) < 0.5 * bound).all()
     assert (np.abs(done.error).max(axis=0) > 1e-5).all()
+
+
+def test_wrong_masses_move_every_link_and_nothing_else():
+    right = RobotModel(SEVEN, joints=JOINTS)
+    wrong = RobotModel(with_wrong_masses(right.urdf_text, 0.1, 0.3, seed=2), joints=JOINTS)
+    first, second = (m.inertial_prior.reshape(-1, 10) for m in (right, wrong))
+    ratio = second[:-1, 0] / first[:-1, 0]  # the last body is several links, each its own way off
+    assert ((np.abs(ratio - 1.0) >= 0.1) & (np.abs(ratio - 1.0) <= 0.3)).all()
+    assert (ratio > 1.0).any() and (ratio < 1.0).any()
+    np.testing.assert_allclose(second[:-1], ratio[:, None] * first[:-1], rtol=1e-9)
+    assert right.joint_names == wrong.joint_names
+    same = RobotModel(with_wrong_masses(right.urdf_text, 0.0, 0.0, seed=2), joints=JOINTS)
+    np.testing.assert_array_equal(same.inertial_prior, right.inertial_prior)
+    with pytest.raises(ConfigurationError, match="wrong by"):
+        with_wrong_masses(right.urdf_text, 0.3, 0.1, seed=0)
