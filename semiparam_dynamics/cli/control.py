@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         args.seconds,
         args.since,
         mass_error=tuple(args.mass_error),
-        told=lambda name, done: print(f"  {name} done", flush=True),
+        finished=lambda name, done: print(f"  {name} done", flush=True),
     )
     print(control_table(comparison))
     try:
