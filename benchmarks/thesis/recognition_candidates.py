@@ -11,7 +11,7 @@ import scipy.linalg
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.class_recursion import (
-    ALPHAS,
+    EXPONENTS,
     choose_recoding,
     exponent_weights,
     nearest_exponent,
@@ -89,7 +89,7 @@ def incremental_candidates(model: IncrementalRLSC, validation: Rows) -> Candidat
         penalties=np.array([factor.penalty for factor in recursion.factors]),
         coefficients=[factor.solve(sums).T for factor in recursion.factors],
         counts=recursion.classes.counts[order],
-        alphas=ALPHAS,
+        alphas=EXPONENTS,
         validation=validation,
     )
 

@@ -141,7 +141,7 @@ def _run_trial(
 ) -> list[Score]:
     learned, validation, stream, test = _rows(file, split, protocol.scale)
     progress(LOAD)
-    model = IncrementalRLSC(protocol.penalties, alpha=0.0, hold_out=0)
+    model = IncrementalRLSC(protocol.penalties, recoding=0.0, hold_out=0)
     model.partial_fit(learned.X, learned.y)
     rebalanced = RebalancedRidge(learned, len(file.names), protocol.penalties)
     progress(LEARN)
