@@ -159,6 +159,8 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         weights = None
         if sample_weight is not None:
             weights = checked_weights(sample_weight, len(X), X.dtype)
+            if first and not weights.any():
+                raise LearningError("The sample weights sum to zero: there is nothing to learn.")
         Y = np.asarray(y, dtype=float).reshape(len(X), -1)
         if first:
             self._start(X, Y, one_output=np.ndim(y) == 1)

@@ -1,4 +1,4 @@
-"""Nyström features as a transformer."""
+"""Nyström features as a transformer, and the feature options of estimators."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import pytest
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.features import (
+    GrowingFeatures,
+    NystromFeatures,
+    RandomFourierFeatures,
+    feature_option,
+)
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 
@@ -20,10 +24,6 @@ from semiparam_dynamics.learning.nystrom import NystromKRLS
 def data() -> tuple[np.ndarray, np.ndarray]:
     X = np.random.default_rng(0).uniform(-1, 1, (150, 3))
     return X, np.sin(3.0 * X.sum(axis=1))
-
-
-def test_they_are_a_scikit_learn_transformer() -> None:
-    check_estimator(NystromFeatures())
 
 
 def test_inner_products_are_those_of_scikit_learn_at_the_same_centres() -> None:
@@ -80,3 +80,41 @@ def test_single_precision_in_single_precision_out(n_centers: int) -> None:
     phi = single.fit_transform(X.astype(np.float32))
     assert phi.dtype == np.float32
     np.testing.assert_allclose(phi @ phi.T, expected @ expected.T, atol=1e-3)
+
+
+def test_growing_features_give_the_kernel_between_centres() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    features = GrowingFeatures(2, 1.0, 50, 1e-6)
+    learned = features.learn(X)
+    assert learned.shape == (30, 50)
+    Z = features.transform(X)
+    np.testing.assert_allclose(Z @ Z.T, Gaussian(1.0)(X, X), atol=1e-5)
+    # A row that became a centre has all of its features from then on.
+    np.testing.assert_allclose(np.sum(learned**2, axis=1), 1.0, atol=1e-5)
+
+
+def test_no_more_centres_than_there_is_room_for() -> None:
+    X = 5.0 * np.random.default_rng(0).normal(size=(40, 3))
+    features = GrowingFeatures(3, 1.0, 10, 1e-3)
+    features.learn(X)
+    assert len(features.state()["centers"]) == 10
+    copy = GrowingFeatures(3, 1.0, 10, 1e-3)
+    copy.restore(features.state())
+    np.testing.assert_array_equal(copy.transform(X), features.transform(X))
+
+
+def test_a_fitted_transformer_is_used_as_it_is() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    own = NystromFeatures(n_centers=5, random_state=0).fit(X)
+    assert feature_option(own, None, 10, None, X[:3]) is own
+    other = feature_option(NystromFeatures(n_centers=2, random_state=0), None, 10, None, X)
+    assert other.centers_.shape == (2, 2)
+    assert feature_option(None, None, 10, None, X) is None
+
+
+def test_what_there_is_not_is_refused() -> None:
+    X = np.zeros((3, 2))
+    with pytest.raises(ConfigurationError, match="wavelets"):
+        feature_option("wavelets", None, 10, None, X)
+    with pytest.raises(ConfigurationError, match="Gaussian"):
+        feature_option("random_fourier", Laplacian(1.0), 10, None, X)
