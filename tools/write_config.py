@@ -96,7 +96,8 @@ def _groups(config_type: type, prefix: str = "") -> Iterator[tuple[str, str, lis
     own = [known[field.name] for field in fields if "parameter" in field.metadata]
     if own:
         kind = config_type.__name__.removesuffix("Config")
-        title = "" if kind.endswith("Node") else f"`{prefix[:-1]}`" if prefix else kind.lower()
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
+        title = "" if kind.endswith("Node") else f"`{prefix[:-1]}`" if prefix else words
         meaning = (config_type.__doc__ or "").splitlines()[0]
         named = [dataclasses.replace(entry, name=prefix + entry.name) for entry in own]
         yield title, meaning, named
