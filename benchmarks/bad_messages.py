@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 

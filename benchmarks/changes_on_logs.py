@@ -46,7 +46,7 @@ def _learn(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.nd
     """As `observe` and `learn`, of samples that are filtered already; returns the errors."""
     errors = []
     for sample in samples:
-        prediction = learner.estimator.predict(sample, alone=False)
+        prediction = learner.estimator.predict(sample)
         step = Step(sample, prediction)
         if learner.changes is not None:
             learner.changes.watch(sample, prediction)

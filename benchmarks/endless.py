@@ -128,7 +128,7 @@ def run(
                 if forgetting == "exponential":
                     core.forget(1.0 - share)
                 else:
-                    core.forget_shown(directions, share)
+                    core.forget_excited(directions, share)
             looks += 1
             if looks % 50 == 0:
                 look(core, out, rows * scale, penalty)
@@ -159,6 +159,7 @@ def cycles(Z: Array, updates: int, step: int) -> Iterator[tuple[Array, int]]:
 
 def look(core: RecursiveLeastSquares, out: Outcome, rows: Array, penalty: float) -> None:
     """Note the extremes of what the recursion is now, and says of the last rows."""
+    core.apply_pending()
     diagonal = np.diagonal(core.R)
     variances = core.covariance_diagonal()
     said = rows @ core.weights()
@@ -210,7 +211,7 @@ def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outc
         sample = learner.sample(*state, y, 10**9 + k * 10**6)
         guess = learner.predict(sample)
         learner.update(sample, guess)
-        said = (guess.rigid_body, guess.nonparametric, guess.semiparametric)
+        said = (guess.rigid_body, guess.semiparametric)
         said += (guess.rigid_body_std, guess.semiparametric_std)
         out.finite &= bool(all(np.isfinite(value).all() for value in said))
         if k >= moving:  # what is said after the first few samples may be far off

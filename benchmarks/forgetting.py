@@ -65,7 +65,7 @@ def split(
 ) -> tuple[RobotModel, InverseDynamicsConfig, list[Sample], list[Sample]]:
     """As in docs/results.md: trajectories 1, 2 against 3, and 60 % of the time against the rest."""
     config = load_yaml(CONFIG / f"{log}.yaml", InverseDynamicsConfig)
-    config = replace(config, comparison=False, random_fourier__window=3.0)
+    config = replace(config, random_fourier__window=3.0)
     folder = robots / log
     model = RobotModel(
         folder / ("ur10_robot.urdf" if log == "ur10" else f"{log}.urdf"), config.robot

@@ -81,7 +81,6 @@ def splits(robots: Path, wanted: list[str], seeds: int) -> Iterator[Split]:
             yield from simulated_splits(robots, seeds)
             continue
         config = load_yaml(CONFIG / f"{log}.yaml", InverseDynamicsConfig)
-        config = replace(config, comparison=False)
         folder = robots / log
         urdf = folder / ("ur10_robot.urdf" if log == "ur10" else f"{log}.urdf")
         model = RobotModel(urdf, config.robot)
@@ -112,7 +111,7 @@ def simulated_splits(robots: Path, seeds: int) -> Iterator[Split]:
     ):
         effects = {k: v for k, v in settings.items() if not k.startswith("controller")}
         options = {name.replace(".", "__"): value for name, value in effects.items()}
-        config = replace(InverseDynamicsConfig(), comparison=False, filter__cutoff=8.0)
+        config = replace(InverseDynamicsConfig(), filter__cutoff=8.0)
         config = replace(config, target="effort", joints=effects.get("joints", ()))
         for seed in range(1, seeds + 1):
             arms = [

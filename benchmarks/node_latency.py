@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from machine import machine
 from node_peer import Exchange, Peer, Stream, resident_mb
+from output import machine
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 

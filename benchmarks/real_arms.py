@@ -16,6 +16,7 @@ import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.scores import RunningScores
@@ -84,7 +85,9 @@ def block_split(bag: Path, urdf: Path, config: InverseDynamicsConfig) -> None:
     samples = [sample for sample in pushed if sample is not None]
     start = samples[0].stamp
     held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in samples]
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    estimator = SemiparametricEstimator(model, config.estimator)
+    baseline = NonparametricBaseline(model, config.estimator)
+    first = ProtocolRun(estimator, "sequential", baseline)
     for sample, out in zip(samples, held_out, strict=True):
         if not out:
             first.step(sample, score=False)

@@ -28,9 +28,9 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from machine import machine
 from node_peer import Peer, Stream
 from node_visitors import Visitors
+from output import machine
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 

@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import (
-    DEFAULTS,
     LIVE,
-    BlockGuesses,
     BlockPrediction,
-    Comparison,
     SemiparametricEstimator,
-    predicted,
 )
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.residual import part
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.storage import load_state, save_state
+from semiparam_dynamics.storage import load_state, save_state, sub_state
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
@@ -58,6 +54,15 @@ class Step:
         return self.sample.y
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A measured sample that the baseline has yet to predict, and perhaps to learn."""
+
+    sample: Sample
+    prediction: Prediction
+    learn: bool
+
+
 class InverseDynamicsLearner:
     """Filter and predict; score and learn when there is time."""
 
@@ -71,19 +76,25 @@ class InverseDynamicsLearner:
         """Forget everything learned."""
         self.filter = SampleFilter(self.model, self.config.filter)
         self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
+        self.baseline = self._new_baseline(self.config)
         self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
         self.recent = self._recent_scores()
         self._begin_changes()
+
+    def _new_baseline(self, config: InverseDynamicsConfig) -> NonparametricBaseline | None:
+        if not config.comparison:
+            return None
+        return NonparametricBaseline(self.model, config.estimator)
 
     def _begin_changes(self) -> None:
         before, self.changes = self.changes, None
         if not self.config.changes.detect:
             return
         # Only then: what the monitor needs imports this package.
-        from semiparam_dynamics.changes.monitor import ChangeMonitor, WaitingSamples
+        from semiparam_dynamics.changes.monitor import ChangeMonitor, DeferredSamples
 
         self.changes = ChangeMonitor(self.model, self.config.changes, self.config.filter)
-        self._waiting = WaitingSamples(self.changes)
+        self._waiting = DeferredSamples(self.changes)
         if before is not None:
             self.changes.snapshots = before.snapshots
 
@@ -97,26 +108,26 @@ class InverseDynamicsLearner:
         A model that is compared again has no recent scores from before; its scores over all
         samples stay unknown (NaN) until the next :meth:`reset`.
         """
+        if self.baseline is not None:
+            self.baseline.check(config.estimator)
         self.estimator.configure(config.estimator)
-        if config.estimator.comparison != self.config.estimator.comparison:
+        if self.baseline is not None:
+            self.baseline.configure(config.estimator)
+        if config.comparison != self.config.comparison:
             self.recent = self._recent_scores()
+            self.baseline = self._new_baseline(config)
         if self.changes is not None:
             self.changes.configure(config.changes)
         self.config = config
 
-    def observe(self, measurement: Measurement, *, promptly: bool = False) -> Step | None:
-        """Take in a measurement; predict the instant before it, unless the filters only start.
-
-        promptly : standard deviations may be left out (NaN), to be put in when it is learned.
-        """
+    def observe(self, measurement: Measurement) -> Step | None:
+        """Take in a measurement; predict the instant before it, unless the filters only start."""
         sample = self.filter.push(measurement)
         if sample is None:
             return None
+        prediction = self.estimator.predict(sample)
         if self.changes is None:
-            if promptly:
-                return Step(sample, self.estimator.predict_promptly(sample))
-            return Step(sample, self.estimator.predict(sample, alone=False))
-        prediction = self.estimator.predict(sample, alone=False)
+            return Step(sample, prediction)
         self.changes.watch(sample, prediction)
         changed = self.changes.correction.apply(prediction, sample.regressor)
         if changed is not prediction:
@@ -125,10 +136,8 @@ class InverseDynamicsLearner:
         return Step(sample, changed, prediction)
 
     def only_scored(self, step: Step) -> Comparison:
-        """What :meth:`compare` takes of a step that isn't learned."""
-        spread = self.estimator.errors["y"].value.copy()
-        prediction = self.estimator.assess(step.sample, step.prediction)
-        return Comparison(step.sample, prediction, spread, 0.0, learn=False)
+        """The input of :meth:`compare` for a step that isn't learned."""
+        return Comparison(step.sample, step.prediction, learn=False)
 
     def learn(self, step: Step) -> None:
         """Learn from a step and score it; may come later, or never. No prediction waits for it."""
@@ -136,27 +145,33 @@ class InverseDynamicsLearner:
             self.compare(self.begin_learning(step))
 
     def begin_learning(self, step: Step) -> Comparison:
-        """Learn from a measured step what predictions need; :meth:`compare` does the rest."""
+        """Learn from a measured step; :meth:`compare` does the rest."""
         if self.changes is None or step.learned is None:
-            return self.estimator.begin_update(step.sample, step.prediction)
-        rest = self.only_scored(step)
+            self.estimator.update(step.sample, step.prediction)
+            return Comparison(step.sample, step.prediction, learn=not self.estimator.gate.closed)
+        learned = False
         for sample, prediction in self._waiting.admit(step.sample, step.learned):
-            done = self.estimator.begin_update(sample, prediction)
+            self.estimator.update(sample, prediction)
             if sample.stamp == step.stamp:
-                rest = replace(done, sample=step.sample, prediction=step.prediction)
-        return rest
+                learned = not self.estimator.gate.closed
+        return Comparison(step.sample, step.prediction, learn=learned)
 
     def compare(self, rest: Comparison) -> None:
-        """Have the nonparametric model alone predict and learn, and score all three models.
-
-        In the steps' order; it may run in another thread than all else.
-        """
-        prediction, y = self.estimator.finish_update(rest), rest.sample.y
-        if y is not None:
-            values = np.array([getattr(prediction, name) for name in MODELS])
-            stds = np.array([getattr(prediction, f"{name}_std") for name in MODELS])
-            self.scores.add_arrays(y, values, stds)
-            self.recent.add_arrays(y, values, stds)
+        """Have the baseline predict and learn, and score all models; in the steps' order."""
+        sample, y = rest.sample, rest.sample.y
+        if y is None:
+            return
+        values, stds = np.full((2, len(MODELS), len(y)), np.nan)
+        told: list[object] = [rest.prediction, None, rest.prediction]
+        if self.baseline is not None:
+            told[1] = baseline = self.baseline.predict(sample)
+            if rest.learn:
+                self.baseline.update(sample, baseline)
+        for k, (name, source) in enumerate(zip(MODELS, told, strict=True)):
+            if source is not None:
+                values[k], stds[k] = getattr(source, name), getattr(source, f"{name}_std")
+        self.scores.add_arrays(y, values, stds)
+        self.recent.add_arrays(y, values, stds)
 
     @property
     def dropped(self) -> Counter[str]:
@@ -185,13 +200,13 @@ class InverseDynamicsLearner:
         """Go on from a saved file. Raises StorageError; the learner is then what it was."""
         before = None if self.changes is None else self.changes.state()
         if self.changes is not None:
-            state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
+            state = load_state(path, self.identity(), ignore=LIVE)
             try:
-                self.changes.restore(part(state, "changes."))
+                self.changes.restore(sub_state(state, "changes."))
             except (ValueError, LookupError, TypeError, ConfigurationError) as error:
                 self.changes.restore(before or {})
                 what = error if isinstance(error, ConfigurationError) else repr(error)
-                raise StorageError(f"{path} can't be gone on from: {what}") from None
+                raise StorageError(f"cannot resume from {path}: {what}") from None
         try:
             self.estimator.load(path)
         except StorageError:
@@ -200,44 +215,17 @@ class InverseDynamicsLearner:
             raise
 
 
-# -------------------------------------------------------------------------------------------------
-# What the models say of states that a controller wants to bring about; nothing is learned.
-#
-# No filter is passed: what is learned from filtered signals holds for unfiltered ones, too, see
-# :mod:`semiparam_dynamics.dynamics.filtering`.
-
-
-def feedforward(
-    estimator: SemiparametricEstimator, q: Array, dq: Array, ddq: Array
-) -> BlockPrediction:
-    """Values and standard deviations (k, n_axes) of `rigid_body` and `semiparametric`.
-
-    q, dq, ddq: (k, n_joints), rad, rad/s and rad/s^2. The nonparametric model alone isn't asked:
-    it is NaN. All values are finite and within the estimator's bound. No learned number changes,
-    and a sample that was predicted and waits to be learned is learned as if nothing had been asked.
-    """
-    rigid = estimator.rigid_body.ask_block(estimator.model.regressors(q, dq, ddq))
-    states = (q, dq) if estimator.config.residual == "nystrom" else (q, dq, ddq)
-    inputs = np.concatenate((*states, rigid.values), axis=1)
-    residual = estimator.residual.ask_block(inputs, rigid.parameters)
-    residual = residual.weighed(estimator.trust.weight)
-    said = predicted(estimator, BlockGuesses(rigid, residual, None))
-    within = [estimator.bound.within(row) for row in said.values["rigid_body"]]
-    said.values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
-    return said
-
-
 def learner_feedforward(
     learner: InverseDynamicsLearner, q: Array, dq: Array, ddq: Array
 ) -> BlockPrediction:
-    """:func:`feedforward` with what the learner noticed of changes, such as a payload."""
-    said = feedforward(learner.estimator, q, dq, ddq)
+    """The estimator's `feedforward`, with noticed changes, such as a payload."""
+    said = learner.estimator.feedforward(q, dq, ddq)
     if learner.changes is None or not learner.changes.correction.active:
         return said
     estimator = learner.estimator
     for k, state in enumerate(zip(q, dq, ddq, strict=True)):
         sample = estimator.sample(*state)
-        known = estimator.predict(sample, alone=False)
+        known = estimator.predict(sample)
         changed = learner.changes.correction.apply(known, sample.regressor)
         for name in ("rigid_body", "semiparametric"):
             said.values[name][k] = estimator.bound.within(getattr(changed, name))

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from semiparam_dynamics.cli.main import VERBS, make_parser
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig
 from semiparam_dynamics.parameters import parameters, to_flat
 
 from .dynamics.arms import URDF

@@ -12,11 +12,11 @@ import typing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
     ComputedTorqueNodeConfig,
-    InverseDynamicsNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
     learner_config,

@@ -133,7 +133,7 @@ def _group(args: argparse.Namespace, kind: type[C]) -> C:
 def _robot_config(args: argparse.Namespace) -> RobotConfig:
     """The robot's part of --params (the node's YAML serves) and --set, then the plain options."""
     from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.config import InverseDynamicsNodeConfig
     from semiparam_dynamics.parameters import parameters, replace
     from semiparam_dynamics.robot.model import RobotConfig
 

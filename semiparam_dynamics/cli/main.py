@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from semiparam_dynamics import __version__
 from semiparam_dynamics.errors import SemiparamError
@@ -45,13 +45,18 @@ def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPars
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 2 for what the user can put right, 130 for Ctrl-C."""
+    """Run one command of `argv`, by default the command line's; return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     args = make_parser(arguments).parse_args(arguments)
+    return run_command(lambda: args.run(args))
+
+
+def run_command(command: Callable[[], int | None], program: str = "semiparam") -> int:
+    """Run a command and return its exit code: 2 for what the user can put right, 130 for Ctrl-C."""
     try:
-        return int(args.run(args))
+        return command() or 0
     except SemiparamError as error:
-        print(f"semiparam: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{program}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

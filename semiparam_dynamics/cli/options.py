@@ -226,7 +226,7 @@ def learner_config(args: argparse.Namespace) -> InverseDynamicsConfig:
 
     The node's YAML serves as it is; what only the node needs is passed over.
     """
-    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.config import InverseDynamicsNodeConfig
 
     names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]
     own = set(names) - {entry.name for entry in parameters(InverseDynamicsConfig)}

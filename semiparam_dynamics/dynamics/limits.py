@@ -1,4 +1,4 @@
-"""What leaves the estimator is finite and within bounds, whatever was learned."""
+"""Limits of the estimator: predictions are finite and bounded, and contacts are not learned."""
 
 from __future__ import annotations
 
@@ -83,14 +83,19 @@ class OutputBound:
         """`values` within bounds; `otherwise` stands in for what isn't finite. Counts both."""
         if self._holds(values):
             return values
-        broken = ~np.isfinite(values)
-        if broken.any():
+        finite = np.isfinite(values)
+        if not finite.all():
             self.counts[NOT_FINITE] += 1
-            values = np.where(broken, otherwise, values)
-        within = self.within(values)
+            values = np.where(finite, values, otherwise)
         if (np.abs(values) > self.limit).any():
             self.counts[CLIPPED] += 1
-        return within
+        return self.within(values)
+
+    def block(self, values: Array, otherwise: Array) -> Array:
+        """:meth:`__call__` of k predictions, (k, n_axes)."""
+        if (np.abs(values) <= self.limit).all():  # the usual case
+            return values
+        return np.array([self(*rows) for rows in zip(values, otherwise, strict=True)])
 
     def within(self, values: Array) -> Array:
         """`values` (n_axes,) within bounds, not counted; 0 for what is not a number."""
@@ -108,19 +113,16 @@ class OutputBound:
         )
 
 
-# -------------------------------------------------------------------------------------------------
-# Keeps contacts out of what is learned: samples too far from what was predicted of them.
-
 BEYOND = "beyond the gate (output.gate)"
 SETTLED = 500  # samples learned before the standard deviations are relied on
 
 
 class LearningGate:
-    """Says which samples aren't learned; see `OutputConfig`.
+    """Keeps samples too far from their predictions, such as contacts, from being learned.
 
     It closes with the first sample beyond, and opens with the first one within, or when it was
     closed for longer than `config.gate_longest`: what lasts is no contact. It then stays open
-    until a sample was within again.
+    until a sample was within again. See `OutputConfig`.
 
     Attributes
     ----------
@@ -134,7 +136,6 @@ class LearningGate:
         self.dropped: Counter[str] = Counter()
         self.closed = False
         self._since: int | None = None  # stamp of the first sample beyond, ns
-        self._refused: set[int] = set()
 
     def refuses(self, stamp: int, error: Array, std: Array, n_learned: int) -> bool:
         """Whether the sample at `stamp` (ns) isn't learned. Ask once for each sample, in order.
@@ -153,12 +154,4 @@ class LearningGate:
             return False
         self.closed = True
         self.dropped[BEYOND] += 1
-        self._refused.add(stamp)
-        return True
-
-    def refused(self, stamp: int) -> bool:
-        """Whether :meth:`refuses` said so of the sample at `stamp`; may be asked once."""
-        if stamp not in self._refused:
-            return False
-        self._refused.remove(stamp)
         return True

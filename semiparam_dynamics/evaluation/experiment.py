@@ -15,6 +15,7 @@ import numpy as np
 from semiparam_dynamics import __version__
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import BLOCK, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
@@ -105,7 +106,8 @@ def evaluate(
     """Lead the models through recordings, each a sequence of measurements in order.
 
     With `train`, the models first learn those, and `test` is scored under the three protocols;
-    likewise with `start`, a saved model that they go on from. Without either, `test` is scored
+    likewise with `start`, a saved model that the estimator continues from. (The nonparametric
+    baseline is in no file: it learns `test` only, and has no frozen scores.) Without either, `test` is scored
     from the first sample on, sequential and delayed; the models as they are after 60 % of its
     time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
     `delayed_rest`, the other two protocols' scores on that rest alone.
@@ -113,7 +115,11 @@ def evaluate(
     `progress` is called with the share of the work done. Raises BagError if nothing could be
     scored, and StorageError if `start` can't be read or is of another robot or configuration.
     """
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    first = ProtocolRun(
+        SemiparametricEstimator(model, config.estimator),
+        "sequential",
+        NonparametricBaseline(model, config.estimator),
+    )
     if start:
         first.estimator.load(start)
     evaluation = Evaluation(model, config, {})

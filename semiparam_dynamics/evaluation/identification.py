@@ -22,10 +22,10 @@ from semiparam_dynamics.identification.consistent import (
     AxisFactors,
     ConsistentParameters,
     consistent,
+    effect_prior,
     unconstrained,
 )
-from semiparam_dynamics.identification.joint_friction import effect_prior, joint_dynamics
-from semiparam_dynamics.identification.urdf_export import export_urdf, link_inertias
+from semiparam_dynamics.identification.urdf_export import export_urdf, joint_dynamics, link_inertias
 from semiparam_dynamics.robot.model import RobotModel
 
 COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")

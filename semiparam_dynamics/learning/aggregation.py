@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, positive_penalty
-from semiparam_dynamics.learning.base import KernelRegressor
-from semiparam_dynamics.learning.held_out import hold_out
+from semiparam_dynamics.learning.base import KernelRegressor, hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem, centers_of
 from semiparam_dynamics.learning.products import KernelRows, coefficients

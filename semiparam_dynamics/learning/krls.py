@@ -150,10 +150,8 @@ class Problem:
     @classmethod
     def of(cls, rows: Rows) -> Problem:
         """All of the rows, in memory."""
-        blocks = list(rows.blocks(rows.n_samples))
-        X = np.concatenate([block.X for block in blocks])
-        Y = np.concatenate([block.Y for block in blocks]).astype(float)
-        weights = rows.weights()
+        block = rows.whole()
+        X, Y, weights = block.X, block.Y.astype(float), block.weights
         if weights is None:
             return cls(X, Y, np.ones(len(X)), float(len(X)))
         some = weights > 0.0

@@ -15,10 +15,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes import parameters, runtime
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import SessionReport
 from semiparam_dynamics.nodes.managed import PATIENCE, Lag, ManagedNode, WatchedTopic
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices
@@ -76,10 +76,10 @@ class InverseDynamicsNode(ManagedNode):
         """Make the session, unless its URDF has yet to come."""
         if not self._urdf:
             return
-        with self._model_services.claiming(self._config.autosave):
+        with self._model_services.locked(self._config.autosave):
             session = Session(self._urdf, self._config)
             if self._config.autoload:
-                self._model_services.go_on(session)
+                self._model_services.resume(session)
         self.session = session
         self._lost.clear()
         self._outputs = Outputs(
@@ -123,7 +123,7 @@ class InverseDynamicsNode(ManagedNode):
             if outputs is not None:
                 outputs.destroy()
         self.session = self._outputs = self._changes = self._report = None
-        self._model_services.give_up()
+        self._model_services.close()
 
     def _unsubscribe(self) -> None:
         for topic in self._inputs:

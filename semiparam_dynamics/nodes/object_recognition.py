@@ -190,10 +190,10 @@ class ObjectRecognitionNode(ManagedNode):
         """Make the session, with the image network where images come in."""
         outputs = RecognitionOutputs(self)
         try:
-            with self._model_services.claiming(self._config.autosave):
+            with self._model_services.locked(self._config.autosave):
                 session = RecognitionSession(self._config, outputs.publish)
                 if self._config.autoload:
-                    self._model_services.go_on(session)
+                    self._model_services.resume(session)
         except BaseException:
             outputs.destroy()
             raise
@@ -223,7 +223,7 @@ class ObjectRecognitionNode(ManagedNode):
         if self._outputs is not None:
             self._outputs.destroy()
         self.session = self._outputs = self._report = None
-        self._model_services.give_up()
+        self._model_services.close()
 
     def _unsubscribe(self) -> None:
         for topic in self._topics:

@@ -38,7 +38,7 @@ from semiparam_dynamics.robot.model import RobotModel
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
-    from semiparam_dynamics.identification.real_bodies import RealBodies
+    from semiparam_dynamics.identification.consistent import RealBodies
 
 
 # -------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ class Outputs:
 
 def _bodies(model: RobotModel) -> RealBodies | None:
     # Only here: loading it would make every start of a node longer.
-    from semiparam_dynamics.identification.real_bodies import RealBodies
+    from semiparam_dynamics.identification.consistent import RealBodies
 
     try:
         return RealBodies(model)

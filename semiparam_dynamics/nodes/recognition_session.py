@@ -75,7 +75,7 @@ class RecognitionSession:
         The file stays as it is until something is saved.
         """
         self.recognizer.reset()
-        self.autosave.agree()
+        self.autosave.mark_saved()
         limits, unknown = self._config.recognition.limits, self._config.recognition.unknown
         self.teacher = Teacher(limits, unknown)
         self.refusals = Refusals()

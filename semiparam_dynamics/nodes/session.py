@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.estimator import Comparison
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner import Comparison, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.runtime import Backlog, Worker
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
@@ -63,7 +62,7 @@ class Session:
         self._beside.clear()
         self.learner.reset()
         self._choose()
-        self.autosave.agree()
+        self.autosave.mark_saved()
         self.stream = MeasurementStream(
             self.model.joint_names,
             self.model.config.target,
@@ -95,9 +94,7 @@ class Session:
 
     def _choose(self) -> None:
         """Whether to learn beside the messages; nothing is being learned now."""
-        config = self._config
-        alone = config.defer_learning and not config.feedforward and self.learner.changes is None
-        self._apart = self.learner.estimator.keep_ready(alone)
+        self._apart = False
 
     @property
     def waiting(self) -> int:
@@ -131,7 +128,7 @@ class Session:
                     self.backlog.do_one()
             self.measured += 1
             waited = len(self.backlog) > 0 or (self._apart and self._beside.busy)
-            step = self.learner.observe(measurement, promptly=self._apart)
+            step = self.learner.observe(measurement)
             if step is None:
                 continue
             self.predicted += 1
@@ -175,7 +172,6 @@ class Session:
         return rest
 
     def _settle(self) -> bool:
-        self.learner.estimator.settle()
         return False
 
     def complete(self) -> None:
@@ -250,12 +246,11 @@ class Session:
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     """Lead a learner that is thrown away through a motion, so that everything is compiled."""
     learner = InverseDynamicsLearner(model, config.learner)
-    promptly = config.defer_learning and learner.estimator.keep_ready()
     step_time = 0.5 * config.learner.filter.max_gap
     rng = np.random.default_rng(0)
     for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
         q, y = rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
         measurement = Measurement(round(k * step_time * 1e9), q, 0.1 * q, y)
-        step = learner.observe(measurement, promptly=promptly)
+        step = learner.observe(measurement)
         if step is not None:
             learner.learn(step)

@@ -9,14 +9,13 @@ import numpy as np
 from semiparam_dynamics.dynamics.sample import Prediction
 from semiparam_dynamics.learner import Step
 
-from .changing_arm import errors, follow, learner, moving, small_arm
+from .changing_arm import errors, follow, largest_weight, learner, moving
 
-MODEL = small_arm()
 END = 120.0
 
 
 def test_a_memory_keeps_the_error_flat_where_it_grows_without_one() -> None:
-    size = np.abs(MODEL.regressors(*(np.zeros((1, 4)),) * 3)[0] @ MODEL.prior).max()
+    size = largest_weight()
 
     def drifting(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
         part = size * t / END * np.array([0.2, 0.5, 0.2, 0.0])
@@ -25,8 +24,8 @@ def test_a_memory_keeps_the_error_flat_where_it_grows_without_one() -> None:
     late, growth, parametric = {}, {}, {}
     for memory in (0.0, 10.0):  # of the residual, near a place: a pass takes a fifth of a second
         values = {"rigid_body.memory": memory, "nystrom.memory": 0.05 * memory}
-        of = learner(MODEL, **{"changes.detect": False}, **values)
-        steps = follow(of, moving(MODEL, END, drifting))
+        of = learner(**{"changes.detect": False}, **values)
+        steps = follow(of, moving(END, drifting))
         rigid = [dataclasses.replace(s, prediction=_rigid_body_alone(s)) for s in steps]
         late[memory] = errors(steps, 100.0, END)[:3]
         parametric[memory] = errors(rigid, 100.0, END)[:3]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.samples.bag_writer import write_measurements
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace

@@ -8,8 +8,8 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.changes.config import ChangeEvent
 from semiparam_dynamics.changes.payload import Snapshot, payload_status
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import ChangeReport
 from semiparam_dynamics.nodes.messages import event_message, joint_state_message, payload_messages
 from semiparam_dynamics.nodes.session import Session

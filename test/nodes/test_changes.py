@@ -18,8 +18,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
 from semiparam_dynamics.nodes.session import Session
 

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import BagReader, read_measurements
 

@@ -16,9 +16,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float32MultiArray, MultiArrayLayout, String
 from std_srvs.srv import Trigger
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
-    InverseDynamicsNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
 )

@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import from_flat

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import ChangeReport, SessionReport
 from semiparam_dynamics.nodes.layouts import (
     UR_JOINTS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.limits import CLIPPED
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session

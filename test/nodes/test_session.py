@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import Comparison
 from semiparam_dynamics.errors import RobotModelError, StorageError
 from semiparam_dynamics.learner import Step
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
