@@ -1,3 +1,5 @@
+"""The robot model: reduced columns, joints, gravity, sensors, refusals."""
+
 from __future__ import annotations
 
 import hashlib
@@ -246,8 +248,8 @@ def test_wrong_sizes_are_refused() -> None:
     ("options", "message"),
     [
         ({"joints": ("slwe",)}, "no joint 'slwe'; did you mean 'slew'.*lift, reach, grip"),
-        ({"joints": ("slew", "slew")}, "'slew' is asked for twice"),
-        ({"joints": ("boom_sensor",)}, "'boom_sensor' is fixed, not of one degree"),
+        ({"joints": ("slew", "slew")}, "'slew' is named twice"),
+        ({"joints": ("boom_sensor",)}, "'boom_sensor' is fixed: only joints with one degree"),
         ({"locked": {"lfit": 0.1}, "joints": ("slew",)}, "did you mean 'lift'"),
         ({"locked": {"lift": 0.1}}, "both learned and locked"),
         ({"locked": {"lift": math.nan}, "joints": ("slew",)}, "can't be locked at nan"),
