@@ -16,6 +16,7 @@ import numpy as np
 from arms import LOGS, URDFS, recordings, robot, samples, settings
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
@@ -69,7 +70,9 @@ def block_split(robots: Path, config: InverseDynamicsConfig) -> None:
     whole = samples(model, config, recording)
     start = whole[0].stamp
     held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in whole]
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    estimator = SemiparametricEstimator(model, config.estimator)
+    baseline = NonparametricBaseline(model, config.estimator)
+    first = ProtocolRun(estimator, "sequential", baseline)
     for sample, out in zip(whole, held_out, strict=True):
         if not out:
             first.step(sample, score=False)

@@ -90,7 +90,7 @@ def judge(
         configs["before, new cut-off"] = replace(tuning.before, **{"filter.cutoff": cutoff})
     print(f"{'not seen while tuning':<22}{'protocol':<10}{'P':>9}{'SP':>9}{'ratio':>8}{'joint':>7}")
     for name, config in configs.items():
-        runs = evaluate(model, replace(config, comparison=False), test, train).runs
+        runs = evaluate(model, config, test, train).runs
         for protocol in ("delayed", "frozen"):
             scores = runs[protocol].scores
             P, SP = scores.nmse("rigid_body"), scores.nmse("semiparametric")

@@ -19,7 +19,7 @@ KINDS = ("nystrom", "random_fourier")
 
 def estimator(model: RobotModel, **values: object) -> SemiparametricEstimator:
     settings: dict[str, object] = {"nystrom.window": 1.0, "random_fourier.window": 1.0}
-    settings |= {"random_fourier.n_features": 60, "comparison": False, **values}
+    settings |= {"random_fourier.n_features": 60, **values}
     return SemiparametricEstimator(model, from_flat(EstimatorConfig, settings))
 
 
@@ -76,7 +76,7 @@ def test_without_a_memory_nothing_is_forgotten(kind: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("forgetting", ["directional", "exponential"])
-def test_saved_in_the_middle_it_goes_on_alike(kind: str, forgetting: str) -> None:
+def test_saved_in_the_middle_it_continues_alike(kind: str, forgetting: str) -> None:
     model = small_arm()
     memories = {"rigid_body.memory": 3.0, "nystrom.memory": 2.0, "random_fourier.memory": 2.0}
     values = {"residual": kind, "rigid_body.forgetting": forgetting, **memories}
@@ -102,11 +102,11 @@ def test_repeated_motion_does_not_blow_up(memory: float) -> None:
     for sample in samples(model, 60.0, rate=25.0):
         p = forgetful.predict(sample)
         errors.append(np.abs(sample.y - np.array([p.rigid_body, p.semiparametric])))
-        forgetful.update_rigid_body(sample, p)
+        forgetful.rigid_body.update(sample.regressor, sample.y, sample.stamp)
         waiting.append((sample, p))
         if len(waiting) > 12:
             for each in waiting:
-                forgetful.update_nonparametric(*each)
+                forgetful.update_residual(*each, late=True)
             waiting.clear()
     rigid, both = np.array(errors[250:]).swapaxes(0, 1)
     assert np.mean(both**2) < 0.5 * np.mean(rigid**2)
