@@ -366,7 +366,7 @@ def learned(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.n
     """As `observe` and `learn`, of samples that are filtered already; returns the errors."""
     errors = []
     for sample in samples:
-        prediction = learner.estimator.predict(sample, alone=False)
+        prediction = learner.estimator.predict(sample)
         step = Step(sample, prediction)
         if learner.changes is not None:
             learner.changes.watch(sample, prediction)

@@ -71,7 +71,8 @@ def block_split(robots: Path, config: InverseDynamicsConfig) -> None:
     start = whole[0].stamp
     held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in whole]
     estimator = SemiparametricEstimator(model, config.estimator)
-    first = ProtocolRun(estimator, "sequential", NonparametricBaseline(model, config.estimator))
+    baseline = NonparametricBaseline(model, config.estimator)
+    first = ProtocolRun(estimator, "sequential", baseline)
     for sample, out in zip(whole, held_out, strict=True):
         if not out:
             first.step(sample, score=False)
