@@ -133,9 +133,9 @@ class Run:
     def take(self, measurement: Measurement) -> None:
         """Predict and learn what a measurement completes."""
         self.now = measurement.stamp * 1e-9
-        step: Step | None = self.learner.observe(measurement)
+        step: Step | None = self.learner.predict(measurement)
         if step is not None and step.y is not None:
-            self.learner.learn(step)
+            self.learner.update(self.learner.admit(step))
             self.times.append(step.stamp * 1e-9)
             self.errors.append(step.y - step.prediction.semiparametric)
             self.rigid.append(step.y - step.prediction.rigid_body)

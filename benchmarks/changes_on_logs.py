@@ -53,5 +53,5 @@ def _learn(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.nd
             changed = learner.changes.correction.apply(prediction, sample.regressor)
             step = Step(sample, changed, prediction)
         errors.append(sample.y - step.prediction.semiparametric)
-        learner.learn(step)
+        learner.update(learner.admit(step))
     return errors
