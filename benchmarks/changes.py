@@ -135,9 +135,9 @@ class Run:
     def take(self, measurement: Measurement) -> None:
         """Predict and learn what a measurement completes."""
         self.now = measurement.stamp * 1e-9
-        step: Step | None = self.learner.observe(measurement)
+        step: Step | None = self.learner.predict(measurement)
         if step is not None and step.y is not None:
-            self.learner.learn(step)
+            self.learner.update(self.learner.admit(step))
             self.times.append(step.stamp * 1e-9)
             self.errors.append(step.y - step.prediction.semiparametric)
             self.rigid.append(step.y - step.prediction.rigid_body)
@@ -363,7 +363,7 @@ def on_logs(robots: Path, settle: float = 5.0) -> None:
 
 
 def learned(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.ndarray]:
-    """As `observe` and `learn`, of samples that are filtered already; returns the errors."""
+    """As `predict` and `update`, of samples that are filtered already; returns the errors."""
     errors = []
     for sample in samples:
         prediction = learner.estimator.predict(sample)
@@ -373,7 +373,7 @@ def learned(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.n
             changed = learner.changes.correction.apply(prediction, sample.regressor)
             step = Step(sample, changed, prediction)
         errors.append(sample.y - step.prediction.semiparametric)
-        learner.learn(step)
+        learner.update(learner.admit(step))
     return errors
 
 

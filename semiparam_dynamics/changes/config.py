@@ -10,6 +10,8 @@ from semiparam_dynamics.parameters import parameter
 # Phases and causes of a status or an event, beside the causes of `hypotheses`.
 SETTLING, WATCHING, DISTURBED, ESTIMATING = "settling", "watching", "disturbed", "estimating"
 CONTACT, OVER, UNEXPLAINED = "contact", "contact over", "unexplained"
+# Verdicts on whether a sample is learned.
+LEARN, DEFER, EXCLUDE = "learn", "defer", "exclude"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter, deque
 
@@ -11,8 +10,11 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import (
     CONTACT,
+    DEFER,
     DISTURBED,
     ESTIMATING,
+    EXCLUDE,
+    LEARN,
     OVER,
     SETTLING,
     UNEXPLAINED,
@@ -42,8 +44,6 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.storage import sub_state
 
-LEARN, DEFER, EXCLUDE = "learn", "defer", "exclude"
-
 UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
 MASS_STDS = 3.0  # standard deviations by which a new payload's mass must differ from 0
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
@@ -52,7 +52,6 @@ MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer i
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
 MAX_EVENTS = 200
 MAX_INTERVALS = 256  # past intervals from which late samples are still excluded
-MAX_DEFERRED = 5000  # samples; if there are more the oldest are learned
 
 
 class ChangeMonitor:
@@ -448,41 +447,3 @@ class LearningExclusions:
         if self._deferred_from is not None and stamp >= self._deferred_from:
             return DEFER
         return LEARN
-
-
-class DeferredSamples:
-    """Queues samples until a monitor's verdict on them.
-
-    Attributes
-    ----------
-    dropped: how many were excluded.
-    """
-
-    def __init__(self, monitor: ChangeMonitor) -> None:
-        self._monitor = monitor
-        self._queue: deque[tuple[Sample, Prediction]] = deque()
-        self.dropped = 0
-
-    def admit(self, sample: Sample, prediction: Prediction) -> list[tuple[Sample, Prediction]]:
-        """Add a sample and the learned model's prediction of it; returns the samples to learn now.
-
-        They are in order, and the correction's effort is subtracted from their measurements.
-        """
-        self._queue.append((sample, prediction))
-        admitted = []
-        while self._queue:
-            verdict = self._monitor.verdict(self._queue[0][0].stamp)
-            if verdict == DEFER and len(self._queue) <= MAX_DEFERRED:
-                break
-            first, predicted = self._queue.popleft()
-            if verdict == EXCLUDE:
-                self.dropped += 1
-            else:
-                admitted.append((self._corrected(first), predicted))
-        return admitted
-
-    def _corrected(self, sample: Sample) -> Sample:
-        correction = self._monitor.correction
-        if sample.y is None or not correction.active:
-            return sample
-        return dataclasses.replace(sample, y=sample.y - correction.effort(sample.regressor))

@@ -21,7 +21,7 @@ from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import FEEDFORWARDS, ControlConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Plan, trajectory_of
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learner import InverseDynamicsLearner, learner_feedforward
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import group, replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_xml
@@ -166,7 +166,7 @@ def run(
         for block in plan.ahead(t):
             if learner is None or t >= learner_ends:
                 continue
-            learned = learner_feedforward(learner, block.q, block.dq, block.ddq)
+            learned = learner.feedforward(block.q, block.dq, block.ddq)
             model = controller.config.feedforward
             if model != "urdf":
                 plan.take(block.first, Answer(learned.values[model], learned.stds[model]))
@@ -174,9 +174,9 @@ def run(
         arm.command(controller.command(t, reading.q, reading.dq, point))
         if learner is not None and t < learner_ends:
             stamp = START_NS + round(t * 1e9)
-            step = learner.observe(Measurement(stamp, reading.q, reading.dq, reading.effort))
+            step = learner.predict(Measurement(stamp, reading.q, reading.dq, reading.effort))
             if step is not None:
-                learner.learn(step)
+                learner.update(learner.admit(step))
         time[i] = t
         error[i], link_error[i] = point.q - reading.q_motor, point.q - reading.q_true
         effort[i] = reading.effort_true

@@ -196,10 +196,11 @@ class SnapshotServices:
             monitor = session.learner.changes
             if monitor is None:
                 raise ConfigurationError("set the parameter changes.detect to know of payloads")
-            answer = act(monitor)
-            session.autosave.changed()
-            session.autosave.request()
-            session.autosave.step()
+            with session.paused():
+                answer = act(monitor)
+                session.autosave.changed()
+                session.autosave.request()
+                session.autosave.step()
             self._changed()
             return answer
 

@@ -96,9 +96,9 @@ def follow(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> l
     """Every step of it, learned at once."""
     steps = []
     for measurement in measurements:
-        step = of.observe(measurement)
+        step = of.predict(measurement)
         if step is not None:
-            of.learn(step)
+            of.update(of.admit(step))
             steps.append(step)
     return steps
 

@@ -78,7 +78,7 @@ def test_the_estimate_is_the_body_and_that_of_least_squares(grasp, body) -> None
     chosen = [s for s in steps if ON + 0.5 < seconds(s.stamp) < ON + 10.0]
     columns = monitor(of).causes.combination[:, :10]
     rows = np.array([s.sample.regressor @ columns for s in chosen])
-    left = np.array([s.y - s.learned.semiparametric for s in chosen])
+    left = np.array([s.y - s.unchanged.semiparametric for s in chosen])
     size = left.std(axis=0)
     batch = np.linalg.lstsq((rows / size[:, None]).reshape(-1, 10), (left / size).ravel())[0]
     assert found.mass == pytest.approx(batch[0], abs=4.0 * found.mass_std)
@@ -199,7 +199,7 @@ def test_a_loaded_learner_predicts_the_same_with_the_same_payload(holding, path,
     predictions = []
     for one in (of, other):
         one.filter.reset()
-        steps = [one.observe(measurement) for measurement in measured]
+        steps = [one.predict(measurement) for measurement in measured]
         predictions.append([s.prediction.semiparametric for s in steps if s is not None])
     np.testing.assert_array_equal(*predictions)
 

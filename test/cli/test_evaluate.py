@@ -31,8 +31,8 @@ def test_a_bag_gives_the_numbers_of_the_learner(bag: Path, tmp_path: Path) -> No
     model = small_arm()
     learner = InverseDynamicsLearner(model, config)
     for m in measurements(model, 6.0, extra=2.0):
-        if (step := learner.observe(m)) is not None:
-            learner.learn(step)
+        if (step := learner.predict(m)) is not None:
+            learner.update(learner.admit(step))
     for name in ("rigid_body", "nonparametric", "semiparametric"):
         scores = results["scores"]["sequential"][name]
         np.testing.assert_allclose(scores["rmse"], learner.scores.rmse(name), rtol=1e-9)

@@ -40,11 +40,11 @@ def test_a_node_starts_from_what_was_trained_and_learns_on(
     assert estimator.n_learned == 1196
     squares = []
     for m in measurements(small_arm(), 2.0, extra=2.0, start=10**11):
-        step = session.learner.observe(m)
+        step = session.learner.predict(m)
         if step is not None and step.y is not None:
             left = [step.y - step.prediction.rigid_body, step.y - step.prediction.semiparametric]
             squares.append(np.square(left))
-            session.learner.learn(step)
+            session.learner.update(session.learner.admit(step))
     rigid, both = np.sqrt(np.mean(squares, axis=(0, 2)))
     assert both < 0.6 * rigid
     assert estimator.n_learned == 1196 + len(squares)

@@ -57,7 +57,7 @@ def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
     assert config.learner.estimator.nystrom.penalty < 100.0
     assert config.learner.filter.cutoff == 10.0
     session = Session(Path(config.urdf).read_text(), config)
-    steps = [session.learner.observe(m) for m in measurements(small_arm(), 0.5, 50.0)]
+    steps = [session.learner.predict(m) for m in measurements(small_arm(), 0.5, 50.0)]
     assert any(step is not None for step in steps)
     page = out.with_suffix(".html").read_text()
     for heading in ("What was changed", "Before and after", "Local features", "How it was judged"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.learner import InverseDynamicsLearner, learner_feedforward
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat
 
 from .arms import motion, small_arm
@@ -16,7 +16,7 @@ def test_a_payload_that_was_noticed_is_part_of_it():
     model = small_arm()
     learner = InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, values))
     states = motion(model, np.linspace(0.0, 5.0, 8))
-    bare, same = learner.estimator.feedforward(*states), learner_feedforward(learner, *states)
+    bare, same = learner.estimator.feedforward(*states), learner.feedforward(*states)
     for name in ("rigid_body", "semiparametric"):
         np.testing.assert_array_equal(bare.values[name], same.values[name])
     assert learner.changes is not None
@@ -26,7 +26,7 @@ def test_a_payload_that_was_noticed_is_part_of_it():
     covariance = 1e-4 * np.eye(len(held))
     state = correction.state() | {"theta": held, "covariance": covariance}
     correction.restore(state)
-    said = learner_feedforward(learner, *states)
+    said = learner.feedforward(*states)
     for k, state_k in enumerate(zip(*states, strict=True)):
         # The last link's own ten columns, before reduction.
         added = model.inertial_regressor(*state_k)[:, -10:] @ held[correction.payload]

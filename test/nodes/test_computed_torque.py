@@ -22,6 +22,8 @@ from semiparam_dynamics.nodes.messages import (
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import from_flat
 
+from .conftest import take
+
 SEVEN = str(Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf")
 JOINTS = "[joint1,joint2,joint3,joint4]"
 ROTORS = 0.1
@@ -95,7 +97,7 @@ def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, u
 
     session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, {"defer_learning": False}))
     for state in states:
-        list(session.joint_state(state))
+        take(session, state)
     said = session.learner.estimator.feedforward(*STATES)
     expected = (
         said.values["semiparametric"],

@@ -25,6 +25,8 @@ from semiparam_dynamics.nodes.messages import joint_state_message, wrench_messag
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 
+from .conftest import take
+
 NODE = "/inverse_dynamics"
 OUTPUTS = {f"{NODE}/{name}" for name in ("predicted", "rigid_body", "external")}
 PAYLOAD = {f"{NODE}/{name}" for name in ("payload", "payload_std")}
@@ -147,9 +149,9 @@ def test_wrenches_are_found_in_their_messages(urdf) -> None:
     for k in range(5):
         stamp, q = 10_000_000 * (k + 1), [0.1 * k, 0.2 * k]
         joints = joint_state_message(stamp, ("shoulder", "elbow"), q, q, q)
-        list(session.wrench(wrench_message(stamp, "upper", [1.0] * 6)))
-        list(session.joint_state(joints))
-        session.backlog.do_all()
+        take(session, wrench_message(stamp, "upper", [1.0] * 6))
+        take(session, joints)
+        session.drain()
     keys = set(SessionReport(session).values() | ChangeReport(session.learner).values())
     assert "learn p99 [us]" in keys
     files = contents(Topics(), UR_JOINTS)

@@ -11,6 +11,8 @@ from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 
+from .conftest import take
+
 
 def moved(urdf, **changes: object) -> Session:
     """A session that was given 150 messages."""
@@ -20,7 +22,7 @@ def moved(urdf, **changes: object) -> Session:
         q = np.sin(0.3 + 0.01 * k * np.array([2.0, 3.1]))
         stamp = 1_000_000_000 + 10_000_000 * k
         message = joint_state_message(stamp, ("shoulder", "elbow"), q, 0.1 * q, 5.0 * q)
-        list(session.joint_state(message))
+        take(session, message)
     return session
 
 
