@@ -36,9 +36,10 @@ def test_the_page_in_the_repository_is_what_the_definition_gives(repository: Pat
 
 
 def test_one_command_writes_the_files_and_the_tables(tmp_path: Path) -> None:
-    for folder in ("config", "docs"):
-        (tmp_path / folder).mkdir()
-    write_config.main([str(tmp_path / "config")])
+    folders = [tmp_path / "config", tmp_path / "docs"]
+    for folder in folders:
+        folder.mkdir()
+    write_config.main([str(folder) for folder in folders])
     assert {path.name for path in (tmp_path / "config").iterdir()} == set(write_config.FILES)
     assert (tmp_path / "docs" / "parameters.md").read_text(encoding="utf-8") == parameter_tables()
 
