@@ -162,7 +162,8 @@ class SampleFilter:
 
     def _filter(self, block: Sequence[Measurement], rows: Array) -> list[list[int]]:
         """Filter into `rows` (k, size); of each sample its stamp and whether y was measured."""
-        instants, signals = [], []
+        instants: list[tuple[int, bool, bool]] = []
+        signals: list[Array] = []
         for m in block:
             dq, y = m.dq, m.y
             instants.append((m.stamp, dq is not None, y is not None))
