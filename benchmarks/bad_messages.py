@@ -1,4 +1,4 @@
-"""What a message that is refused costs, beside one that is predicted and learned.
+"""The time of a message that is refused, beside that of one that is predicted and learned.
 
 A seven-joint arm's joint states, the session of the node without DDS; minima over rounds, in one
 process. The check that a bad message meets first decides what it costs.

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def report(name: str, start: SemiparametricEstimator, test: list[Sample], seconds: float) -> None:
-    """Score an estimator that goes on learning, and one that doesn't, and print both."""
+    """Score an estimator that continues to learn, and one that doesn't, and print both."""
     cells = ""
     for protocol in ("delayed", "frozen"):
         run = ProtocolRun(start.copy(), protocol)

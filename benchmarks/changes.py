@@ -82,8 +82,8 @@ def main() -> None:
         one_by_one = ((seed, studies[args.study](args, seed)) for seed in seeds)
         for seed, row in drift(args) if args.study == "drift" else one_by_one:
             rows.append(row)
-            told = "  ".join(f"{k} {v:.3g}" for k, v in row.items())
-            print(f"seed {seed:>3} {told}", flush=True)
+            shown = "  ".join(f"{k} {v:.3g}" for k, v in row.items())
+            print(f"seed {seed:>3} {shown}", flush=True)
         print("median, worst:")
         for name in rows[0]:
             values = np.array([row[name] for row in rows])
@@ -254,7 +254,7 @@ def drift(args: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
     By `DRIFT` times an axis' error before, each of the two, in a direction of its own for each run;
     with and without a memory of five minutes. `DIRECTIONS` runs share an arm: its motion and its
     noise. Predictions are of samples whose neighbours in time were learned, which flatters a
-    residual: so the rigid body's errors are told, too.
+    residual: so the rigid body's errors are shown, too.
     """
     minutes = args.minutes or 60.0
     ten = 10.0 * minutes  # s: a sixth of the time

@@ -1,4 +1,4 @@
-"""What a checkpoint costs: the copy, the write, and what predictions notice of the write.
+"""The time of a checkpoint: of the copy, of the write, and of predictions during the write.
 
     python benchmarks/checkpoint_cost.py
 

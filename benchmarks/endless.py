@@ -43,7 +43,7 @@ BLOCK = 2000  # rows, at most, between two looks at what is to be forgotten
 
 @dataclass
 class Outcome:
-    """What came of one run; the module's docstring says in what units."""
+    """The figures of one run, in the units of the module's docstring."""
 
     name: str
     forgetting: str
@@ -252,7 +252,7 @@ def runs(args: argparse.Namespace) -> Iterator[partial[Outcome]]:
 
 
 def named(each: partial[Outcome]) -> str:
-    """What a run is called, such as ``arm, size 1e+06, directional``."""
+    """The name of a run, such as ``arm, size 1e+06, directional``."""
     if each.func is estimator:
         return "estimator, {}, {}".format(*each.args)
     return f"{each.args[0]}, {each.args[2]}"

@@ -1,4 +1,4 @@
-"""What a memory gains or costs on the logs of three real arms, of the rigid body and the residual.
+"""The effect of a memory of rigid body or residual, on the logs of three real arms.
 
     python benchmarks/forgetting.py DATA [--memory 10 30 60] [--parts directional residual]
 
@@ -71,7 +71,7 @@ def both_scores(
 def rigid_body_scores(
     estimator: SemiparametricEstimator, train: list[Sample], test: list[Sample]
 ) -> list[float]:
-    """The same without the residual, which takes most of the time."""
+    """`both_scores` without the residual, which takes most of the time."""
     rigid_body = estimator.rigid_body
     for sample in train:
         rigid_body.update(sample.regressor, sample.y, sample.stamp)

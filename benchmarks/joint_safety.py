@@ -1,4 +1,4 @@
-"""Whether the residual does harm: semiparametric over rigid-body error, joint by joint.
+"""The residual's effect joint by joint: semiparametric over rigid-body error.
 
     python benchmarks/joint_safety.py DATA [--splits xmate7p ur10 tx40 simulated]
 

@@ -146,14 +146,14 @@ def measure(
             sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
         stream.rewind()
         peer.send(stream, rate, round(arguments.first * rate))
-        told = 20.0 if node == "learner" else 0.0
-        before = peer.listen(Exchange(), PAUSE, told)
+        patience = 20.0 if node == "learner" else 0.0
+        before = peer.listen(Exchange(), PAUSE, patience)
         memory = resident_mb(process.pid)
         used, own, stolen = cpu_seconds(process.pid), cpu_seconds(os.getpid()), stolen_seconds()
         done = peer.send(stream, rate, round(arguments.seconds * rate))
         used, own = cpu_seconds(process.pid) - used, cpu_seconds(os.getpid()) - own
         stolen = stolen_seconds() - stolen
-        after = peer.listen(done, PAUSE, told)
+        after = peer.listen(done, PAUSE, patience)
         process.check()
         grown = resident_mb(process.pid)
     peer.node.destroy_node()

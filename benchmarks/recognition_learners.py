@@ -28,7 +28,7 @@ class Learner(Protocol):
         """Labels (n,) of rows (n, d)."""
 
     def answers(self, X: Array) -> dict[str, Any]:
-        """The same under the learner's name, and its variants' that learn in the same way."""
+        """Predictions by the learner's name, and those of variants that learn in the same way."""
 
 
 class Recogniser:

@@ -143,7 +143,7 @@ def watched(
 
 
 def slopes(soaked: np.ndarray, warm_up: float) -> str:
-    """What grew after the warm-up: from the median of its first quarter to that of its last.
+    """Growth after the warm-up: from the median of its first quarter to that of its last.
 
     While a checkpoint is written its copy is there too, which medians leave out.
     """
@@ -172,14 +172,14 @@ def memory_mb(pid: int) -> list[float]:
 
 
 def holdings(pid: int) -> list[int]:
-    """How many mappings, open descriptors and threads a process has (Linux)."""
+    """The numbers of mappings, open descriptors and threads of a process (Linux)."""
     process = Path(f"/proc/{pid}")
     mappings = len((process / "maps").read_text().splitlines())
     return [mappings, len(os.listdir(process / "fd")), len(os.listdir(process / "task"))]
 
 
 class Visitors:
-    """So many at any time, as often as :meth:`renew` is called; each is killed after `stay` s."""
+    """`count` processes at a time, renewed by :meth:`renew`; each is killed after `stay` s."""
 
     def __init__(self, count: int, stay: float) -> None:
         self._stay = stay

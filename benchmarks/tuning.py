@@ -1,4 +1,4 @@
-"""What tuning is worth on three real arms, and what its paths save.
+"""The gain by tuning on three real arms, and the time that its paths save.
 
     python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--out FOLDER]
 

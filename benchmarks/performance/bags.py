@@ -262,7 +262,7 @@ def bag_table(cases: Sequence[BagCase]) -> str:
     lines = []
     for case in cases:
         each = [getattr(case.times, name) / case.n_samples * 1e6 for name in parts]
-        told = [case.residual, str(case.n_features), "yes" if case.comparison else "no"]
-        told += [f"{microseconds:.1f}" for microseconds in each]
-        lines.append([*told, f"{case.duration / case.times.whole:.1f}"])
+        cells = [case.residual, str(case.n_features), "yes" if case.comparison else "no"]
+        cells += [f"{microseconds:.1f}" for microseconds in each]
+        lines.append([*cells, f"{case.duration / case.times.whole:.1f}"])
     return markdown(header, lines)

@@ -167,7 +167,7 @@ def steps(
 
 
 def medians_of(functions: list[Callable[[int], None]], seconds: float) -> list[float]:
-    """Microseconds of each function per repetition; it is told how many to do."""
+    """Microseconds of each function per repetition; its argument is the number of repetitions."""
     counts = []
     for function in functions:
         function(1)  # compiled now, if it wasn't

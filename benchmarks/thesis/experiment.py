@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class ExperimentSize:
-    """How many samples are learned first, and how many parts of how many are then met."""
+    """The numbers of samples learned first, of parts that follow, and of samples in a part."""
 
     train: int = 10_000
     parts: int = 10

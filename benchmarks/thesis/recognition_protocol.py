@@ -32,7 +32,7 @@ LOAD, LEARN = 0.05, 0.4  # shares of a trial's time, for the progress
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the protocol is run.
+    """The settings of the protocol.
 
     penalties : candidates, plain ridges. tolerance : the validation accuracy that recoding may
     give up in a row of its own; 0: no such row. scale : inputs are divided by the greatest that

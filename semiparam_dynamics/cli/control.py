@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 def _config(args: argparse.Namespace) -> ComparisonConfig:
     """Parameters of file and --set; those that have an option of their own come from it.
 
-    The gains know the simulated rotors, as a robot's maker would, unless they are told others.
+    The gains know the simulated rotors, as a robot's maker would, unless others are given.
     """
     from semiparam_dynamics.cli.options import config_from
     from semiparam_dynamics.control.comparison import ComparisonConfig

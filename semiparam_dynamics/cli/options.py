@@ -1,4 +1,4 @@
-"""What several verbs share: parameters, bags and their topics, a cluster, optional dependencies."""
+"""Options of several verbs: parameters, bags and their topics, a cluster; optional dependencies."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 DESCRIPTION = """\
-Train the learner on bags in batch, as a start that it goes on learning from: the rigid body, then
+Train the learner on bags in batch, as a start for learning online: the rigid body, then
 the residual by one of the learning library's estimators, with the width, penalty and number of
 centres that the parameters say. Writes model.npz and params.yaml; the node given params.yaml
 (ros2 run semiparam_dynamics inverse_dynamics --ros-args --params-file DIR/params.yaml) loads the

@@ -1,4 +1,4 @@
-"""What is wrong with a command is said in one line, before anything is written."""
+"""A mistake in a command is one line of error, before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs share: parameters, optional dependencies, and a real local cluster."""
+"""The verbs' options: parameters, optional dependencies, and a real local cluster."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_ctrl_c_leaves_what_was_done_and_the_same_command_goes_on(
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60.0)
     assert process.returncode == 130, error
-    assert "interrupted; the same command goes on from here" in error
+    assert "interrupted; the same command resumes from here" in error
     assert "Traceback" not in error
     done = len(journal.read_text().splitlines()) - 1
     assert done >= 2 and not out.exists()
