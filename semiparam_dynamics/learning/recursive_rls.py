@@ -294,6 +294,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         for rows in self._blocks(len(X)):
             w = None if weights is None else weights[rows]
             self._learn_rows(self._transform(X[rows]), Y[rows], w)
+        self.recursion_.apply_pending()  # so that predictions in several threads change nothing
         return self
 
     def _start(self, X: Array, Y: Array, one_output: bool) -> None:
