@@ -2,7 +2,7 @@
 
     python benchmarks/checkpoint_kills.py --kills 200
 
-Each life is a process that goes on from the newest whole file, learns sample after sample and saves
+Each life is a process that resumes from the newest whole file, learns sample after sample and saves
 every `--interval` samples in a thread, as the nodes do, until it gets SIGKILL at a random moment.
 In every fourth life the disk is full: of a small file system given with `--folder` by a file that
 takes the room, elsewhere by the system's limit of a file's length. After each life the newest file

@@ -211,7 +211,7 @@ def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outc
         sample = learner.sample(*state, y, 10**9 + k * 10**6)
         guess = learner.predict(sample)
         learner.update(sample, guess)
-        said = (guess.rigid_body, guess.nonparametric, guess.semiparametric)
+        said = (guess.rigid_body, guess.semiparametric)
         said += (guess.rigid_body_std, guess.semiparametric_std)
         out.finite &= bool(all(np.isfinite(value).all() for value in said))
         if k >= moving:  # what is said after the first few samples may be far off

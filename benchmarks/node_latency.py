@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from machine import machine
-from node_peer import Exchange, Peer, Stream, resident_mb
+from node_peer import Exchange, Peer, Stream, cpu_seconds, resident_mb, stolen_seconds
+from output import machine, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
@@ -182,23 +182,6 @@ def measure(
         f"{startup:.2f}",
         f"{memory:.1f} to {grown:.1f}",
     ]
-
-
-def row(cells: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has used (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def stolen_seconds() -> float:
-    """Processor time that was wanted and went to other virtual machines (Linux)."""
-    return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]) / os.sysconf(
-        "SC_CLK_TCK"
-    )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import numpy as np
 import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
-from node_latency import cpu_seconds
+from node_peer import cpu_seconds
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import Image
@@ -169,6 +169,9 @@ def exchange(node: NodeProcess, args: argparse.Namespace, messages: list[Image])
     run.node = (cpu_seconds(node.pid) - used) / elapsed
     run.publisher = (time.process_time() - own) / elapsed
     wait(executor, 2.5)
+    while not run.figures:  # on a machine that is busy
+        node.check()
+        wait(executor, 0.5)
     peer.destroy_node()
     rclpy.try_shutdown()
     return run

@@ -12,7 +12,7 @@ PARAMETERS = {
     "urdf": "file of the robot's URDF; without one it comes on the topic robot_description",
     "target": "what is learned: effort (each joint's) or wrench (of the six-axis sensor)",
     "sensor_frame": "URDF frame of the six-axis sensor, where the target is wrench",
-    "model_file": "file that what is learned is saved to, and gone on from at the start",
+    "model_file": "file that what is learned is saved to and, at the start, resumed from",
     "autostart": "true: the node configures and activates itself; false: a manager does",
 }
 

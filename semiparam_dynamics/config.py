@@ -1,4 +1,4 @@
-"""The learner's whole configuration: every stage's group together."""
+"""The configuration of the learner, every stage's group together, and of the node around it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,86 @@ from dataclasses import dataclass
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.filtering import FilterConfig
-from semiparam_dynamics.parameters import group
+from semiparam_dynamics.parameters import group, parameter
 from semiparam_dynamics.robot.model import RobotConfig
-from semiparam_dynamics.samples.stream_config import StreamConfig
+from semiparam_dynamics.samples.measurement import StreamConfig
 
 
 @dataclass(frozen=True)
 class InverseDynamicsConfig:
-    """What the learner of inverse dynamics is told, live and offline alike."""
+    """The parameters of learning inverse dynamics, live and offline alike."""
 
     robot: RobotConfig = group(RobotConfig, inline=True)
     estimator: EstimatorConfig = group(EstimatorConfig, inline=True)
+    comparison: bool = parameter(
+        False,
+        "also learn a nonparametric model, which no prediction needs, and score it beside the "
+        "others; learning a sample then takes half as long again (an evaluation always does)",
+        live=True,
+    )
     filter: FilterConfig = group(FilterConfig)
     samples: StreamConfig = group(StreamConfig)
     changes: ChangesConfig = group(ChangesConfig)
+
+
+@dataclass(frozen=True)
+class InverseDynamicsNodeConfig:
+    """Parameters of the `inverse_dynamics` node."""
+
+    autostart: bool = parameter(
+        True, "configure and activate at the start, without a lifecycle manager"
+    )
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    model_file: str = parameter(
+        "",
+        "file that what was learned is saved to and loaded from; the one before is kept beside it; "
+        "empty: nothing is saved",
+    )
+    autoload: bool = parameter(
+        True, "when configured resume from the newest whole model_file, if there is one"
+    )
+    autosave: bool = parameter(
+        True, "save to model_file every save_interval, when deactivated and at the end"
+    )
+    save_interval: float = parameter(
+        60.0,
+        "at most so much learning is lost by a kill or a power cut; 0: saved only when deactivated "
+        "and at the end",
+        unit="s",
+        low=0.0,
+        high=1e6,
+        live=True,
+    )
+    learning_queue: int = parameter(
+        100,
+        "samples that may wait to be learned while predictions go first",
+        low=1,
+        high=100000,
+        live=True,
+    )
+    defer_learning: bool = parameter(
+        True,
+        "predictions go first: learn while no message waits, or in a thread beside them; false: "
+        "learn each sample before the next message, so that a bag gives the same numbers under any "
+        "load",
+        live=True,
+    )
+    feedforward: bool = parameter(
+        False,
+        "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
+        "target)",
+    )
+    real_bodies: bool = parameter(
+        True,
+        "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
+        "inertias); false: as they are identified, which may belong to no bodies that exist",
+    )
+    snapshot_name: str = parameter(
+        "",
+        "name of the payload that ~/snapshot, ~/recall and ~/forget_snapshot are about "
+        "(changes.detect)",
+        live=True,
+    )
+    learner: InverseDynamicsConfig = group(InverseDynamicsConfig, inline=True)

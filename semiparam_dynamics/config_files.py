@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,33 +36,19 @@ def load_yaml(
     or a parameter is unknown, of the wrong type or out of range.
     """
     path = Path(path).expanduser()
-    values = read_flat(path, node_name)
-    passed_over = {*ROS_PARAMETERS, *ignore}
-    known = {name: value for name, value in values.items() if name not in passed_over}
-    try:
-        return from_flat(config_type, known)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
-
-
-def read_flat(path: str | Path, node_name: str = "") -> dict[str, object]:
-    """The values in a YAML file under their dotted names, not checked yet (see `load_yaml`)."""
-    path = Path(path).expanduser()
     try:
         document = parse_value(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ConfigurationError) as error:
         raise ConfigurationError(f"{path} can't be read: {' '.join(str(error).split())}") from None
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
+    if not isinstance(document, dict | None):
         raise ConfigurationError(f"{path} holds no parameters, but {type(document).__name__}")
-    sections = dict(_sections(document))
-    if not sections:
-        return dict(_flatten(document, path))
-    flat: dict[str, object] = {}
-    for section in _applying(sections, node_name, path):
-        flat.update(_flatten(section, path))
-    return flat
+    try:
+        values = {k: v for tree in _applying(document or {}, node_name) for k, v in _flatten(tree)}
+        for name in {*ROS_PARAMETERS, *ignore}:
+            values.pop(name, None)
+        return from_flat(config_type, values)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
 def parse_value(text: str) -> Any:
@@ -75,19 +62,16 @@ def parse_value(text: str) -> Any:
 def dump_yaml(config: object, node_name: str) -> str:
     """The configuration as a ROS parameter file, each parameter with its meaning and range."""
     lines = [f"{node_name}:", "  ros__parameters:"]
-    opened: list[str] = []
+    opened: list[str] = []  # groups of the line before
     for (name, value), entry in zip(to_flat(config).items(), parameters(type(config)), strict=True):
         *groups, last = name.split(".")
-        shared = 0
-        while shared < min(len(groups), len(opened)) and groups[shared] == opened[shared]:
-            shared += 1
-        for depth in range(shared, len(groups)):
+        for depth in range(len(commonprefix([groups, opened])), len(groups)):
             lines.append(f"{'  ' * (depth + 2)}{groups[depth]}:")
         opened = groups
         indent = "  " * (len(groups) + 2)
         comment = textwrap.wrap(describe(entry), 98 - len(indent), break_on_hyphens=False)
         lines.extend(f"{indent}# {line}" for line in comment)
-        # ROS can't tell what an empty list is a list of; such a default needs no saying.
+        # An empty list has no type in ROS; as the default it need not be given.
         hidden = "# " if value == () and entry.default == () else ""
         lines.append(f"{indent}{hidden}{last}: {_yaml(value)}")
     return "\n".join(lines) + "\n"
@@ -108,18 +92,11 @@ def describe(entry: Parameter) -> str:
     return f"{text} ({', '.join(notes)})" if notes else text
 
 
-def _sections(document: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Node name -> parameters, of ROS's form; a namespace may be a level of its own."""
-    for key, value in document.items():
-        if isinstance(value, dict):
-            name = f"{prefix}/{str(key).strip('/')}"
-            if "ros__parameters" in value:
-                yield name, value["ros__parameters"]
-            else:
-                yield from _sections(value, name)
-
-
-def _applying(sections: dict[str, Any], node_name: str, path: Path) -> list[Any]:
+def _applying(document: dict[Any, Any], node_name: str) -> list[Any]:
+    """The trees of parameters that apply to a node, the last one first to count."""
+    sections = dict(_sections(document))
+    if not sections:
+        return [document]
     everywhere = [values for name, values in sections.items() if name.endswith("*")]
     own = {name: values for name, values in sections.items() if not name.endswith("*")}
     wanted = node_name.rsplit("/", 1)[-1]
@@ -129,18 +106,29 @@ def _applying(sections: dict[str, Any], node_name: str, path: Path) -> list[Any]
     if len(chosen) > 1 or not (chosen or everywhere):
         there = ", ".join(name.lstrip("/") for name in own)
         raise ConfigurationError(
-            f"{path} must have one section for the node '{node_name}'; it has: {there}"
+            f"one section must be for the node '{node_name}', but they are for: {there}"
         )
     return [values or {} for values in (*everywhere, *chosen)]
 
 
-def _flatten(tree: Any, path: Path, prefix: str = "") -> Iterator[tuple[str, object]]:
+def _sections(document: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Node name and parameters of ROS's form; a namespace may be a level of its own."""
+    for key, value in document.items():
+        if isinstance(value, dict):
+            name = f"{prefix}/{str(key).strip('/')}"
+            if "ros__parameters" in value:
+                yield name, value["ros__parameters"]
+            else:
+                yield from _sections(value, name)
+
+
+def _flatten(tree: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
     if not isinstance(tree, dict):
-        raise ConfigurationError(f"{path}: parameters must be 'name: value' lines, not {tree!r}")
+        raise ConfigurationError(f"parameters must be 'name: value' lines, not {tree!r}")
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            yield from _flatten(value, path, f"{name}.")
+            yield from _flatten(value, f"{name}.")
         else:
             yield name, value
 
@@ -161,7 +149,7 @@ def _yaml(value: Value) -> str:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Safe YAML, with exponents as in YAML 1.2, names that stay text, and none of them twice."""
+    """Safe YAML with exponents as in YAML 1.2, text as names, and neither aliases nor repeats."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Refuse aliases, as ROS does: a few lines of them can stand for any amount of text."""
@@ -171,15 +159,13 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a name that stands twice: the first would be lost without a word."""
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for name, count in Counter(names).items():
+        """Refuse a repeated name, whose first value would be lost without a warning."""
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for name, count in Counter(key.value for key in keys).items():
             if count > 1:
                 raise yaml.YAMLError(f"'{name}' stands twice, line {node.start_mark.line + 1}")
-        self.flatten_mapping(node)
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                key.tag = "tag:yaml.org,2002:str"  # a parameter may be called `on` or `y`
+        for key in keys:
+            key.tag = "tag:yaml.org,2002:str"  # a parameter may be called `on` or `y`
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return mapping
 

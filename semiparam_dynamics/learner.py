@@ -1,51 +1,49 @@
-"""One measurement in, one prediction out, one sample learned: what node and bag reader call."""
+"""Learning the inverse dynamics of one robot from its measurements, one after the other."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections import Counter
-from dataclasses import dataclass, replace
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.estimator import (
-    DEFAULTS,
-    LIVE,
-    BlockGuesses,
-    BlockPrediction,
-    Comparison,
-    SemiparametricEstimator,
-    predicted,
-)
+from semiparam_dynamics.changes.config import DEFER, EXCLUDE
+from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
+from semiparam_dynamics.dynamics.estimator import LIVE, BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.residual import part
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.storage import load_state, save_state
+from semiparam_dynamics.storage import check_finite, load_state, save_state, sub_state
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
     from semiparam_dynamics.config import InverseDynamicsConfig
 
-
 MODELS = ("rigid_body", "nonparametric", "semiparametric")
 KEPT_OUT = "during a change (changes.detect)"
-RECENT_SAMPLES = 1000.0  # over about how many samples the recent scores look back
+RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
+MAX_DEFERRED = 5000  # samples that wait for a verdict on a change; of more the oldest are learned
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A sample and what was predicted of it before it was learned."""
+    """A sample, its predictions, and the measurement that is to be learned of it."""
 
     sample: Sample
-    prediction: Prediction
-    learned: Prediction | None = None  # the model's own, where the other allows for a change
+    prediction: Prediction  # as published: with the changes noticed, such as a payload
+    unchanged: Prediction  # the learned model's own, without them
+    target: Array | None  # (n_axes,) measurement without their effort; None: is not learned
 
     @property
     def stamp(self) -> int:
@@ -59,122 +57,219 @@ class Step:
 
 
 class InverseDynamicsLearner:
-    """Filter and predict; score and learn when there is time."""
+    """Predicts measurements, learns them and scores the predictions.
+
+    Each measurement passes :meth:`predict`, each step :meth:`admit`, and what that returns
+    :meth:`update`. Two threads may share this work:
+
+    - the one that takes messages calls `predict`, `admit` and `feedforward`. It owns the filter,
+      the monitor of changes and the samples that wait for its verdict, and the model that predicts;
+    - the one that learns calls `update` and `publish`. It owns the estimator, the baseline and the
+      scores. It may call `state`, too: what the monitor is part of it is locked.
+
+    Any other method, and reading what a thread owns, needs that thread to be at rest.
+
+    Attributes
+    ----------
+    estimator, baseline: what learns; the baseline is None unless the parameter `comparison` is set.
+    scores, recent: of the published predictions, over all samples and over the last ones.
+    changes: the monitor of changes; None unless the parameter `changes.detect` is set.
+    bounded: how many predictions were not the model's own values, and why.
+    """
 
     def __init__(self, model: RobotModel, config: InverseDynamicsConfig) -> None:
         self.model = model
         self.config = config
         self.changes: ChangeMonitor | None = None
+        self._changes_lock = Lock()
+        self._published: PublishedModel | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything learned."""
+        """Forget everything learned; payloads that were named stay."""
         self.filter = SampleFilter(self.model, self.config.filter)
         self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
+        self.baseline = self._new_baseline(self.config)
         self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
         self.recent = self._recent_scores()
-        self._begin_changes()
-
-    def _begin_changes(self) -> None:
-        before, self.changes = self.changes, None
-        if not self.config.changes.detect:
-            return
-        # Only then: what the monitor needs imports this package.
-        from semiparam_dynamics.changes.monitor import ChangeMonitor, WaitingSamples
-
-        self.changes = ChangeMonitor(self.model, self.config.changes, self.config.filter)
-        self._waiting = WaitingSamples(self.changes)
-        if before is not None:
+        self.bounded: Counter[str] = Counter()
+        self._deferred: deque[Step] = deque()
+        self._kept_out = 0
+        before, self.changes = self.changes, self._new_monitor()
+        if before is not None and self.changes is not None:
             self.changes.snapshots = before.snapshots
+        self.predict_from_copy(self._published is not None)
+
+    def _new_baseline(self, config: InverseDynamicsConfig) -> NonparametricBaseline | None:
+        return NonparametricBaseline(self.model, config.estimator) if config.comparison else None
 
     def _recent_scores(self) -> RunningScores:
         keep = math.exp(-1.0 / RECENT_SAMPLES)
         return RunningScores(MODELS, self.model.n_axes, keep).expect_stds()
 
-    def configure(self, config: InverseDynamicsConfig) -> None:
-        """Go on with other values of the live parameters; see the estimator's `configure`.
+    def _new_monitor(self) -> ChangeMonitor | None:
+        if not self.config.changes.detect:
+            return None
+        from semiparam_dynamics.changes.monitor import ChangeMonitor  # slow to import
 
-        A model that is compared again has no recent scores from before; its scores over all
-        samples stay unknown (NaN) until the next :meth:`reset`.
-        """
-        self.estimator.configure(config.estimator)
-        if config.estimator.comparison != self.config.estimator.comparison:
-            self.recent = self._recent_scores()
-        if self.changes is not None:
-            self.changes.configure(config.changes)
-        self.config = config
+        return ChangeMonitor(self.model, self.config.changes, self.config.filter)
 
-    def observe(self, measurement: Measurement, *, promptly: bool = False) -> Step | None:
-        """Take in a measurement; predict the instant before it, unless the filters only start.
+    # Called for each message.
 
-        promptly : standard deviations may be left out (NaN), to be put in when it is learned.
-        """
+    def predict(self, measurement: Measurement) -> Step | None:
+        """Take in a measurement; predict the instant before it, unless the filters only start."""
         sample = self.filter.push(measurement)
         if sample is None:
             return None
-        if self.changes is None:
-            if promptly:
-                return Step(sample, self.estimator.predict_promptly(sample))
-            return Step(sample, self.estimator.predict(sample, alone=False))
-        prediction = self.estimator.predict(sample, alone=False)
-        self.changes.watch(sample, prediction)
-        changed = self.changes.correction.apply(prediction, sample.regressor)
-        if changed is not prediction:
-            within = self.estimator.bound(changed.semiparametric, prediction.semiparametric)
-            changed = replace(changed, semiparametric=within)
-        return Step(sample, changed, prediction)
+        with self._predictor() as model:
+            unchanged = prediction = model.predict(sample)
+            if self.changes is not None:
+                with self._changes_lock:
+                    self.changes.watch(sample, unchanged)
+                    prediction = self.changes.correction.apply(unchanged, sample.regressor)
+            if prediction is not unchanged:
+                within = model.bound(prediction.semiparametric, unchanged.semiparametric)
+                prediction = dataclasses.replace(prediction, semiparametric=within)
+        return Step(sample, prediction, unchanged, sample.y)
 
-    def only_scored(self, step: Step) -> Comparison:
-        """What :meth:`compare` takes of a step that isn't learned."""
-        spread = self.estimator.errors["y"].value.copy()
-        prediction = self.estimator.assess(step.sample, step.prediction)
-        return Comparison(step.sample, prediction, spread, 0.0, learn=False)
+    def admit(self, step: Step) -> list[Step]:
+        """The measured steps that :meth:`update` is to take now, in order.
 
-    def learn(self, step: Step) -> None:
-        """Learn from a step and score it; may come later, or never. No prediction waits for it."""
-        if step.y is not None:
-            self.compare(self.begin_learning(step))
-
-    def begin_learning(self, step: Step) -> Comparison:
-        """Learn from a measured step what predictions need; :meth:`compare` does the rest."""
-        if self.changes is None or step.learned is None:
-            return self.estimator.begin_update(step.sample, step.prediction)
-        rest = self.only_scored(step)
-        for sample, prediction in self._waiting.admit(step.sample, step.learned):
-            done = self.estimator.begin_update(sample, prediction)
-            if sample.stamp == step.stamp:
-                rest = replace(done, sample=step.sample, prediction=step.prediction)
-        return rest
-
-    def compare(self, rest: Comparison) -> None:
-        """Have the nonparametric model alone predict and learn, and score all three models.
-
-        In the steps' order; it may run in another thread than all else.
+        Without `changes.detect` that is the step itself. With it a step waits for the monitor's
+        verdict, which may be that it is not to be learned.
         """
-        prediction, y = self.estimator.finish_update(rest), rest.sample.y
-        if y is not None:
-            values = np.array([getattr(prediction, name) for name in MODELS])
-            stds = np.array([getattr(prediction, f"{name}_std") for name in MODELS])
-            self.scores.add_arrays(y, values, stds)
-            self.recent.add_arrays(y, values, stds)
+        if step.y is None:
+            return []
+        if self.changes is None:
+            return [step]
+        self._deferred.append(step)
+        admitted = []
+        while self._deferred:
+            verdict = self.changes.verdict(self._deferred[0].stamp)
+            if verdict == DEFER and len(self._deferred) <= MAX_DEFERRED:
+                break
+            first = self._deferred.popleft()
+            self._kept_out += verdict == EXCLUDE
+            target = None if verdict == EXCLUDE else self._without_changes(first.sample)
+            admitted.append(dataclasses.replace(first, target=target))
+        return admitted
+
+    def _without_changes(self, sample: Sample) -> Array | None:
+        if sample.y is None or self.changes is None or not self.changes.correction.active:
+            return sample.y
+        return sample.y - self.changes.correction.effort(sample.regressor)
+
+    def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
+        """The estimator's `feedforward`, with the changes noticed, such as a payload."""
+        with self._predictor() as model:
+            predicted = model.feedforward(q, dq, ddq)
+            if self.changes is None or not self.changes.correction.active:
+                return predicted
+            for k, state in enumerate(zip(q, dq, ddq, strict=True)):
+                sample = model.sample(*state)
+                changed = self.changes.correction.apply(model.predict(sample), sample.regressor)
+                for name in ("rigid_body", "semiparametric"):
+                    predicted.values[name][k] = model.bound.within(getattr(changed, name))
+                    predicted.stds[name][k] = getattr(changed, f"{name}_std")
+        return predicted
+
+    # Called where learning is done.
+
+    def update(self, steps: Sequence[Step]) -> None:
+        """Learn the steps that have a target, and score all of them, in order.
+
+        One by one: a block of the estimator's is faster only from hundreds of samples on.
+        """
+        for step in steps:
+            learned = False
+            if step.target is not None:
+                sample = step.sample
+                if step.target is not sample.y:
+                    sample = dataclasses.replace(sample, y=step.target)
+                self.estimator.update(sample, step.unchanged)
+                learned = not self.estimator.gate.closed
+            baseline = None
+            if self.baseline is not None:
+                baseline = self.baseline.predict(step.sample)
+                if learned:
+                    self.baseline.update(step.sample, baseline)
+            self._score(step, baseline)
+
+    def _score(self, step: Step, baseline: BaselinePrediction | None) -> None:
+        if step.y is None:
+            return
+        values, stds = np.full((2, len(MODELS), len(step.y)), np.nan)
+        sources = (step.prediction, baseline, step.prediction)
+        for k, (name, source) in enumerate(zip(MODELS, sources, strict=True)):
+            if source is not None:
+                values[k], stds[k] = getattr(source, name), getattr(source, f"{name}_std")
+        self.scores.add_arrays(step.y, values, stds)
+        self.recent.add_arrays(step.y, values, stds)
+
+    def publish(self) -> None:
+        """Let predictions know what was learned, where they are made from a copy."""
+        if self._published is not None:
+            self._published.write(self.estimator)
+
+    # Called with both at rest.
+
+    def predict_from_copy(self, enabled: bool) -> None:
+        """Predict from a copy of the estimator from now on, see :meth:`publish`, or from itself."""
+        self._published = None
+        if enabled:
+            self._published = PublishedModel(self.estimator, self.bounded)
+        self.estimator.bound.counts = Counter() if enabled else self.bounded
+
+    @contextmanager
+    def _predictor(self) -> Iterator[SemiparametricEstimator]:
+        if self._published is None:
+            yield self.estimator
+        else:
+            with self._published.read() as model:
+                yield model
+
+    def configure(self, config: InverseDynamicsConfig) -> None:
+        """Continue with other values of the live parameters; see the estimator's `configure`.
+
+        A baseline that is begun has no scores from before; over all samples its scores stay
+        unknown (NaN) until the next :meth:`reset`.
+        """
+        if self.baseline is not None:
+            self.baseline.check(config.estimator)
+        self.estimator.configure(config.estimator)
+        if self.baseline is not None:
+            self.baseline.configure(config.estimator)
+        if config.comparison != self.config.comparison:
+            self.recent = self._recent_scores()
+            self.baseline = self._new_baseline(config)
+        if self.changes is not None:
+            self.changes.configure(config.changes)
+        self.config = config
+        self.predict_from_copy(self._published is not None)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The models that are scored."""
+        return tuple(name for name in MODELS if self.baseline is not None or name != MODELS[1])
 
     @property
     def dropped(self) -> Counter[str]:
-        """Measurements that the filter left out and samples that the gate did, by reason."""
+        """Measurements that the filter left out and samples that were not learned, by reason."""
         dropped = self.filter.dropped + self.estimator.gate.dropped
-        if self.changes is not None:
-            dropped[KEPT_OUT] += self._waiting.dropped
+        dropped[KEPT_OUT] += self._kept_out
         return +dropped
 
     def identity(self) -> dict[str, object]:
-        """What a saved model must agree in to be loaded here."""
+        """The properties that a saved model must share to be loaded here."""
         return self.estimator.identity()
 
     def state(self) -> dict[str, Array]:
         """Everything learned, and what changed since, as named arrays."""
         state = self.estimator.state()
         if self.changes is not None:
-            state |= {f"changes.{name}": value for name, value in self.changes.state().items()}
+            with self._changes_lock:
+                changes = self.changes.state()
+            state |= {f"changes.{name}": value for name, value in changes.items()}
         return state
 
     def save(self, path: str | Path) -> None:
@@ -182,64 +277,54 @@ class InverseDynamicsLearner:
         save_state(path, self.identity(), self.state())
 
     def load(self, path: str | Path) -> None:
-        """Go on from a saved file. Raises StorageError; the learner is then what it was."""
-        before = None if self.changes is None else self.changes.state()
-        if self.changes is not None:
-            state = load_state(path, self.identity(), ignore=LIVE, defaults=DEFAULTS)
-            try:
-                self.changes.restore(part(state, "changes."))
-            except (ValueError, LookupError, TypeError, ConfigurationError) as error:
-                self.changes.restore(before or {})
-                what = error if isinstance(error, ConfigurationError) else repr(error)
-                raise StorageError(f"{path} can't be gone on from: {what}") from None
+        """Resume from a saved file. Raises StorageError; the learner is then what it was."""
+        state = load_state(path, self.identity(), ignore=LIVE)
+        before = self.state()
         try:
-            self.estimator.load(path)
-        except StorageError:
-            if self.changes is not None:
-                self.changes.restore(before or {})
-            raise
+            check_finite(state)
+            self._restore(state)
+        except (ConfigurationError, ValueError, LookupError, TypeError, AttributeError) as error:
+            self._restore(before)
+            why = error if isinstance(error, ConfigurationError) else repr(error)
+            raise StorageError(f"cannot resume from {path}: {why}") from None
+        self._deferred.clear()
+        self.publish()
+
+    def _restore(self, state: dict[str, Array]) -> None:
+        if self.changes is not None:
+            self.changes.restore(sub_state(state, "changes."))
+        self.estimator.restore(state)
+        self.estimator.configure(self.config.estimator)
 
 
-# -------------------------------------------------------------------------------------------------
-# What the models say of states that a controller wants to bring about; nothing is learned.
-#
-# No filter is passed: what is learned from filtered signals holds for unfiltered ones, too, see
-# :mod:`semiparam_dynamics.dynamics.filtering`.
+class PublishedModel:
+    """Two copies of an estimator: one predicts, while what was learned is copied into the other.
 
-
-def feedforward(
-    estimator: SemiparametricEstimator, q: Array, dq: Array, ddq: Array
-) -> BlockPrediction:
-    """Values and standard deviations (k, n_axes) of `rigid_body` and `semiparametric`.
-
-    q, dq, ddq: (k, n_joints), rad, rad/s and rad/s^2. The nonparametric model alone isn't asked:
-    it is NaN. All values are finite and within the estimator's bound. No learned number changes,
-    and a sample that was predicted and waits to be learned is learned as if nothing had been asked.
+    Reading never waits for writing: a lock that cannot be had at once is that of the copy that has
+    just been replaced. Writing waits for the end of a prediction by the older copy.
     """
-    rigid = estimator.rigid_body.ask_block(estimator.model.regressors(q, dq, ddq))
-    states = (q, dq) if estimator.config.residual == "nystrom" else (q, dq, ddq)
-    inputs = np.concatenate((*states, rigid.values), axis=1)
-    residual = estimator.residual.ask_block(inputs, rigid.parameters)
-    residual = residual.weighed(estimator.trust.weight)
-    said = predicted(estimator, BlockGuesses(rigid, residual, None))
-    within = [estimator.bound.within(row) for row in said.values["rigid_body"]]
-    said.values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
-    return said
 
+    def __init__(self, estimator: SemiparametricEstimator, bounded: Counter[str]) -> None:
+        self._copies = [(estimator.copy(), Lock()) for _ in range(2)]
+        for copy, _ in self._copies:
+            copy.bound.counts = bounded
+        self._newest = 0
 
-def learner_feedforward(
-    learner: InverseDynamicsLearner, q: Array, dq: Array, ddq: Array
-) -> BlockPrediction:
-    """:func:`feedforward` with what the learner noticed of changes, such as a payload."""
-    said = feedforward(learner.estimator, q, dq, ddq)
-    if learner.changes is None or not learner.changes.correction.active:
-        return said
-    estimator = learner.estimator
-    for k, state in enumerate(zip(q, dq, ddq, strict=True)):
-        sample = estimator.sample(*state)
-        known = estimator.predict(sample, alone=False)
-        changed = learner.changes.correction.apply(known, sample.regressor)
-        for name in ("rigid_body", "semiparametric"):
-            said.values[name][k] = estimator.bound.within(getattr(changed, name))
-            said.stds[name][k] = getattr(changed, f"{name}_std")
-    return said
+    @contextmanager
+    def read(self) -> Iterator[SemiparametricEstimator]:
+        """The newest copy, which is not written to meanwhile; for one thread at a time."""
+        copy, lock = self._copies[self._newest]
+        while not lock.acquire(blocking=False):
+            copy, lock = self._copies[self._newest]
+        try:
+            yield copy
+        finally:
+            lock.release()
+
+    def write(self, estimator: SemiparametricEstimator) -> None:
+        """Copy what `estimator` knows; later predictions are by that."""
+        older = 1 - self._newest
+        copy, lock = self._copies[older]
+        with lock:
+            copy.copy_from(estimator)
+        self._newest = older

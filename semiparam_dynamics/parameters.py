@@ -4,6 +4,10 @@ A stage's configuration is a frozen dataclass whose fields are made with :func:`
 :func:`group`. From that single definition come the dataclass itself, the YAML files, the ROS
 descriptors, the command-line flags and the documentation's tables. Nested groups give dotted
 names (``filter.cutoff``); a group marked ``inline`` adds its fields without a prefix.
+
+A class with renamed parameters says so in an attribute ``RENAMED: ClassVar[dict[str, str]]``, old
+names with the new ones as they are inside that class, or with "" for a removed one. An old name is
+refused with a sentence that names the new one.
 """
 
 from __future__ import annotations
@@ -15,6 +19,9 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
 
 C = TypeVar("C")
@@ -23,7 +30,7 @@ Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """What is known of one parameter: enough to check it, describe it and declare it."""
+    """The definition of one parameter: enough to check it, describe it and declare it."""
 
     name: str
     type: Any
@@ -100,13 +107,31 @@ def parameters(config_type: type) -> list[Parameter]:
 def from_flat(config_type: type[C], values: Mapping[str, object]) -> C:
     """Build a configuration from dotted names; unknown names are refused with a suggestion."""
     known = {entry.name: entry for entry in parameters(config_type)}
-    for name in values:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
-            raise ConfigurationError(f"there is no parameter '{name}'{hint}")
+    if unknown := [name for name in values if name not in known]:
+        name = unknown[0]
+        if (new := renamed(config_type).get(name)) is not None:
+            raise ConfigurationError(renaming(name, new))
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise ConfigurationError(f"there is no parameter '{name}'{hint}")
     checked = {name: known[name].check(value) for name, value in values.items()}
     return _build(config_type, "", checked)
+
+
+def renamed(config_type: type, prefix: str = "") -> dict[str, str]:
+    """Old names of parameters and the new ones, "" for removed ones, groups flattened."""
+    old: dict[str, str] = getattr(config_type, "RENAMED", {})
+    names = {prefix + name: prefix + new if new else "" for name, new in old.items()}
+    hints = typing.get_type_hints(config_type)
+    for field in dataclasses.fields(config_type):
+        if "inline" in field.metadata:
+            names |= renamed(hints[field.name], _inner_prefix(field, prefix))
+    return names
+
+
+def renaming(old: str, new: str) -> str:
+    """The sentence by which the old name of a parameter is refused; `new` as in :func:`renamed`."""
+    return f"parameter '{old}' is called '{new}' now" if new else f"parameter '{old}' was removed"
 
 
 def to_flat(config: object) -> dict[str, Value]:
@@ -126,6 +151,19 @@ def replace(config: C, **changes: object) -> C:
     return from_flat(type(config), {**to_flat(config), **named})
 
 
+def one_or_each(name: str, given: Sequence[float], count: int, of: str = "axes") -> Array:
+    """(count,) one number for all, or one for each of the `count` joints or axes (`of`).
+
+    Raises ConfigurationError, which names the parameter, where `given` has another length.
+    """
+    if len(given) not in (1, count):
+        raise ConfigurationError(
+            f"parameter '{name}' needs one number, or one for each of the {count} {of}, "
+            f"not {len(given)}"
+        )
+    return np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)).copy()
+
+
 def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tuple[str, ...]]]:
     hints = typing.get_type_hints(config_type)
     for field in dataclasses.fields(config_type):
@@ -135,8 +173,7 @@ def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tupl
             default = typing.cast(Value, field.default)
             yield Parameter(prefix + field.name, kind, default, **about), (field.name,)
         elif "inline" in field.metadata:
-            inner = prefix if field.metadata["inline"] else f"{prefix}{field.name}."
-            for entry, path in _walk(kind, inner):
+            for entry, path in _walk(kind, _inner_prefix(field, prefix)):
                 yield entry, (field.name, *path)
 
 
@@ -148,9 +185,13 @@ def _build(config_type: type[C], prefix: str, values: Mapping[str, Value]) -> C:
             if prefix + field.name in values:
                 given[field.name] = values[prefix + field.name]
         elif "inline" in field.metadata:
-            inner = prefix if field.metadata["inline"] else f"{prefix}{field.name}."
+            inner = _inner_prefix(field, prefix)
             given[field.name] = _build(hints[field.name], inner, values)
     return config_type(**given)
+
+
+def _inner_prefix(field: dataclasses.Field[Any], prefix: str) -> str:
+    return prefix if field.metadata["inline"] else f"{prefix}{field.name}."
 
 
 def _coerce(kind: Any, value: object) -> Value:

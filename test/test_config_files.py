@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from semiparam_dynamics.parameters import from_flat, group, parameter
 
 @dataclass(frozen=True)
 class Inner:
+    RENAMED: ClassVar = {"reach": "width"}
     width: float = parameter(0.2, "how wide", unit="m", low=1e-6, high=1e6)
     weights: tuple[float, ...] = parameter((1.0,), "what each counts")
 
@@ -117,11 +119,18 @@ def test_exponents_without_a_point_are_numbers_as_in_ros() -> None:
     assert parse_value("[e3, 1e, 0x10]") == ["e3", "1e", 16]
 
 
+def test_names_are_text_whatever_they_look_like() -> None:
+    assert parse_value("{on: 1, y: 2, 3: 4, <<: {a: 5}}") == {
+        "on": 1, "y": 2, "3": 4, "<<": {"a": 5},
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("cuont: 1\n", "no parameter 'cuont'; did you mean 'count'"),
         ("inner: {widht: 1}\n", "no parameter 'inner.widht'; did you mean 'inner.width'"),
+        ("inner: {reach: 1}\n", "'inner.reach' is called 'inner.width' now"),
         ("count: many\n", "'count' must be a whole number, not 'many'"),
         ("inner: {width: -1}\n", "'inner.width' must lie between"),
         ("count: 1\ncount: 2\n", "'count' stands twice"),
@@ -130,7 +139,7 @@ def test_exponents_without_a_point_are_numbers_as_in_ros() -> None:
         ("just text\n", "holds no parameters"),
         ("- 1\n- 2\n", "holds no parameters"),
         ("{[1]: 2}: 3\n", "broken YAML"),
-        ("a: {ros__parameters: {}}\nb: {ros__parameters: {}}\n", "the node 'node'; it has: a, b"),
+        ("a: {ros__parameters: {}}\nb: {ros__parameters: {}}\n", "'node', but they are for: a, b"),
         ("node: {ros__parameters: [1, 2]}\n", "must be 'name: value' lines"),
         ("!!python/object/apply:os.getcwd []\n", "broken YAML"),
     ],

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.config import (
-    InverseDynamicsNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
 )

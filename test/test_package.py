@@ -25,7 +25,7 @@ NODES = [
     "object_stream",
 ]
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
-# Measured by `semiparam bench falkon` where somebody has installed them, and required by nothing.
+# Measured by `benchmarks/performance falkon` where they are installed; required by nothing.
 RIVALS = {"eigenpro2", "falkon", "torch"}
 NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),

@@ -1,7 +1,8 @@
-"""What the evaluation of a bag costs, and each of its parts."""
+"""The time that the evaluation of a bag takes, and each of its parts."""
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
 from collections.abc import Sequence
@@ -9,18 +10,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+from output import machine, markdown
 from serial_arm import moving, serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.estimator import (
-    SemiparametricEstimator,
-    learn_nonparametric,
-    learn_rigid_body,
-)
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
-from semiparam_dynamics.dynamics.residual import FourierResidual, NystromResidual
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.residual import KernelResidual
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.protocols import BLOCK, JoinedRuns, ProtocolRun
 from semiparam_dynamics.parameters import from_flat
@@ -28,9 +28,48 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 
+DESCRIPTION = """\
+How many times faster than real time a bag of a seven-joint arm is evaluated, and what its parts
+cost a sample. Parts are measured once each, alone, on one core: protocols is sequential and delayed
+with their scores, of which rigid body and residual are parts, and products what the residual's
+multiplications would take at the speed of one large matrix product. whole is `semiparam evaluate`
+but for its report, by the clock, and cores whole by the processor's time. comparison says whether
+the nonparametric model alone is learned as well."""
 RESIDUALS = ("random_fourier", "nystrom")
 LARGE = 500  # features of the matrix product that is the limit
 WARM_UP = 2.0  # s of the bag, evaluated once before, so that everything is compiled
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="the bag's length (default %(default)s)"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=1000.0, help="messages a second (default %(default)s)"
+    )
+    parser.add_argument(
+        "--features", type=int, default=500, metavar="D", help="of the residual (default 500)"
+    )
+    parser.add_argument(
+        "--residuals",
+        nargs="+",
+        choices=RESIDUALS,
+        default=list(RESIDUALS),
+        help="which residuals (default both)",
+    )
+    parser.add_argument(
+        "--comparison", choices=("yes", "no", "both"), default="no", help="default %(default)s"
+    )
+
+
+def run(args: argparse.Namespace) -> str:
+    """Measure; the table, and the machine it is of."""
+    if args.seconds * args.rate < 10.0 or args.rate < 4.0:
+        raise ConfigurationError("A bag needs ten messages, and four a second: ask for more.")
+    comparisons = {"yes": (True,), "no": (False,), "both": (False, True)}[args.comparison]
+    cases = measure_bags(args.seconds, args.rate, args.features, args.residuals, comparisons)
+    return f"{machine()}.\n\n{bag_table(cases)}\n"
 
 
 @dataclass(frozen=True)
@@ -121,12 +160,13 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     clock = [time.perf_counter()]
     measurements = read_measurements(bag, model.joint_names).measurements
     clock.append(time.perf_counter())
-    sampler = RecordingFilter(model, config.filter)
+    sampler = SampleFilter(model, config.filter)
     samples = list(sampler.filter_recording(measurements))
     clock.append(time.perf_counter())
     read, filtered = np.diff(clock).tolist()
-    rigid, residual, products = _learning(SemiparametricEstimator(model, config.estimator), samples)
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    rigid, residual, products = _learning(*_models(model, config), samples)
+    estimator, baseline = _models(model, config)
+    first = ProtocolRun(estimator, "sequential", baseline)
     runs = JoinedRuns(first)
     clock = [time.perf_counter()]
     for sample in samples:
@@ -136,7 +176,7 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     frozen = first.branch("frozen")
     for sample in samples:
         frozen.step(sample)
-    frozen.settle()
+    frozen.catch_up()
     clock.append(time.perf_counter())
     cores = time.process_time()
     evaluate_bags(Bags((bag,)), config)
@@ -145,7 +185,7 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     protocols, asked, whole = np.diff(clock).tolist()
     return BagCase(
         config.estimator.residual,
-        config.estimator.comparison,
+        config.comparison,
         (measurements[-1].stamp - measurements[0].stamp) * 1e-9,
         len(samples),
         first.estimator.residual.n_features,
@@ -153,8 +193,17 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     )
 
 
+def _models(
+    model: RobotModel, config: InverseDynamicsConfig
+) -> tuple[SemiparametricEstimator, NonparametricBaseline | None]:
+    baseline = NonparametricBaseline(model, config.estimator) if config.comparison else None
+    return SemiparametricEstimator(model, config.estimator), baseline
+
+
 def _learning(
-    estimator: SemiparametricEstimator, samples: Sequence[Sample]
+    estimator: SemiparametricEstimator,
+    baseline: NonparametricBaseline | None,
+    samples: Sequence[Sample],
 ) -> tuple[float, float, float]:
     """Seconds for the rigid body, for the nonparametric models, and for their products alone."""
     rigid, residual, operations = 0.0, 0.0, 0.0
@@ -163,27 +212,27 @@ def _learning(
     for start in range(0, len(samples), size):
         block = SampleBlock.of(samples[start : start + size])
         began = time.perf_counter()
-        guesses = learn_rigid_body(estimator, block)
+        learned = estimator.update_rigid_body_block(block)
         between = time.perf_counter()
-        learn_nonparametric(estimator, block, guesses)
+        estimator.update_block(block, rigid=learned)
+        if baseline is not None:
+            baseline.update_block(block)
         rigid += between - began
         residual += time.perf_counter() - between
         operations += _operations(estimator.residual, len(block))
-        if estimator.config.comparison:
-            operations += _operations(estimator.alone, len(block))
+        if baseline is not None:
+            operations += _operations(baseline.kernel_model, len(block))
     return rigid, residual, operations / _products_a_second(size)
 
 
-def _operations(model: NystromResidual | FourierResidual, m: int) -> float:
-    """Multiplications and additions of m samples in one block (see `learning.row_blocks`)."""
-    if not model.standardizer.ready:
+def _operations(residual: KernelResidual, m: int) -> float:
+    """Multiplications and additions of m samples in one block (see `recursion.blocks`)."""
+    if not residual.standardizer.ready:
         return 0.0
-    if isinstance(model, FourierResidual):
-        return _recursion(m, model.core.n_features, model.core.n_outputs)
     total = 0.0
-    for local in (model.shared, *model.joints):
-        n = local.core.n_features
-        total += n**2 * m + _recursion(m, n, local.core.n_outputs)
+    for model in residual.models:
+        n = model.core.n_features
+        total += _recursion(m, n, model.core.n_outputs) + (n**2 * m if model.local else 0.0)
     return total
 
 
@@ -208,16 +257,12 @@ def _products_a_second(m: int) -> float:
 def bag_table(cases: Sequence[BagCase]) -> str:
     """A line for each configuration, in Markdown: microseconds a sample, and the whole's speed."""
     parts = [field.name for field in fields(BagTimes)]
-    header = [
-        "residual",
-        "features",
-        "comparison",
-        *(f"{name.replace('_', ' ')}, µs" for name in parts),
-    ]
-    lines = [[*header, "times real time"], ["---"] * (len(header) + 1)]
+    header = ["residual", "features", "comparison"]
+    header += [*(f"{name.replace('_', ' ')}, µs" for name in parts), "times real time"]
+    lines = []
     for case in cases:
         each = [getattr(case.times, name) / case.n_samples * 1e6 for name in parts]
         told = [case.residual, str(case.n_features), "yes" if case.comparison else "no"]
         told += [f"{microseconds:.1f}" for microseconds in each]
         lines.append([*told, f"{case.duration / case.times.whole:.1f}"])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(header, lines)

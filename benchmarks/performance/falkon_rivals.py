@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from falkon import estimator
-from falkon_data import WIDTH, Problem
+from falkon_fits import WIDTH, Problem, estimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge

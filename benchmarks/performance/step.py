@@ -2,22 +2,65 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from output import machine, markdown
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.progress import ProgressBar
 from semiparam_dynamics.recursion.factor import aligned_zeros, row_length
 from semiparam_dynamics.recursion.loops import compiled
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.recursion.rotation import ROWS, note_row, predict_row
 
+DESCRIPTION = """\
+The recursive step, a prediction with its variance, its score and learning the row, beside the
+limit: reading and writing each number of the factor's triangle once, by a compiled loop in the
+same process. Medians in microseconds; all of a line are measured in turns. A compiled step is one
+that is called from compiled code, without Python between."""
+HEADER = ["D", "T", "limit, µs", "copy, µs", "compiled step, µs", "/ limit"]
+HEADER += ["step, µs", "/ limit"]
 N_ROWS = 32  # different rows, learned in turn
 BATCH = 1e-3  # s: as many repetitions as take so long are measured together
 ROUNDS = 5  # at least
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=[200, 500, 1000, 2000, 4000],
+        metavar="D",
+        help="features (default 200 500 1000 2000 4000)",
+    )
+    parser.add_argument(
+        "--outputs", type=int, nargs="+", default=[1, 6, 7], metavar="T", help="default 1 6 7"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="for each line (default %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> str:
+    """Measure; the table, and the machine it is of."""
+    if min(*args.sizes, *args.outputs) < 1:
+        raise ConfigurationError("Features and outputs are at least 1: ask for more.")
+    cases = [(D, T) for D in args.sizes for T in args.outputs]
+    times: list[StepTimes] = []
+    with ProgressBar("step", sys.stderr) as progress:
+        for case in cases:
+            progress(len(times) / len(cases))
+            times.append(measure(*case, args.seconds))
+    return f"{machine()}.\n\n{step_table(times)}\n"
 
 
 @dataclass(frozen=True)
@@ -141,3 +184,21 @@ def medians_of(functions: list[Callable[[int], None]], seconds: float) -> list[f
             function(count)
             found.append((time.perf_counter() - start) / count)
     return [1e6 * statistics.median(found) for found in times]
+
+
+def step_table(found: Sequence[StepTimes]) -> str:
+    """A row for each size."""
+    rows = [
+        (
+            str(one.n_features),
+            str(one.n_outputs),
+            f"{one.limit:.1f}",
+            f"{one.copy:.1f}",
+            f"{one.kernel:.1f}",
+            f"{one.kernel / one.limit:.2f}",
+            f"{one.step:.1f}",
+            f"{one.step / one.limit:.2f}",
+        )
+        for one in found
+    ]
+    return markdown(HEADER, rows)

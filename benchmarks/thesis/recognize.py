@@ -1,16 +1,23 @@
-"""`semiparam recognize FEATURES.npz`."""
+"""Table 7.1 of the thesis on files of features."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+from recognition_data import BALANCED, choose_sizes, read_features
+from recognition_protocol import SCALES, Protocol, ProtocolResult, run_protocol
+from recognition_results import (
+    edge_warnings,
+    plot_comparison,
+    plot_exponents,
+    recognition_table,
+    results_json,
+)
 
-    from recognition_protocol import ProtocolResult
+from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
 Table 7.1 of the thesis on a file of features: classes with many examples are learned, then one
@@ -21,11 +28,8 @@ X_test and y_test; optional `classes` names the labels 0, 1, ... Sizes that aren
 thesis' for MNIST, or what the file has enough of."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
-    parser = subparsers.add_parser(
-        "recognize", help="table 7.1's protocol on a file of features", description=DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the protocol's options."""
     parser.add_argument("files", metavar="FEATURES.npz", nargs="+")
     parser.add_argument(
         "--balanced", type=int, metavar="N", help="learned of each class but the new one (1000)"
@@ -55,7 +59,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--scale",
-        choices=("max", "unit", "none"),
+        choices=SCALES,
         default="max",
         help="inputs by the greatest learned (default), each by its norm, or as they are",
     )
@@ -70,15 +74,10 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="for table.md, results.json, figure72.png and figure73.png; of several files each"
         " has a folder in it",
     )
-    parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Run the protocol on each file, print its table and write its files."""
-    from recognition_table import edge_warnings, recognition_table
-
-    from semiparam_dynamics.errors import ConfigurationError
-
     stems = [Path(name).stem for name in args.files]
     if args.out is not None and len(set(stems)) < len(stems):
         raise ConfigurationError("two files have the same name: their results need two --out")
@@ -89,28 +88,21 @@ def run(args: argparse.Namespace) -> int:
             _make(folder)  # before what takes minutes
         result = _measure(args, name)
         for warning in edge_warnings(result):
-            print(f"semiparam: warning: {warning}", file=sys.stderr)
+            print(f"thesis: warning: {warning}", file=sys.stderr)
         table = recognition_table(result)
         print(table, flush=True)
         if folder is not None:
             _write(result, table, folder)
             print(f"{folder / 'table.md'}\n{folder / 'figure72.png'}\n{folder / 'figure73.png'}")
-    return 0
 
 
 def _measure(args: argparse.Namespace, name: str) -> ProtocolResult:
-    from recognition_data import read_features
-    from recognition_protocol import Protocol, run_protocol
-    from recognition_splits import BALANCED, choose_sizes
-
-    from semiparam_dynamics.progress import ProgressBar
-
     file = read_features(name)
     new_class = None if args.new_class is None else file.class_number(args.new_class)
     sizes = choose_sizes(file, args.balanced, args.test, args.new, new_class)
     if args.balanced is None and sizes.balanced < BALANCED:
         print(
-            f"semiparam: {file.path} has rows for {sizes.balanced} balanced examples of each class,"
+            f"thesis: {file.path} has rows for {sizes.balanced} balanced examples of each class,"
             f" not the thesis' {BALANCED}",
             file=sys.stderr,
         )
@@ -129,8 +121,6 @@ def _measure(args: argparse.Namespace, name: str) -> ProtocolResult:
 
 
 def _make(folder: Path) -> None:
-    from semiparam_dynamics.errors import StorageError
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -138,11 +128,6 @@ def _make(folder: Path) -> None:
 
 
 def _write(result: ProtocolResult, table: str, folder: Path) -> None:
-    from recognition_figures import plot_comparison, plot_exponents
-    from recognition_table import results_json
-
-    from semiparam_dynamics.errors import StorageError
-
     try:
         (folder / "table.md").write_text(table, encoding="utf-8")
         (folder / "results.json").write_text(results_json(result), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""What changed: a payload, friction, a sensor's offset or a contact, told apart and allowed for."""
+"""Detection of changes: payload, friction, a sensor's offset or a contact, named and corrected."""

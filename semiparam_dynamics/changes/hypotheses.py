@@ -1,4 +1,15 @@
-"""The explanations of a stretch of innovations, weighed against each other."""
+"""The explanations of a stretch of innovations, compared by their likelihood.
+
+For whitened innovations b = A theta + w, w of unit variance, and a normal prior on theta of mean mu
+and covariance S, the logarithm of p(b | cause) / p(b | no change) is, with G = A'A and g = A'b
+(D. MacKay, "Bayesian interpolation", Neural Computation 4(3), 1992, eq. 2.9 ff.),
+
+    mu'g - mu'G mu / 2 + h'(G + S^-1)^-1 h / 2 - log det(1 + S G) / 2,    h = g - G mu.
+
+It penalizes free parameters only where the motion excites them, and a known payload, whose S is
+small, wins over a new one that is fitted. It is a likelihood ratio: without a change, it exceeds c
+with a probability of at most exp(-c) (Ville's inequality), from which thresholds follow.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +25,19 @@ from semiparam_dynamics.changes.payload import Snapshot
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
-# -------------------------------------------------------------------------------------------------
-# What may change on a robot, as columns of its regressor with a prior on each.
-
 PAYLOAD, FRICTION, OFFSET = "payload", "friction", "offset"
-EFFECT_SHARE = 0.2  # of an axis' expected output that friction or offsets usually change by
+EFFECT_SHARE = 0.2  # of an axis' expected output: usual change by friction or offsets
+# Blocks that a new cause must explain: a contact looks like an offset for as long as it lasts.
+MIN_BLOCKS = {PAYLOAD: 4, FRICTION: 20, OFFSET: 30}
+# Divisor of the evidence: a model's own errors in unknown motion look like these causes.
+EVIDENCE_DIVISOR = {FRICTION: 3.0, OFFSET: 3.0}
+# Standard deviations of innovations without a pattern: a contact, or a motion that is not known.
+UNPATTERNED_STDS = np.array([2.0, 4.0, 8.0, 16.0])
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A change that is linear in its parameters theta, a normal prior of mean 0 on them."""
+    """A change that is linear in its parameters theta, with a normal prior of mean 0."""
 
     name: str
     columns: slice  # its own among those of `Causes`
@@ -31,17 +45,17 @@ class Cause:
 
 
 class Causes:
-    """The causes that a robot's regressor can tell, their columns side by side.
+    """The causes that a robot's regressor has columns for, side by side.
 
-    payload: the ten inertial parameters of what is fixed to the last link (`multibody.INERTIAL`),
-        in the frame that the link's own have.
-    friction: viscous and Coulomb friction of each joint, the couplings' too.
+    payload: the ten inertial parameters of what is fixed to the last link (`regressor.INERTIAL`),
+        in the frame of the link's own.
+    friction: viscous and Coulomb friction of each joint and coupling.
     offset: a constant for each axis.
 
     Attributes
     ----------
-    combination: (n_parameters, n_columns) the base parameters that a unit of each column is, so
-        that ``regressor @ combination @ theta`` is what it adds to the output.
+    combination: (n_parameters, n_columns) the base parameters of a unit of each column, so that
+        ``regressor @ combination @ theta`` is the output's change.
     link: the link that payloads are fixed to.
 
     Raises ConfigurationError where `config.payload_link` is no moving link.
@@ -76,59 +90,123 @@ class Causes:
         return next(cause for cause in self.all if cause.name == name)
 
 
-def _link(model: RobotModel, wanted: str) -> str:
-    if not wanted:
-        return model.bodies[-1]
-    for body, links in zip(model.bodies, model.links, strict=True):
-        if wanted == body or wanted in {name for name, _ in links}:
-            return body
-    raise ConfigurationError(
-        f"parameter 'changes.payload_link' must be a moving link: {', '.join(model.bodies)}; "
-        f"not '{wanted}'"
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A change theta ~ N(mean, root root') in some of the columns."""
+
+    cause: str
+    name: str  # of a known payload
+    columns: slice
+    mean: Array | None  # (d,); None: 0
+    root: Array  # (d, r)
+
+    def evidence(self, sums: Sums) -> Array:
+        """(...) the log likelihood ratio against no change."""
+        return log_evidence(sums.restrict(self.columns), self.root, self.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The best explanation of a stretch, and how far it is ahead of the others."""
+
+    hypothesis: Hypothesis
+    length: int  # blocks
+    score: float  # log likelihood ratio against the best without a cause, over EVIDENCE_DIVISOR
+    margin: float  # against the best other cause
+    sums: Sums  # of the stretch
+
+
+def hypotheses(
+    causes: Causes, wanted: set[str], held: Array, known: Mapping[str, Snapshot]
+) -> list[Hypothesis]:
+    """New causes, and known payloads instead of the one that is `held` (10,)."""
+    found = []
+    for cause in causes.all:
+        if cause.name in wanted:
+            root = np.diag(cause.prior)
+            found.append(Hypothesis(cause.name, "", cause.columns, None, root))
+    columns = causes[PAYLOAD].columns
+    for name, snapshot in known.items():
+        root = _root(snapshot.held_again())
+        found.append(Hypothesis(PAYLOAD, name, columns, snapshot.mean - held, root))
+    return found
+
+
+def _root(covariance: Array) -> Array:
+    """(n, r) root of a covariance (n, n) that may be 0 in some or all directions."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    safe = np.where(scale > 0.0, scale, 1.0)
+    w, V = np.linalg.eigh(covariance / np.outer(safe, safe))
+    keep = (w > 1e-12) & (w > 1e-12 * w[-1])
+    root: Array = scale[:, None] * V[:, keep] * np.sqrt(w[keep])
+    return root
+
+
+def weigh(
+    lengths: Array, sums: Sums, candidates: list[Hypothesis], present: Hypothesis | None
+) -> tuple[Finding | None, dict[str, float]]:
+    """The best of the candidates over stretches (w,), and each one's best score by its name.
+
+    present: the uncertainty of the change that is being estimated; None without one. A cause that
+    fits no better than larger errors without a pattern is no explanation.
+    """
+    if not len(lengths) or not candidates:
+        return None, {}
+    rest = np.maximum(log_evidence_unpatterned(sums), 0.0)
+    if present is not None:
+        rest = np.maximum(rest, present.evidence(sums))
+    table = np.array([hypothesis.evidence(sums) for hypothesis in candidates])
+    least = np.array([[MIN_BLOCKS.get(h.cause, 0) if not h.name else 0] for h in candidates])
+    doubt = np.array([[EVIDENCE_DIVISOR.get(h.cause, 1.0)] for h in candidates])
+    scores = np.where(lengths >= least, (table - rest) / doubt, -np.inf)
+    best, window = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    others = [
+        row[window]
+        for row, candidate in zip(table, candidates, strict=True)
+        if candidate.cause != candidates[best].cause
+    ]
+    stretch = Sums(*(values[window] for values in _fields(sums)))
+    finding = Finding(
+        candidates[best],
+        int(lengths[window]),
+        float(scores[best, window]),
+        float(table[best, window] - max(others, default=0.0)),
+        stretch,
     )
-
-
-def _row(model: RobotModel, label: str) -> int:
-    """The axis that an effect of this label acts on: its last word."""
-    return model.axes.index(label.rsplit(" ", 1)[-1])
-
-
-# -------------------------------------------------------------------------------------------------
-# How much better a cause explains the innovations of a stretch of time than nothing does.
-#
-# For whitened innovations b = A theta + w, w of unit variance, and a normal prior on theta of
-# mean mu
-# and covariance S, the logarithm of p(b | cause) / p(b | nothing) is, with G = A'A and g = A'b
-# (D. MacKay, "Bayesian interpolation", Neural Computation 4(3), 1992, eq. 2.9 ff.),
-#
-#     mu'g - mu'G mu / 2 + h'(G + S^-1)^-1 h / 2 - log det(1 + S G) / 2,    h = g - G mu.
-#
-# It pays for free parameters only where the motion shows them, and a payload known before, whose
-# S is
-# small, wins over one that is made up to fit. It is a likelihood ratio: under nothing, it exceeds c
-# with a probability of at most exp(-c) (Ville's inequality), from which thresholds come.
-
-# Standard deviations of innovations that come from anything: a contact, a motion that is not known.
-ANYTHING = np.array([2.0, 4.0, 8.0, 16.0])
+    named: dict[str, float] = {}
+    for candidate, row in zip(candidates, scores, strict=True):
+        key = candidate.name or candidate.cause
+        named[key] = max(named.get(key, -np.inf), float(row.max()))
+    return finding, named
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What whitened rows [A b] say of theta: sums over rows; of one stretch, or of several."""
+    """Sufficient statistics of theta in whitened rows [A b], of one stretch or of several (...)."""
 
     information: Array  # (..., n, n) A'A
     moment: Array  # (..., n) A'b
     square: Array  # (...) b'b
     rows: Array  # (...) how many
 
+    @classmethod
+    def from_rows(cls, A: Array, b: Array) -> Sums:
+        """The sums of rows A (k, n) and b (k,)."""
+        return cls(A.T @ A, A.T @ b, np.asarray(b @ b), np.asarray(float(len(b))))
+
+    @classmethod
+    def empty(cls, n: int) -> Sums:
+        """The sums of no rows of n columns."""
+        return cls(np.zeros((n, n)), np.zeros(n), np.asarray(0.0), np.asarray(0.0))
+
     def shifted(self, theta: Array) -> Sums:
-        """The same for innovations from which A theta, theta (n,), is taken off."""
+        """The sums of innovations less A theta, for theta (n,)."""
         part = self.information @ theta
         square = self.square - 2.0 * self.moment @ theta + part @ theta
         return Sums(self.information, self.moment - part, np.maximum(square, 0.0), self.rows)
 
-    def of(self, columns: slice) -> Sums:
-        """What they say where only these columns matter."""
+    def restrict(self, columns: slice) -> Sums:
+        """The sums of these columns alone."""
         information = self.information[..., columns, columns]
         return Sums(information, self.moment[..., columns], self.square, self.rows)
 
@@ -141,18 +219,8 @@ class Sums:
         )
 
 
-def sums_of(A: Array, b: Array) -> Sums:
-    """The sums of rows A (k, n) and b (k,)."""
-    return Sums(A.T @ A, A.T @ b, np.asarray(b @ b), np.asarray(float(len(b))))
-
-
-def nothing(n: int) -> Sums:
-    """The sums of no rows."""
-    return Sums(np.zeros((n, n)), np.zeros(n), np.asarray(0.0), np.asarray(0.0))
-
-
 def log_evidence(sums: Sums, root: Array, mean: Array | None = None) -> Array:
-    """(...) the logarithm of p(b | cause) / p(b | nothing) for stretches (...).
+    """(...) the logarithm of p(b | cause) / p(b | no change) for stretches (...).
 
     root: (n, r) of the prior's covariance S = root root'. mean: (n,) mu, None for 0.
     """
@@ -172,21 +240,21 @@ def log_evidence(sums: Sums, root: Array, mean: Array | None = None) -> Array:
     return found
 
 
-def log_evidence_of_anything(sums: Sums) -> Array:
-    """(...) the same of innovations without any pattern: normal, of one of the sizes `ANYTHING`."""
-    precision = 1.0 / ANYTHING**2
+def log_evidence_unpatterned(sums: Sums) -> Array:
+    """(...) the same of unpatterned innovations: normal, of one of the `UNPATTERNED_STDS`."""
+    precision = 1.0 / UNPATTERNED_STDS**2
     terms = 0.5 * np.multiply.outer(sums.square, 1.0 - precision)
-    terms -= np.multiply.outer(sums.rows, np.log(ANYTHING))
+    terms -= np.multiply.outer(sums.rows, np.log(UNPATTERNED_STDS))
     largest = terms.max(axis=-1)
     value: Array = largest + np.log(np.mean(np.exp(terms - largest[..., None]), axis=-1))
     return value
 
 
 class Windows:
-    """The sums over the last `lengths` blocks, kept up as blocks come.
+    """The sums over the last `lengths` blocks, updated block by block.
 
-    A change that begins within a block and passes filters takes `RISE` blocks until it is all
-    there. So a stretch that it is to begin with has a first row of its own, which compares the
+    A change that begins within a block and passes filters takes `RISE` blocks until it is complete.
+    So a stretch that begins with the change has a first row of its own, which compares the
     innovation with the last one before the rise (`entry`); all others compare with the one before
     (`row`).
     """
@@ -200,7 +268,7 @@ class Windows:
         self._rows: deque[Sums] = deque(maxlen=max(lengths))
 
     def clear(self) -> None:
-        """Begin anew, as after a pause."""
+        """Forget all blocks, as after a pause."""
         self._entries.clear()
         self._rows.clear()
 
@@ -208,27 +276,26 @@ class Windows:
         return len(self._rows)
 
     def push(self, entry: Sums, row: Sums) -> None:
-        """The next block as a first row, and as a later one."""
+        """Add the next block: its sums as a first row, and as a later one."""
         self._entries.append(entry)
         self._rows.append(row)
 
     def sums(self, *, begins: bool) -> tuple[Array, Sums]:
-        """Lengths (w,) that there are blocks for, and the sums over each stretch.
+        """The available lengths (w,), and the sums over each stretch.
 
         begins: whether the change begins with the stretch, or was there before.
         """
         lengths = self.lengths[self.lengths <= len(self._rows)]
-        rows = list(self._rows)[::-1]
-        found, total, done = [], nothing(self._n), 0
+        newest_first = list(self._rows)[::-1]
+        found, total, summed = [], Sums.empty(self._n), 0
         for length in lengths:
             later = length - 1 if begins else length
-            for row in rows[done:later]:
+            for row in newest_first[summed:later]:
                 total = total + row
-            done = max(done, later)
+            summed = max(summed, later)
             found.append(total + self._entries[-length] if begins else total)
         if not found:
-            empty = nothing(self._n)
-            return lengths, Sums(*(np.asarray(v)[None][:0] for v in _fields(empty)))
+            return lengths, total
         stacked = (np.stack(values) for values in zip(*map(_fields, found), strict=True))
         return lengths, Sums(*stacked)
 
@@ -237,97 +304,18 @@ def _fields(sums: Sums) -> tuple[Array, Array, Array, Array]:
     return sums.information, sums.moment, sums.square, sums.rows
 
 
-# Blocks that a new cause must explain: a contact looks like an offset for as long as it lasts.
-LEAST = {PAYLOAD: 4, FRICTION: 20, OFFSET: 30}
-# And what makes it doubtful: a model's own errors, in motion that it doesn't know, look like them.
-DOUBT = {FRICTION: 3.0, OFFSET: 3.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """A change theta ~ N(mean, root root') in some of the columns."""
-
-    cause: str
-    name: str  # of a payload known before
-    columns: slice
-    mean: Array | None  # (d,); None: 0
-    root: Array  # (d, r)
-
-    def evidence(self, sums: Sums) -> Array:
-        """(...) the log likelihood ratio against no change."""
-        return log_evidence(sums.of(self.columns), self.root, self.mean)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The best explanation of a stretch, and by how much nothing else is as good."""
-
-    hypothesis: Hypothesis
-    length: int  # blocks
-    score: float  # log likelihood ratio against the best that needs no cause, over DOUBT
-    margin: float  # against the best other cause
-    sums: Sums  # of the stretch
-
-
-def hypotheses(
-    causes: Causes, wanted: set[str], held: Array, known: Mapping[str, Snapshot]
-) -> list[Hypothesis]:
-    """New causes, and payloads known before in the place of the one that is `held` (10,)."""
-    found = []
-    for cause in causes.all:
-        if cause.name in wanted:
-            root = np.diag(cause.prior)
-            found.append(Hypothesis(cause.name, "", cause.columns, None, root))
-    columns = causes[PAYLOAD].columns
-    for name, snapshot in known.items():
-        root = _root(snapshot.held_again())
-        found.append(Hypothesis(PAYLOAD, name, columns, snapshot.mean - held, root))
-    return found
-
-
-def _root(covariance: Array) -> Array:
-    """(n, r) of a covariance that may be 0 in some directions, all of them included."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    safe = np.where(scale > 0.0, scale, 1.0)
-    w, V = np.linalg.eigh(covariance / np.outer(safe, safe))
-    keep = (w > 1e-12) & (w > 1e-12 * w[-1])
-    root: Array = scale[:, None] * V[:, keep] * np.sqrt(w[keep])
-    return root
-
-
-def weigh(
-    lengths: Array, sums: Sums, candidates: list[Hypothesis], present: Hypothesis | None
-) -> tuple[Finding | None, dict[str, float]]:
-    """The best of the candidates over stretches (w,), and every one's best score by its name.
-
-    present: how unsure what is already allowed for still is; None where it is settled. What fits no
-    better than errors of any pattern that are just larger is no explanation.
-    """
-    if not len(lengths) or not candidates:
-        return None, {}
-    rest = np.maximum(log_evidence_of_anything(sums), 0.0)
-    if present is not None:
-        rest = np.maximum(rest, present.evidence(sums))
-    table = np.array([hypothesis.evidence(sums) for hypothesis in candidates])
-    least = np.array([[LEAST.get(h.cause, 0) if not h.name else 0] for h in candidates])
-    doubt = np.array([[DOUBT.get(h.cause, 1.0)] for h in candidates])
-    scores = np.where(lengths >= least, (table - rest) / doubt, -np.inf)
-    best, window = np.unravel_index(int(np.argmax(scores)), scores.shape)
-    others = [
-        row[window]
-        for row, candidate in zip(table, candidates, strict=True)
-        if candidate.cause != candidates[best].cause
-    ]
-    stretch = Sums(*(v[window] for v in (sums.information, sums.moment, sums.square, sums.rows)))
-    finding = Finding(
-        candidates[best],
-        int(lengths[window]),
-        float(scores[best, window]),
-        float(table[best, window] - max(others, default=0.0)),
-        stretch,
+def _link(model: RobotModel, wanted: str) -> str:
+    if not wanted:
+        return model.bodies[-1]
+    for body, links in zip(model.bodies, model.links, strict=True):
+        if wanted == body or wanted in {name for name, _ in links}:
+            return body
+    raise ConfigurationError(
+        f"parameter 'changes.payload_link' must be a moving link: {', '.join(model.bodies)}; "
+        f"not '{wanted}'"
     )
-    named: dict[str, float] = {}
-    for candidate, row in zip(candidates, scores, strict=True):
-        key = candidate.name or candidate.cause
-        named[key] = max(named.get(key, -np.inf), float(row.max()))
-    return finding, named
+
+
+def _row(model: RobotModel, label: str) -> int:
+    """The axis that an effect acts on: the last word of its label."""
+    return model.axes.index(label.rsplit(" ", 1)[-1])

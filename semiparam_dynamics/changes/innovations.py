@@ -1,4 +1,4 @@
-"""Blocks of innovations, whitened and summed over the stretches that changes are looked for in."""
+"""Blocks of innovations, whitened and summed over the stretches that are tested for changes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,90 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.changes.correction import DISTRUST
-from semiparam_dynamics.changes.hypotheses import Sums, Windows, sums_of
+from semiparam_dynamics.changes.correction import GAIN_ERROR
+from semiparam_dynamics.changes.hypotheses import Sums, Windows
 
-# -------------------------------------------------------------------------------------------------
-# Innovations, averaged over stretches of time that are worth about one observation each.
+WINDOW_BLOCKS = (2, 4, 7, 12, 20, 30)
+USUAL_DELAY_BLOCKS = 12  # after which a block without a finding counts as usual
+PRIOR_BLOCKS = 40.0  # weight of the initial noise model
+INITIAL_CORRELATION = 0.5
+MAX_CORRELATION = 0.98
+UNCORRELATED_SHARE = 0.1  # of the innovations' covariance
+
+
+class Innovations:
+    """Statistics of the last blocks on changes theta (n_columns,) of all causes.
+
+    kinds: (n_axes,) a number for axes of the same kind: forces, moments. Cross-talk of a sensor
+    spreads an error on one axis over the others of its kind.
+
+    Attributes
+    ----------
+    noise: the innovations' usual size and correlation.
+    windows: the sums over the stretches that are tested.
+    last: the sums of the last block's row, None where the past is too short for one.
+    """
+
+    def __init__(self, n_columns: int, kinds: Indices, block_length: float) -> None:
+        self.noise = NoiseModel(len(kinds), block_length)
+        self.windows = Windows(n_columns, WINDOW_BLOCKS)
+        self._same = np.equal.outer(kinds, kinds) / np.sum(np.equal.outer(kinds, kinds), axis=1)
+        self._past: deque[tuple[Array, Array]] = deque(maxlen=Windows.RISE + 1)
+        self._usual: deque[tuple[Array, Array]] = deque()
+        self._unchanged = 0  # blocks since the present correction became another
+        self.last: Sums | None = None
+
+    def clear(self) -> None:
+        """Forget all blocks, as after a pause."""
+        self._past.clear()
+        self.last = None
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin new windows, since the correction became another."""
+        self.windows.clear()
+        self._unchanged = 0
+        self.discard_usual()
+
+    def discard_usual(self) -> None:
+        """Keep the last blocks out of the noise model."""
+        self._usual.clear()
+
+    def push(self, block: Block, present: Array, quiet: bool) -> None:
+        """Add a block. present: (n_columns,) the correction's theta. quiet: nothing is detected."""
+        if not block.follows:
+            self.clear()
+        left = block.error - block.columns @ present
+        known = block.error - left
+        std = np.sqrt(block.std**2 + GAIN_ERROR**2 * (self._same @ (left**2 + known**2)))
+        r, G = block.error / std, block.columns / std[:, None]
+        self.last = self._row(r, G) if self._past else None
+        self._unchanged += 1
+        # A stretch may only begin where the blocks before it had the same correction.
+        if self.last is not None and self._unchanged > Windows.RISE + 1:
+            self.windows.push(self._entry(r, G, present), self.last)
+        if self._past and quiet:
+            before_r, before_G = self._past[-1]
+            self._usual.append((r - G @ present, before_r - before_G @ present))
+            if len(self._usual) > USUAL_DELAY_BLOCKS:
+                self.noise.update(*self._usual.popleft())
+        self._past.append((r, G))
+
+    def _row(self, r: Array, G: Array) -> Sums:
+        a = self.noise.correlation
+        before_r, before_G = self._past[-1]
+        rows = np.column_stack((G - a[:, None] * before_G, r - a * before_r))
+        white = self.noise.whiten(rows)
+        return Sums.from_rows(white[:, :-1], white[:, -1])
+
+    def _entry(self, r: Array, G: Array, present: Array) -> Sums:
+        power, grown = self.noise.step(Windows.RISE + 1)
+        first_r, first_G = self._past[0]
+        # The correction held before the rise, too: its part is subtracted there here, and of this
+        # block by `Sums.shifted`.
+        left = r - power * (first_r - first_G @ present)
+        white = self.noise.whiten(np.column_stack((G, left)) / grown[:, None])
+        return Sums.from_rows(white[:, :-1], white[:, -1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +102,17 @@ class Block:
     start: int  # ns, stamp of its first sample
     end: int  # ns, of its last
     error: Array  # (n_axes,) measured minus predicted
-    columns: Array  # (n_axes, n_columns) what each cause would add to it, per unit
-    std: Array  # (n_axes,) that was predicted
-    follows: bool  # no pause lies between it and the one before
+    columns: Array  # (n_axes, n_columns) each cause's part of it, per unit
+    std: Array  # (n_axes,) predicted
+    follows: bool  # no pause lies between it and the block before
 
 
 class BlockMean:
-    """Cuts a stream of samples into blocks of `length` seconds.
+    """Cuts a stream of samples into blocks of `length` seconds and averages each.
 
-    Samples that passed a low-pass of cut-off f repeat one another: about 2 f of them a second say
-    something new. A test that took each for itself would be too sure of everything. So a block is
-    1 / (2 f) long. A pause of more than `longest_gap` seconds, or a clock that goes back, begins a
-    new one.
+    Samples behind a low-pass filter of cut-off f are correlated: about 2 f of them a second are
+    independent, and a test of all would be overconfident. So a block is to be 1 / (2 f) long. A
+    pause of more than `longest_gap` seconds, or a clock that goes back, begins a new one.
     """
 
     def __init__(self, length: float, longest_gap: float) -> None:
@@ -43,13 +121,13 @@ class BlockMean:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was begun."""
+        """Discard the block that was begun."""
         self._n = self._step = 0
         self._start = self._last = 0
         self._follows = False
 
     def add(self, stamp: int, error: Array, columns: Array, std: Array) -> Block | None:
-        """Take a sample; returns the block that it completes, if it does."""
+        """Add a sample; returns the block that it completes, if it does."""
         step = stamp - self._last
         if (self._n or self._follows) and not 0 < step <= max(self._gap, round(self.length * 1e9)):
             self.reset()
@@ -70,23 +148,14 @@ class BlockMean:
         return block
 
 
-# -------------------------------------------------------------------------------------------------
-# What the innovations look like while nothing happens: how large, and how alike in time.
-
-PRIOR_BLOCKS = 40.0  # that what is assumed at first counts
-ASSUMED_CORRELATION = 0.5
-HIGHEST_CORRELATION = 0.98
-DIAGONAL = 0.1  # share of the innovations' covariance that is taken as uncorrelated
-
-
 class NoiseModel:
     """Each axis' scaled error r_k = e_k / std_k as a first-order autoregression.
 
         r_k = a r_(k-1) + w_k,   w_k normal, of covariance W over the axes.
 
-    A model's errors come back with its motion: they are neither white, nor as large as predicted,
-    nor alike on all axes. Whitened by this, a cause's part in them is weighed against errors as
-    they are usually. Followed over about `horizon` seconds.
+    A model's errors recur with its motion: they are neither white, nor as large as predicted, nor
+    of one size on all axes. Whitened by this model, a cause is compared with usual errors. The
+    estimate follows the last `horizon` seconds.
 
     Attributes
     ----------
@@ -97,13 +166,13 @@ class NoiseModel:
     def __init__(self, n_axes: int, block_length: float, horizon: float = 120.0) -> None:
         self._keep = math.exp(-block_length / horizon)
         self._square: Array = PRIOR_BLOCKS * np.ones(n_axes)
-        self._product: Array = ASSUMED_CORRELATION * self._square
-        self._outer: Array = PRIOR_BLOCKS * (1.0 - ASSUMED_CORRELATION**2) * np.eye(n_axes)
+        self._product: Array = INITIAL_CORRELATION * self._square
+        self._outer: Array = PRIOR_BLOCKS * (1.0 - INITIAL_CORRELATION**2) * np.eye(n_axes)
         self._weight = PRIOR_BLOCKS
         self._refresh()
 
     def update(self, scaled: Array, before: Array) -> None:
-        """Take in r_k and r_(k-1), each (n_axes,), of blocks in which nothing happened."""
+        """Learn from r_k and r_(k-1), each (n_axes,), of blocks without a change."""
         left = scaled - self.correlation * before
         self._square = self._keep * self._square + before**2
         self._product = self._keep * self._product + scaled * before
@@ -113,20 +182,22 @@ class NoiseModel:
 
     def _refresh(self) -> None:
         ratio = self._product / np.maximum(self._square, 1e-12)
-        self.correlation: Array = np.clip(ratio, 0.0, HIGHEST_CORRELATION)
+        self.correlation: Array = np.clip(ratio, 0.0, MAX_CORRELATION)
         covariance = self._outer / self._weight
         spread = np.diag(np.diag(covariance))
-        self.covariance: Array = (1.0 - DIAGONAL) * covariance + DIAGONAL * spread
+        self.covariance: Array = (
+            1.0 - UNCORRELATED_SHARE
+        ) * covariance + UNCORRELATED_SHARE * spread
         self.covariance += 1e-6 * np.eye(len(spread))
         self._root = np.linalg.cholesky(self.covariance)
 
     def whiten(self, rows: Array) -> Array:
-        """W^(-1/2) rows for what belongs to w, (n_axes, ...)."""
+        """W^(-1/2) rows, (n_axes, ...)."""
         white: Array = np.linalg.solve(self._root, rows)
         return white
 
     def step(self, blocks: int) -> tuple[Array, Array]:
-        """a^blocks (n_axes,), and how many times W's standard deviations the errors after it have.
+        """a^blocks (n_axes,), and the errors' standard deviations after them over W's (n_axes,).
 
         r_k = a^n r_(k-n) + v with v of about n blocks' worth of w: (1 - a^2n) / (1 - a^2).
         """
@@ -145,83 +216,7 @@ class NoiseModel:
         }
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`."""
+        """Continue from a :meth:`state`."""
         self._square, self._product = state["square"].copy(), state["product"].copy()
         self._outer, self._weight = state["outer"].copy(), float(state["weight"])
         self._refresh()
-
-
-LENGTHS = (2, 4, 7, 12, 20, 30)  # blocks
-DELAY = 12  # blocks after which one in which nothing was found counts as usual
-
-
-class Innovations:
-    """What the last blocks say of changes theta (n_columns,) of all causes, beyond the present one.
-
-    kinds: (n_axes,) a number for axes of the same kind: forces, moments. An error on one axis of a
-    sensor is mistaken for one on another by cross-talk.
-    """
-
-    def __init__(self, n_columns: int, kinds: Indices, block_length: float) -> None:
-        self.noise = NoiseModel(len(kinds), block_length)
-        self.windows = Windows(n_columns, LENGTHS)
-        self._same = np.equal.outer(kinds, kinds) / np.sum(np.equal.outer(kinds, kinds), axis=1)
-        self._past: deque[tuple[Array, Array]] = deque(maxlen=Windows.RISE + 1)
-        self._usual: deque[tuple[Array, Array]] = deque()
-        self._known = 0  # blocks since `present` became another
-        self.last: Sums | None = None
-
-    def clear(self) -> None:
-        """Begin anew, as after a pause."""
-        self._past.clear()
-        self.last = None
-        self.restart()
-
-    def restart(self) -> None:
-        """Look for changes anew: what is allowed for is another from here on."""
-        self.windows.clear()
-        self._known = 0
-        self.unusual()
-
-    def unusual(self) -> None:
-        """The last blocks are not what noise looks like."""
-        self._usual.clear()
-
-    def push(self, block: Block, present: Array, quiet: bool) -> None:
-        """Take a block; `present` (n_columns,) is what is allowed for, `quiet` that nothing is up.
-
-        `last` has the sums of its row, None where the past is too short for one.
-        """
-        if not block.follows:
-            self.clear()
-        left = block.error - block.columns @ present
-        known = block.error - left
-        std = np.sqrt(block.std**2 + DISTRUST**2 * (self._same @ (left**2 + known**2)))
-        r, G = block.error / std, block.columns / std[:, None]
-        self.last = self._row(r, G) if self._past else None
-        self._known += 1
-        # A stretch may begin where the blocks before it had the same allowed for.
-        if self.last is not None and self._known > Windows.RISE + 1:
-            self.windows.push(self._entry(r, G, present), self.last)
-        if self._past and quiet:
-            before_r, before_G = self._past[-1]
-            self._usual.append((r - G @ present, before_r - before_G @ present))
-            if len(self._usual) > DELAY:
-                self.noise.update(*self._usual.popleft())
-        self._past.append((r, G))
-
-    def _row(self, r: Array, G: Array) -> Sums:
-        a = self.noise.correlation
-        before_r, before_G = self._past[-1]
-        rows = np.column_stack((G - a[:, None] * before_G, r - a * before_r))
-        white = self.noise.whiten(rows)
-        return sums_of(white[:, :-1], white[:, -1])
-
-    def _entry(self, r: Array, G: Array, present: Array) -> Sums:
-        power, grown = self.noise.step(Windows.RISE + 1)
-        first_r, first_G = self._past[0]
-        # What is allowed for was there before the rise, so its part is taken off on both sides;
-        # `Sums.shifted` takes it off here.
-        left = r - power * (first_r - first_G @ present)
-        white = self.noise.whiten(np.column_stack((G, left)) / grown[:, None])
-        return sums_of(white[:, :-1], white[:, -1])

@@ -1,9 +1,9 @@
-"""From an estimate of ten inertial parameters to a body that can exist, with standard deviations.
+"""Payloads by name, and the body that an estimate of ten inertial parameters means.
 
-The nearest body in the metric of the estimate's information: what is minimised over positive
-definite pseudo-inertias P is (theta - mean)' information (theta - mean) + weight D(P || P0), with D
-the entropic divergence of `identification.divergence` from a compact body P0 at the estimate's
-centre of mass. Convex; `identification.convex_newton` finds the minimum.
+The nearest body in the metric of the estimate's information: minimized over positive definite
+pseudo-inertias P is (theta - mean)' information (theta - mean) + weight D(P || P0), with D the
+entropic divergence of `identification.log_cholesky` from a compact body P0 at the estimate's centre
+of mass. The problem is convex; `identification.convex_problem` finds its minimum.
 """
 
 from __future__ import annotations
@@ -15,36 +15,37 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import PayloadStatus
 from semiparam_dynamics.errors import ConfigurationError, LearningError, RobotModelError
-from semiparam_dynamics.identification.consistent import ConvexProblem
+from semiparam_dynamics.identification.convex_problem import ConvexProblem
 from semiparam_dynamics.identification.log_cholesky import inertial_parameters, pseudo_inertia
 
-# -------------------------------------------------------------------------------------------------
-# Payloads known by name: the bare hand, a gripper, this tool.
-
-BARE = "bare"
-LONGEST_NAME = 100
-MOST = 1000  # names
-# How differently a thing is held from one time to the next, as standard deviations.
-OTHER_GRIP, OTHER_PLACE = 0.02, 0.005  # of all parameters; m
+BARE = "bare"  # name of the hand without a payload
+MAX_NAME_LENGTH = 100
+MAX_SNAPSHOTS = 1000
+# Standard deviations between one grasp of a thing and the next.
+REGRASP_SHARE = 0.02  # of all parameters
+REGRASP_SHIFT_M = 0.005
+MIN_MASS_KG = 1e-3  # of P0, where the estimate has none
+COMPACT_RADIUS_M = 0.05  # radius of gyration of P0 about each axis
+DIVERGENCE_WEIGHT = 0.01  # a hundredth of an observation
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A payload's ten parameters and how well they are known, in the frame of the payload link."""
+    """A payload's ten parameters and their covariance, in the frame of the payload link."""
 
     mean: Array  # (10,)
     covariance: Array  # (10, 10)
 
     def held_again(self) -> Array:
-        """(10, 10) the covariance where it is held again, a little differently."""
-        m, r = abs(self.mean[0]), OTHER_PLACE
+        """(10, 10) the covariance after another grasp, a little different from the first."""
+        m, r = abs(self.mean[0]), REGRASP_SHIFT_M
         shift = np.array([0.0, *[m * r] * 3, *[2.0 * r * np.linalg.norm(self.mean[1:4])] * 6])
-        covariance: Array = self.covariance + np.diag(shift**2 + (OTHER_GRIP * self.mean) ** 2)
+        covariance: Array = self.covariance + np.diag(shift**2 + (REGRASP_SHARE * self.mean) ** 2)
         return covariance
 
 
 class Snapshots:
-    """Snapshots by name. The bare hand is always among them, under the name `BARE`."""
+    """Known payloads by name. The bare hand is always among them, under the name `BARE`."""
 
     def __init__(self) -> None:
         self._known: dict[str, Snapshot] = {}
@@ -55,7 +56,7 @@ class Snapshots:
         return (BARE, *self._known)
 
     def __getitem__(self, name: str) -> Snapshot:
-        """Raises ConfigurationError where there is none of this name."""
+        """The payload of a name. Raises ConfigurationError where there is none."""
         if name == BARE:
             return Snapshot(np.zeros(10), np.zeros((10, 10)))
         if name not in self._known:
@@ -64,19 +65,22 @@ class Snapshots:
         return self._known[name]
 
     def store(self, name: str, snapshot: Snapshot) -> None:
-        """Keep it under this name, in the place of one of the same. Raises ConfigurationError."""
+        """Keep a payload under a name, replacing any other. Raises ConfigurationError."""
         if name == BARE:
             raise ConfigurationError(f"'{BARE}' is the hand without a payload: choose another name")
-        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise ConfigurationError(
-                f"a payload's name has 1 to {LONGEST_NAME} printable characters, not {name!r:.120}"
+                f"a payload's name has 1 to {MAX_NAME_LENGTH} printable characters, not "
+                f"{name!r:.120}"
             )
-        if name not in self._known and len(self._known) >= MOST:
-            raise ConfigurationError(f"there are {MOST} payloads already: remove one first")
+        if name not in self._known and len(self._known) >= MAX_SNAPSHOTS:
+            raise ConfigurationError(
+                f"there are {MAX_SNAPSHOTS} payloads already: remove one first"
+            )
         self._known[name] = snapshot
 
     def remove(self, name: str) -> None:
-        """Raises ConfigurationError where there is none, or it is the bare hand."""
+        """Remove a payload. Raises ConfigurationError for an unknown one and for the bare hand."""
         if name == BARE:
             raise ConfigurationError(f"'{BARE}' is the hand without a payload: it can't be removed")
         self[name]
@@ -92,59 +96,20 @@ class Snapshots:
         }
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`. Raises ValueError where its parts don't belong together."""
+        """Continue from a :meth:`state`. Raises ValueError where its parts don't match."""
         text = as_text(state["names"])
         names = text.split("\n") if text else []
         rows = zip(names, state["means"], state["covariances"], strict=True)
         self._known = {name: Snapshot(mean.copy(), cov.copy()) for name, mean, cov in rows}
 
 
-def as_array(text: str) -> Array:
-    """The text's bytes as numbers, to be saved among arrays."""
-    return np.array(list(text.encode()), dtype=np.float64)
-
-
-def as_text(array: Array) -> str:
-    """The text of :func:`as_array`. Raises ValueError where it is none."""
-    return bytes(array.astype(np.int64).tolist()).decode()
-
-
-LEAST_MASS = 1e-3  # kg, of the body that an estimate without mass is compared with
-COMPACT = 0.05  # m, radius of gyration of P0 about each axis
-WEIGHT = 0.01  # of the divergence: a hundredth of an observation
-
-
-def compact_body(mass: float, center: Array) -> Array:
-    """(10,) the parameters of a round body of `COMPACT` size."""
-    P = np.diag([mass * COMPACT**2] * 3 + [mass])
-    P[:3, :3] += mass * np.outer(center, center)
-    P[:3, 3] = P[3, :3] = mass * center
-    return inertial_parameters(P)
-
-
-def nearest_payload(held: Snapshot, reach: float) -> Array:
-    """(10,) the parameters of the real body that is meant; its centre within 3 `reach` (m)."""
-    mean = held.mean
-    mass = max(float(mean[0]), LEAST_MASS)
-    center = np.clip(mean[1:4] / mass, -3.0 * reach, 3.0 * reach)
-    start = compact_body(mass, center)
-    scale = np.sqrt(np.maximum(np.diag(held.covariance), 1e-16))
-    correlation = held.covariance / np.outer(scale, scale) + 1e-9 * np.eye(10)
-    columns = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
-    none = np.zeros(0)
-    problem = ConvexProblem(columns, columns @ mean, WEIGHT, start[None], none, none, none, none)
-    try:
-        return problem.minimise(start)
-    except (LearningError, RobotModelError, np.linalg.LinAlgError):
-        return start
-
-
 def payload_status(
     held: Snapshot, reach: float, link: str, name: str, settled: bool
 ) -> PayloadStatus:
-    """What the estimate says of the body that is held, or, with a negative mass, that is missing.
+    """The body that is held, or, with a negative mass, missing, with its standard deviations.
 
-    A hand that was learned with a tool in it misses one when it has put it down.
+    A body is missing where the hand was learned with a tool in it that it has put down. reach: m,
+    typical distance of the centre of mass. The other arguments are those of the status.
     """
     sign = -1.0 if held.mean[0] < 0.0 else 1.0
     body = nearest_payload(Snapshot(sign * held.mean, held.covariance), reach)
@@ -169,6 +134,33 @@ def payload_status(
     )
 
 
+def nearest_payload(held: Snapshot, reach: float) -> Array:
+    """(10,) the parameters of the nearest real body; P0's centre is within 3 `reach` (m)."""
+    mean = held.mean
+    mass = max(float(mean[0]), MIN_MASS_KG)
+    center = np.clip(mean[1:4] / mass, -3.0 * reach, 3.0 * reach)
+    start = compact_body(mass, center)
+    scale = np.sqrt(np.maximum(np.diag(held.covariance), 1e-16))
+    correlation = held.covariance / np.outer(scale, scale) + 1e-9 * np.eye(10)
+    columns = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
+    none = np.zeros(0)
+    problem = ConvexProblem(
+        columns, columns @ mean, DIVERGENCE_WEIGHT, start[None], none, none, none, none
+    )
+    try:
+        return problem.minimize(start)
+    except (LearningError, RobotModelError, np.linalg.LinAlgError):
+        return start
+
+
+def compact_body(mass: float, center: Array) -> Array:
+    """(10,) the parameters of a round body of `COMPACT_RADIUS_M`."""
+    P = np.diag([mass * COMPACT_RADIUS_M**2] * 3 + [mass])
+    P[:3, :3] += mass * np.outer(center, center)
+    P[:3, 3] = P[3, :3] = mass * center
+    return inertial_parameters(P)
+
+
 def _about_center(body: Array) -> tuple[Array, Array]:
     """(6,) the inertia about the centre of mass, and its derivative (6, 10) by the parameters."""
 
@@ -190,3 +182,13 @@ def _about_center(body: Array) -> tuple[Array, Array]:
         gradient[j] -= h[i]
         J[k, 1:4] = -gradient / hm
     return inertia(body), J
+
+
+def as_array(text: str) -> Array:
+    """A text's bytes as numbers, to be saved among arrays."""
+    return np.array(list(text.encode()), dtype=np.float64)
+
+
+def as_text(array: Array) -> str:
+    """The text of :func:`as_array`. Raises ValueError where it isn't one."""
+    return bytes(array.astype(np.int64).tolist()).decode()

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from semiparam_dynamics.config import InverseDynamicsConfig
     from semiparam_dynamics.evaluation.bags import Bags
 
@@ -24,13 +22,10 @@ Bags: rosbag2 folders, bare .db3 or .mcap files; split or compressed ones, and t
 as far as they go."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
 
-    parser = subparsers.add_parser(
-        "evaluate", help="how good the learner is on recorded bags", description=DESCRIPTION
-    )
     add_bags(parser)
     parser.add_argument(
         "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
@@ -55,7 +50,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_cluster(parser)
     add_topics_and_output(parser, out="the results go")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

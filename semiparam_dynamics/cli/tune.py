@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
@@ -23,13 +21,10 @@ on where it stopped. Keep a recording out of this, to judge the result by:
 semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
 
-    parser = subparsers.add_parser(
-        "tune", help="choose the learner's parameters on bags", description=DESCRIPTION
-    )
     add_bags(parser)
     parser.add_argument(
         "--keep",
@@ -53,7 +48,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add_topics_and_output(
         parser, target="what is measured", out="the node's YAML goes", metavar="FILE"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

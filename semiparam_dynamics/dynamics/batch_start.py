@@ -1,212 +1,54 @@
-"""A semiparametric estimator trained in batch, ready to go on learning sample by sample.
+"""A semiparametric estimator trained in batch, ready to continue sample by sample.
 
-The rigid body is identified first, as the recursion does it. Then the residuals are trained by
-any batch estimator on what it leaves, and its centres, hyperparameters and weights become the
-recursion's state (see `learning.warm_start`).
+The rigid body is identified first, by the recursion. Then the residual's models are trained by any
+batch estimator on what it leaves, and their centers, hyperparameters and weights become the
+recursion's state (see `learning.recursive_rls`).
 """
 
 from __future__ import annotations
 
-import importlib
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.residual import (
-    RESIDUAL,
-    BatchErrors,
-    FourierResidual,
-    LocalModel,
-    ResidualData,
-    input_widths,
+    FourierFeatures,
+    KernelModel,
+    KernelResidual,
+    kernel_width,
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
-from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
-# -------------------------------------------------------------------------------------------------
-# The batch estimators that a residual can be trained with, by name.
-
-# Name: (module, class, the residual whose features it has).
+# The batch estimators that a residual can be trained with.
+# Name: (class in `learning`, the residual whose features it has).
 LEARNERS = {
-    "nystrom_krls": ("nystrom", "NystromKRLS", "nystrom"),
-    "falkon": ("falkon", "Falkon", "nystrom"),
-    "nytro": ("nytro", "NYTRO", "nystrom"),
-    "nystrom_sgm": ("nystrom_sgm", "NystromSGM", "nystrom"),
-    "krls": ("krls", "KRLS", "nystrom"),
-    "random_features": ("random_features", "RandomFeaturesKRLS", "random_fourier"),
+    "nystrom_krls": ("NystromKRLS", "nystrom"),
+    "falkon": ("Falkon", "nystrom"),
+    "nytro": ("NYTRO", "nystrom"),
+    "nystrom_sgm": ("NystromSGM", "nystrom"),
+    "krls": ("KRLS", "nystrom"),
+    "random_features": ("RandomFeaturesKRLS", "random_fourier"),
 }
 DEFAULTS = {"nystrom": "nystrom_krls", "random_fourier": "random_features"}
 CENTERS = ("novelty", "uniform", "leverage_scores")
+BLOCK = 512  # samples that the rigid body learns at a time
 
-
-def batch_learner(name: str) -> Any:
-    """An unfitted estimator by its name in LEARNERS."""
-    if name not in LEARNERS:
-        raise ConfigurationError(f"learner must be one of {', '.join(LEARNERS)}, not '{name}'.")
-    module, class_name, _ = LEARNERS[name]
-    return getattr(importlib.import_module(f"semiparam_dynamics.learning.{module}"), class_name)()
-
-
-def residual_of(learner: Any) -> str:
-    """Which residual has an estimator's features: `nystrom` or `random_fourier`."""
-    for _, class_name, residual in LEARNERS.values():
-        if type(learner).__name__ == class_name:
-            return residual
-    return "random_fourier" if hasattr(learner, "frequencies_") else "nystrom"
-
-
-@dataclass(frozen=True)
-class BatchFit:
-    """Fits copies of an estimator with the hyperparameters of the model that each will start.
-
-    template : an estimator; its kernel, penalty, centres and seed are replaced, the rest stays.
-    centers : how centres are chosen: by "novelty", as the recursion would add them, or
-        "uniform" or "leverage_scores", half as many as there may be: the other half is left to
-        places that the training data don't show.
-    """
-
-    template: Any
-    centers: str = "novelty"
-    seed: int = 0
-
-    def __call__(self, start: LocalModel | FourierResidual, X: Array, Z: Array) -> Any:
-        """The estimator fitted to inputs X (n, d) and targets Z (n, T)."""
-        values: dict[str, Any] = {"penalty": start.core.penalty / len(X)}
-        if isinstance(start, LocalModel):
-            width = start.features.length_scale
-            values |= self._centers(start.features, X) | {"random_state": self.seed}
-        else:
-            width = start.length_scale
-            values |= {"n_features": start.n_features, "random_state": start.seed, "kind": "pair"}
-        values |= {"kernel": Gaussian(width), "length_scale": width}
-        estimator = clone(self.template)
-        known = estimator.get_params(deep=False)
-        estimator.set_params(**{name: value for name, value in values.items() if name in known})
-        return estimator.fit(X, Z)
-
-    def _centers(self, features: IncrementalNystromFeatures, X: Array) -> dict[str, Any]:
-        if self.centers != "novelty":
-            return {
-                "centers": self.centers,
-                "n_centers": min(features.capacity - features.capacity // 2, len(X)),
-            }
-        chosen = novel_centers(features, X)
-        return {"centers": chosen, "n_centers": len(chosen)}
-
-
-def novel_centers(features: IncrementalNystromFeatures, X: Array) -> Array:
-    """The rows of X (n, d) that `features`, begun anew, would make centres, in their order."""
-    d = X.shape[1]
-    trial = IncrementalNystromFeatures(
-        d, features.length_scale, features.capacity, features.novelty
-    )
-    for x in np.ascontiguousarray(X):
-        trial.grow(x, trial.transform(x))
-        if trial.n_centers == trial.capacity:
-            break
-    return trial.centers.copy()
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """Samples that the rigid body has been identified on, laid out for batch training."""
-
-    model: RobotModel
-    config: EstimatorConfig
-    stamps: Indices  # (n,) ns
-    q: Array  # (n, n_joints), and so dq and ddq
-    dq: Array
-    ddq: Array
-    y: Array  # (n, n_axes)
-    targets: Array  # (n, n_axes + active columns of Phi): y and those columns
-    rigid_body: Array  # (n, n_axes) Phi pi, with pi as identified from all samples
-    rigid_body_before: Array  # (n, n_axes) the same as predicted before each sample was learned
-    identifier: RigidBodyIdentifier
-
-    @property
-    def residual(self) -> ResidualData:
-        """What the semiparametric part is trained on."""
-        accelerations = () if self.config.residual == "nystrom" else (self.ddq,)
-        inputs = np.column_stack((self.q, self.dq, *accelerations, self.rigid_body))
-        left, pi = self.y - self.rigid_body, self.identifier.parameters
-        return ResidualData(self.stamps, inputs, self.targets, left, pi)
-
-    @property
-    def alone(self) -> ResidualData:
-        """What the nonparametric part alone, for comparison, is trained on."""
-        inputs = np.column_stack((self.q, self.dq, self.ddq))
-        return ResidualData(self.stamps, inputs, self.y, self.y, self.identifier.parameters)
-
-    def standardised(self) -> tuple[Array, Array]:
-        """Inputs (n, d) and targets (n, T) of the residual as its batch estimator sees them.
-
-        Whoever selects an estimator outside fits it to these.
-        """
-        data = self.residual
-        deviation = data.inputs.std(axis=0)
-        kind, axes = self.config.residual, self.model.n_axes
-        widths = input_widths(getattr(self.config, kind), RESIDUAL[kind], self.model.n_joints, axes)
-        scale = np.where(deviation > 1e-9, deviation, 1.0) * widths
-        X = (data.inputs - data.inputs.mean(axis=0)) / scale
-        return X, data.targets if self.config.residual == "nystrom" else data.left
-
-
-def training_data(
-    model: RobotModel, config: EstimatorConfig, samples: Iterable[Sample]
-) -> TrainingData:
-    """Identify the rigid body on samples in their order, and keep what the residuals need.
-
-    Samples without a measurement are passed over. Raises LearningError if fewer than two are left.
-    """
-    identifier = SemiparametricEstimator(model, config).rigid_body
-    axis, column = np.nonzero(expected_scales(model).active)
-    kept: list[Sample] = []
-    columns: list[Array] = []
-    before: list[Array] = []
-    for sample in samples:
-        if sample.y is None:
-            continue
-        before.append(identifier.predict(sample.regressor))
-        identifier.update(sample.regressor, sample.y, sample.stamp)
-        columns.append(sample.regressor[axis, column])
-        nothing = sample.regressor[:0]  # the regressors themselves need not be kept
-        kept.append(Sample(sample.stamp, sample.q, sample.dq, sample.ddq, nothing, sample.y))
-    if len(kept) < 2:
-        raise LearningError("There are no two measured samples to train on.")
-    y, Phi = np.array([s.y for s in kept]), np.array(columns)
-    of_axis = np.zeros((len(axis), model.n_axes))
-    of_axis[np.arange(len(axis)), axis] = identifier.parameters[column]
-    return TrainingData(
-        model=model,
-        config=config,
-        stamps=np.array([s.stamp for s in kept], dtype=np.int64),
-        q=np.array([s.q for s in kept]),
-        dq=np.array([s.dq for s in kept]),
-        ddq=np.array([s.ddq for s in kept]),
-        y=y,
-        targets=np.column_stack((y, Phi)),
-        rigid_body=Phi @ of_axis,
-        rigid_body_before=np.array(before),
-        identifier=identifier,
-    )
+# From a model to be started, its inputs (n, d) and its targets (n, T): a batch model of them.
+Fit = Callable[[KernelModel, Array, Array], Any]
 
 
 @dataclass(frozen=True)
 class BatchStart:
-    """A trained estimator, which goes on learning, and its errors on what it was trained on."""
+    """A trained estimator, which continues to learn, and its errors on what it was trained on."""
 
     estimator: SemiparametricEstimator
     learner: str  # the batch estimator's class
@@ -220,80 +62,271 @@ def batch_start(data: TrainingData, learner: Any = None, centers: str = "novelty
 
     Parameters
     ----------
-    learner : a name in `batch_learners.LEARNERS`; None takes the one for the residual. Or an
-        estimator. One that isn't fitted is fitted with the configuration's hyperparameters. One
-        that was fitted to `data.standardised()` is the residual as it is, and the configuration
-        follows its kernel's width and its penalty; the second level and the model alone are
-        fitted by copies of it.
-    centers : how centres are chosen, see :class:`BatchFit`.
+    learner : a name in `LEARNERS`; None takes the one for the residual. Or an estimator. One that
+        isn't fitted is fitted with the configuration's hyperparameters. One that was fitted to
+        `data.standardized()` becomes the residual as it is, and the configuration follows its
+        kernel's width and its penalty; the second level is fitted by copies of it.
+    centers : how centers are chosen, see :class:`BatchFit`.
 
     The configuration of the estimator is `estimator.config`; a file of its `save` needs just it.
+    Raises ConfigurationError for a learner or a kernel that the residual can't have.
     """
     config = data.config
     if learner is None or isinstance(learner, str):
         learner = batch_learner(learner or DEFAULTS[config.residual])
     config = replace(config, residual=residual_of(learner))
-    data = TrainingData(**{**vars(data), "config": config})
-    fit = BatchFit(learner, centers, config.seed)
-    if (fitted := _fitted(learner)) is not None:
-        config = _following(fitted, data)
-        data = TrainingData(**{**vars(data), "config": config})
+    fitted = _is_fitted(learner)
+    if fitted:
+        config = _following(learner, config, data)
     estimator = SemiparametricEstimator(data.model, config)
     estimator.rigid_body.restore(data.identifier.state())
+    residual, fit = estimator.residual, BatchFit(learner, centers, config.seed)
 
-    def given(start: Any, X: Array, Z: Array) -> Any:
-        shared = getattr(estimator.residual, "shared", estimator.residual)
-        return fitted if fitted is not None and start is shared else fit(start, X, Z)
+    def given(model: KernelModel, X: Array, Z: Array) -> Any:
+        return learner if fitted and model is residual.shared else fit(model, X, Z)
 
-    residual = estimator.residual.start(data.residual, given)
-    alone = estimator.alone.start(data.alone, fit) if config.comparison else None
-    _record_errors(estimator, data, residual, alone)
-    rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (data.residual.left, *vars(residual).values())]
+    trained, held_out = start_residual(residual, data, given)
+    # The standard deviations follow the errors made before each sample was learned.
+    before = {"rigid_body": data.y - data.rigid_body_before, "semiparametric": held_out}
+    estimator.errors.record_block(data.stamps, data.y, before)
+    rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (data.y - data.rigid_body, trained, held_out)]
     return BatchStart(estimator, type(learner).__name__, *rms)
 
 
-def _fitted(learner: Any) -> Any:
+@dataclass(frozen=True)
+class TrainingData:
+    """Samples that the rigid body has been identified on, laid out for batch training."""
+
+    model: RobotModel
+    config: EstimatorConfig
+    stamps: Indices  # (n,) ns
+    q: Array  # (n, n_joints), and so dq and ddq
+    dq: Array
+    ddq: Array
+    y: Array  # (n, n_axes)
+    columns: Array  # (n, T - n_axes) of Phi, those that ever act on an axis
+    rigid_body: Array  # (n, n_axes) Phi pi, with pi as identified from all samples
+    rigid_body_before: Array  # (n, n_axes) the same as predicted before each sample was learned
+    identifier: RigidBodyIdentifier
+
+    def inputs(self, residual: KernelResidual) -> Array:
+        """The residual's inputs (n, d), not standardized."""
+        return residual.inputs(self.q, self.dq, self.ddq, self.rigid_body)
+
+    def targets(self, residual: KernelResidual) -> Array:
+        """The residual's targets (n, T)."""
+        if residual.exact:
+            return np.concatenate((self.y, self.columns), axis=1)
+        return self.y - self.rigid_body
+
+    def standardized(self) -> tuple[Array, Array]:
+        """Inputs (n, d) and targets (n, T) of the residual as its batch estimator sees them.
+
+        Whoever selects an estimator outside fits it to these.
+        """
+        residual = SemiparametricEstimator(self.model, self.config).residual
+        inputs = self.inputs(residual)
+        residual.standardizer.fit(self.stamps, inputs)
+        return residual.standardizer.transform(inputs), self.targets(residual)
+
+
+def training_data(
+    model: RobotModel, config: EstimatorConfig, samples: Iterable[Sample]
+) -> TrainingData:
+    """Identify the rigid body on samples in their order, and keep what the residual needs.
+
+    Samples without a measurement are passed over. Raises LearningError if fewer than two are left.
+    """
+    identifier = SemiparametricEstimator(model, config).rigid_body
+    axis, column = np.nonzero(expected_scales(model).active)
+    parts: list[dict[str, Any]] = []
+    for block in _blocks(samples):
+        before = identifier.update_block(block.regressors, block.y, block.stamps, parameters=False)
+        parts.append(
+            {name: getattr(block, name) for name in ("stamps", "q", "dq", "ddq", "y")}
+            # The regressors themselves need not be kept.
+            | {"columns": block.regressors[:, axis, column], "rigid_body_before": before.values}
+        )
+    if sum(len(part["y"]) for part in parts) < 2:
+        raise LearningError("There are no two measured samples to train on.")
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    of_axis = np.zeros((len(axis), model.n_axes))
+    of_axis[np.arange(len(axis)), axis] = identifier.parameters[column]
+    rigid_body = arrays["columns"] @ of_axis
+    return TrainingData(
+        model=model, config=config, rigid_body=rigid_body, identifier=identifier, **arrays
+    )
+
+
+def _blocks(samples: Iterable[Sample]) -> Iterator[SampleBlock]:
+    waiting: list[Sample] = []
+    for sample in samples:
+        if sample.y is not None:
+            waiting.append(sample)
+        if len(waiting) == BLOCK:
+            yield SampleBlock.of(waiting)
+            waiting = []
+    if waiting:
+        yield SampleBlock.of(waiting)
+
+
+def start_residual(residual: KernelResidual, data: TrainingData, fit: Fit) -> tuple[Array, Array]:
+    """Continue from models that `fit` trains in batch on `data`.
+
+    The second level is trained on what the first would have left of each sample had it not learned
+    it, as when samples come one by one. Returns errors (n, n_axes) on the samples, and those as if
+    each of them had not been learned.
+    """
+    inputs, targets, pi = data.inputs(residual), data.targets(residual), data.identifier.parameters
+    residual.standardizer.fit(data.stamps, inputs)
+    X = residual.standardizer.transform(inputs)
+    first = residual.shared
+    outputs, left_out = start_model(first, fit(first, X, targets), X)
+    errors = targets - outputs
+    trained = first.residuals(errors, pi)
+    errors /= left_out[:, None]
+    held_out = first.residuals(errors, pi)
+    for j, (model, own, wanted) in enumerate(residual.joints):
+        fitted = fit(model, X[:, own], errors[:, wanted])
+        outputs, left_out = start_model(model, fitted, X[:, own])
+        second = model.residuals(outputs, pi)[:, 0]
+        trained[:, j] -= second
+        held_out[:, j] = (held_out[:, j] - second) / left_out
+    return trained, held_out
+
+
+def start_model(model: KernelModel, fitted: Any, X: Array) -> tuple[Array, Array]:
+    """Continue from a model trained in batch on inputs X (n, d).
+
+    fitted : of this model's Gaussian kernel, its targets laid out alike, with centers_ or
+        frequencies_, and coef_ (m, T). More centers than the capacity are projected on half as many
+        as that, so that new places can have some.
+    Returns what `fitted_rows` does: outputs (n, T), and 1 - leverage (n,).
+    """
+    # Not at the top: it needs scikit-learn, which a node would load for nothing.
+    from semiparam_dynamics.learning.recursive_rls import (
+        fitted_rows,
+        fourier_start,
+        nystrom_start,
+        recursion_from,
+    )
+
+    features, penalty = model.features, model.core.penalty
+    transform: Callable[[Array], Array]
+    if isinstance(features, FourierFeatures):
+        features.frequencies, weights = fourier_start(fitted)
+        transform = features.transform
+    else:
+        fits = len(getattr(fitted, "centers_", ())) <= features.capacity
+        most = features.capacity if fits else features.capacity - features.capacity // 2
+        basis, weights = nystrom_start(fitted, most)
+        features.start(basis)
+        transform = basis.transform
+    model.core = recursion_from(transform, X, weights, penalty, features.capacity)
+    return fitted_rows(model.core, transform, X)
+
+
+@dataclass(frozen=True)
+class BatchFit:
+    """Fits copies of an estimator with the hyperparameters of the model that each will start.
+
+    template : an estimator; its kernel, penalty, centers and seed are replaced, the rest stays.
+    centers : how centers are chosen: by "novelty", as the recursion would add them, or
+        "uniform" or "leverage_scores", half as many as there may be: the other half is left to
+        places that the training data don't show.
+    """
+
+    template: Any
+    centers: str = "novelty"
+    seed: int = 0
+
+    def __call__(self, model: KernelModel, X: Array, Z: Array) -> Any:
+        """The estimator fitted to inputs X (n, d) and targets Z (n, T)."""
+        from sklearn.base import clone
+
+        from semiparam_dynamics.learning.kernels import Gaussian
+
+        features = model.features
+        width = features.length_scale
+        values: dict[str, Any] = {"penalty": model.core.penalty / len(X)}
+        values |= {"kernel": Gaussian(width), "length_scale": width}
+        if isinstance(features, FourierFeatures):
+            values |= {"n_features": features.capacity, "kind": "pair"}
+            values |= {"random_state": features.seed}
+        else:
+            values |= self._centers(features, X) | {"random_state": self.seed}
+        estimator = clone(self.template)
+        known = estimator.get_params(deep=False)
+        estimator.set_params(**{name: value for name, value in values.items() if name in known})
+        return estimator.fit(X, Z)
+
+    def _centers(self, features: IncrementalNystromFeatures, X: Array) -> dict[str, Any]:
+        if self.centers != "novelty":
+            half = features.capacity - features.capacity // 2
+            return {"centers": self.centers, "n_centers": min(half, len(X))}
+        chosen = novel_centers(features, X)
+        return {"centers": chosen, "n_centers": len(chosen)}
+
+
+def novel_centers(features: IncrementalNystromFeatures, X: Array) -> Array:
+    """The rows of X (n, d) that `features`, begun anew, would make centers, in their order."""
+    d = X.shape[1]
+    trial = IncrementalNystromFeatures(
+        d, features.length_scale, features.capacity, features.novelty
+    )
+    for x in np.ascontiguousarray(X):
+        trial.grow(x, trial.transform(x))
+        if trial.n_centers == trial.capacity:
+            break
+    return trial.centers.copy()
+
+
+def batch_learner(name: str) -> Any:
+    """An unfitted estimator by its name in LEARNERS."""
+    if name not in LEARNERS:
+        raise ConfigurationError(f"learner must be one of {', '.join(LEARNERS)}, not '{name}'.")
+    from semiparam_dynamics import learning
+
+    return getattr(learning, LEARNERS[name][0])()
+
+
+def residual_of(learner: Any) -> str:
+    """Which residual has an estimator's features: `nystrom` or `random_fourier`."""
+    for class_name, residual in LEARNERS.values():
+        if type(learner).__name__ == class_name:
+            return residual
+    return "random_fourier" if hasattr(learner, "frequencies_") else "nystrom"
+
+
+def _is_fitted(learner: Any) -> bool:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     try:
         check_is_fitted(learner)
     except NotFittedError:
-        return None
-    return learner
+        return False
+    return True
 
 
-def _following(fitted: Any, data: TrainingData) -> EstimatorConfig:
+def _following(fitted: Any, config: EstimatorConfig, data: TrainingData) -> EstimatorConfig:
     """The configuration with the hyperparameters of a fitted estimator."""
-    config, group = data.config, data.config.residual
-    n, d = len(data.stamps), data.residual.inputs.shape[1]
+    from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
+
+    d = data.inputs(SemiparametricEstimator(data.model, config).residual).shape[1]
     if fitted.n_features_in_ != d:
         raise ConfigurationError(
             f"the estimator was fitted to {fitted.n_features_in_} inputs, the residual has {d}: "
-            "fit it to data.standardised()"
+            "fit it to data.standardized()"
         )
-    changes: dict[str, object] = {}
     kernel = as_kernel(getattr(fitted, "kernel", None))
     width = np.unique(getattr(fitted, "length_scale", getattr(kernel, "length_scale", np.nan)))
     if not isinstance(kernel, Gaussian) or len(width) > 1:
         raise ConfigurationError("the residual needs a Gaussian kernel of one width for all inputs")
-    changes[f"{group}.length_scale"] = float(width[0]) / math.sqrt(d / 2)
+    name = config.residual
+    changes: dict[str, object] = {f"{name}.length_scale": float(width[0]) / kernel_width(1.0, d)}
     if hasattr(fitted, "penalty"):
-        changes[f"{group}.penalty"] = float(fitted.penalty) * n
-    if group == "random_fourier":
+        changes[f"{name}.penalty"] = float(fitted.penalty) * len(data.stamps)
+    if hasattr(fitted, "frequencies_"):
         changes["random_fourier.n_features"] = 2 * len(fitted.frequencies_)
     return replace(config, **changes)
-
-
-def _record_errors(
-    estimator: SemiparametricEstimator,
-    data: TrainingData,
-    residual: BatchErrors,
-    alone: BatchErrors | None,
-) -> None:
-    """Lead the standard deviations through the errors made before each sample was learned."""
-    for i, stamp in enumerate(data.stamps):
-        errors = {
-            "rigid_body": data.y[i] - data.rigid_body_before[i],
-            "semiparametric": residual.held_out[i],
-        }
-        if alone is not None:
-            errors["nonparametric"] = alone.held_out[i]
-        estimator.errors.record(int(stamp), data.y[i], errors)

@@ -1,4 +1,4 @@
-"""What leaves the estimator is finite and within bounds, whatever was learned."""
+"""Limits of the estimator: predictions are finite and bounded, and contacts are not learned."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.parameters import one_or_each, parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
 
@@ -74,12 +73,8 @@ class OutputBound:
         self.limit: Array = np.full(model.n_axes, LARGEST)
         self.counts: Counter[str] = Counter()
         if config.bound:
-            if len(config.bound) not in (1, model.n_axes):
-                raise ConfigurationError(
-                    f"parameter 'output.bound' needs one number, or one for each of the "
-                    f"{model.n_axes} axes, not {len(config.bound)}"
-                )
-            self.limit = np.minimum(self.limit, config.bound)
+            bound = one_or_each("output.bound", config.bound, model.n_axes)
+            self.limit = np.minimum(self.limit, bound)
         if config.bound_efforts > 0.0 and model.config.target == "effort":
             limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
             self.limit = np.minimum(self.limit, config.bound_efforts * limits)
@@ -88,14 +83,19 @@ class OutputBound:
         """`values` within bounds; `otherwise` stands in for what isn't finite. Counts both."""
         if self._holds(values):
             return values
-        broken = ~np.isfinite(values)
-        if broken.any():
+        finite = np.isfinite(values)
+        if not finite.all():
             self.counts[NOT_FINITE] += 1
-            values = np.where(broken, otherwise, values)
-        within = self.within(values)
+            values = np.where(finite, values, otherwise)
         if (np.abs(values) > self.limit).any():
             self.counts[CLIPPED] += 1
-        return within
+        return self.within(values)
+
+    def block(self, values: Array, otherwise: Array) -> Array:
+        """:meth:`__call__` of k predictions, (k, n_axes)."""
+        if (np.abs(values) <= self.limit).all():  # the usual case
+            return values
+        return np.array([self(*rows) for rows in zip(values, otherwise, strict=True)])
 
     def within(self, values: Array) -> Array:
         """`values` (n_axes,) within bounds, not counted; 0 for what is not a number."""
@@ -113,19 +113,16 @@ class OutputBound:
         )
 
 
-# -------------------------------------------------------------------------------------------------
-# Keeps contacts out of what is learned: samples too far from what was predicted of them.
-
 BEYOND = "beyond the gate (output.gate)"
 SETTLED = 500  # samples learned before the standard deviations are relied on
 
 
 class LearningGate:
-    """Says which samples aren't learned; see `OutputConfig`.
+    """Keeps samples too far from their predictions, such as contacts, from being learned.
 
     It closes with the first sample beyond, and opens with the first one within, or when it was
     closed for longer than `config.gate_longest`: what lasts is no contact. It then stays open
-    until a sample was within again.
+    until a sample was within again. See `OutputConfig`.
 
     Attributes
     ----------
@@ -139,7 +136,6 @@ class LearningGate:
         self.dropped: Counter[str] = Counter()
         self.closed = False
         self._since: int | None = None  # stamp of the first sample beyond, ns
-        self._refused: set[int] = set()
 
     def refuses(self, stamp: int, error: Array, std: Array, n_learned: int) -> bool:
         """Whether the sample at `stamp` (ns) isn't learned. Ask once for each sample, in order.
@@ -158,12 +154,4 @@ class LearningGate:
             return False
         self.closed = True
         self.dropped[BEYOND] += 1
-        self._refused.add(stamp)
-        return True
-
-    def refused(self, stamp: int) -> bool:
-        """Whether :meth:`refuses` said so of the sample at `stamp`; may be asked once."""
-        if stamp not in self._refused:
-            return False
-        self._refused.remove(stamp)
         return True

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.dynamics.residual import part
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting, ForgettingClock
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.storage import sub_state
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class RigidBodyConfig:
 
 @dataclass(frozen=True, slots=True)
 class RigidBodyBlock:
-    """What the rigid body said of each of k samples, and the parameters that it then had."""
+    """Predictions of k samples by the rigid body, and the parameters that it then had."""
 
     values: Array  # (k, n_axes)
     leverages: Array  # (k, n_axes)
-    parameters: Array  # (k, n_parameters), or (k, 0) where nobody asks for them
+    parameters: Array  # (k, n_parameters), or (k, 0) where they were not asked for
 
 
 class RigidBodyIdentifier:
@@ -65,8 +65,8 @@ class RigidBodyIdentifier:
     running root mean square of the output, begun with the one that the URDF expects.
 
     With a memory, a sample's rows together count exp(-age / memory) where forgetting is
-    exponential. Where it is directional, that holds for what the motion goes on showing, and what
-    it does not show is kept; a twentieth of the memory passes at a time.
+    exponential. Where it is directional, that holds for what the motion keeps exciting, and the
+    rest is kept; a twentieth of the memory passes at a time.
     """
 
     SCALE_SAMPLES = 100.0  # weight of the expected scale, in samples
@@ -87,14 +87,14 @@ class RigidBodyIdentifier:
         self.forgetting = config.forgetting
         self._clock = ForgettingClock(config.memory, self.STEPS[config.forgetting])
         self._directions = DirectionalForgetting(self.core.R)
-        self._penalty_before = config.penalty  # that the directions know of
+        self._penalty_before = config.penalty  # the one that the directions were taken with
 
-    def remember(self, config: RigidBodyConfig) -> None:
+    def set_memory(self, config: RigidBodyConfig) -> None:
         """Take the memory from `config`; what was learned stays as it is."""
-        anew = config.forgetting != self.forgetting or self._clock.memory == 0.0
+        restart = config.forgetting != self.forgetting or self._clock.memory == 0.0
         self.forgetting = config.forgetting
         self._clock.memory, self._clock.step = config.memory, self.STEPS[config.forgetting]
-        if anew:
+        if restart:
             self._directions = DirectionalForgetting(self.core.R)
         elif self._penalty_before != self.core.penalty:
             self._directions.rebase(self.core.R)
@@ -110,7 +110,7 @@ class RigidBodyIdentifier:
         return value
 
     def leverage(self, regressor: Array) -> Array:
-        """How unsure the parameters make each output, (n_axes,), in units of its noise variance."""
+        """Variance of each output by the parameters', (n_axes,), in units of its noise's."""
         return self.core.leverages(regressor) * (self._count / self._square)
 
     def leverages(self, regressors: Array) -> Array:
@@ -122,9 +122,8 @@ class RigidBodyIdentifier:
 
     def update(self, regressor: Array, y: Array, stamp: int = 0) -> None:
         """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory."""
-        share = self._clock.forgetting_fraction(stamp)
-        if share > 0.0:
-            self._forget(share)
+        if (fraction := self._clock.forgetting_fraction(stamp)) > 0.0:
+            self._forget(fraction)
         self._square += y**2
         self._count += 1.0
         weight = np.sqrt(self._count / self._square)
@@ -135,21 +134,22 @@ class RigidBodyIdentifier:
         self._rows += len(y)
         self.parameters = parameters[0]
 
-    def ask_block(self, regressors: Array) -> RigidBodyBlock:
-        """Predict k samples with what is known now."""
+    def predict_block(self, regressors: Array) -> RigidBodyBlock:
+        """Predict k samples, regressors (k, n_axes, n_parameters), with today's parameters."""
         values = regressors @ self.parameters
         parameters = np.broadcast_to(self.parameters, (len(values), self.n_parameters))
         return RigidBodyBlock(values, self.leverages(regressors), parameters)
 
-    def learn_block(
+    def update_block(
         self, regressors: Array, y: Array, stamps: Indices, *, parameters: bool = True
     ) -> RigidBodyBlock:
-        """Predict and then learn each of k samples, in turn: the numbers of one by one.
+        """Predict and then :meth:`update` each of k samples, in turn, with the same numbers.
 
         regressors : (k, n_axes, n_parameters); y : (k, n_axes); stamps : (k,) ns.
+        parameters : whether those of each sample are returned.
         """
         if self._clock.memory > 0.0:
-            return self._learn_one_by_one(regressors, y, stamps)
+            return self._one_by_one(regressors, y, stamps)
         k, axes = y.shape
         squares = np.cumsum(np.concatenate((self._square[None], y**2)), axis=0)
         counts = self._count + np.arange(k + 1.0)[:, None]
@@ -170,7 +170,7 @@ class RigidBodyIdentifier:
         before = path[:-1] if parameters else np.empty((k, 0))
         return RigidBodyBlock(y - errors / weights, leverages, before)
 
-    def _learn_one_by_one(self, regressors: Array, y: Array, stamps: Indices) -> RigidBodyBlock:
+    def _one_by_one(self, regressors: Array, y: Array, stamps: Indices) -> RigidBodyBlock:
         values, leverages = np.empty_like(y), np.empty_like(y)
         parameters = np.empty((len(y), self.n_parameters))
         for i, (regressor, row) in enumerate(zip(regressors, y, strict=True)):
@@ -179,14 +179,19 @@ class RigidBodyIdentifier:
             self.update(regressor, row, int(stamps[i]))
         return RigidBodyBlock(values, leverages, parameters)
 
-    def _forget(self, share: float) -> None:
+    def _forget(self, fraction: float) -> None:
         """Before a sample is learned, so that it counts in full."""
         if self.forgetting == "directional":
-            self.core.forget_excited(self._directions, share)
+            self.core.forget_excited(self._directions, fraction)
         else:
-            self.core.forget(1.0 - share)
-        self._error_square *= 1.0 - share
-        self._rows *= 1.0 - share
+            self.core.forget(1.0 - fraction)
+        self._error_square *= 1.0 - fraction
+        self._rows *= 1.0 - fraction
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows were learned, discounted by the memory."""
+        return self._rows
 
     def standard_deviations(self) -> Array:
         """Of each parameter, (n_parameters,), in the parameter's own unit."""
@@ -194,30 +199,42 @@ class RigidBodyIdentifier:
         return np.sqrt(noise * self.core.covariance_diagonal())
 
     def excitation_rank(self) -> int:
-        """How many independent combinations of parameters the motion has made visible.
+        """Number of independent combinations of parameters that the motion has excited.
 
         Those along which the data weigh more than the ridge, out of n_parameters.
         """
         scaled = self.core.R / (self._column_scale * np.sqrt(self.core.penalty))
         return int(np.sum(np.linalg.svd(scaled, compute_uv=False) ** 2 > 2.0))
 
+    def copy_from(self, other: RigidBodyIdentifier) -> None:
+        """Become a copy of `other`, of the same configuration, in the memory at hand."""
+        self.core.copy_from(other.core)
+        self._restore_beside_core(other._state_beside_core())
+        self.parameters = other.parameters.copy()
+
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        state = {f"core.{name}": value for name, value in self.core.state().items()}
-        state |= {f"clock.{name}": value for name, value in self._clock.state().items()}
+        core = {f"core.{name}": value for name, value in self.core.state().items()}
+        return core | self._state_beside_core()
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`."""
+        self.core.restore(sub_state(state, "core."))
+        self._restore_beside_core(state)
+        self.parameters = self.core.weights()[:, 0]
+
+    def _state_beside_core(self) -> dict[str, Array]:
+        state = {f"clock.{name}": value for name, value in self._clock.state().items()}
         if self._clock.memory > 0.0 and self.forgetting == "directional":
             state |= {f"directions.{n}": v for n, v in self._directions.state().items()}
         sums = np.array([self._count, self._error_square, self._rows])
         return state | {"square": self._square.copy(), "sums": sums}
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`."""
-        self.core.restore({n.removeprefix("core."): v for n, v in state.items() if "core." in n})
+    def _restore_beside_core(self, state: dict[str, Array]) -> None:
         self._square = state["square"].copy()
         self._count, self._error_square, self._rows = state["sums"].tolist()
         self._directions = DirectionalForgetting(self.core.R)
         self._penalty_before = self.core.penalty
-        if directions := part(state, "directions."):
+        if directions := sub_state(state, "directions."):
             self._directions.restore(directions)
-        self._clock.restore(part(state, "clock."))
-        self.parameters = self.core.weights()[:, 0]
+        self._clock.restore(sub_state(state, "clock."))

@@ -53,47 +53,44 @@ class SampleBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
-    """A nonparametric model's answer, with what its update will need again."""
+class ResidualPrediction:
+    """A residual's prediction of one sample, with what learning that sample needs again."""
 
     value: Array  # (n_axes,)
     confidence: float  # 0: no data near; 1: plenty
-    inputs: Array | None = None  # standardised, None while the standardiser is still looking
-    features: tuple[Array, ...] = ()
-    outputs: Array | None = None  # the shared model's, as they were after `version` updates
+    inputs: Array | None = None  # standardized; None while the standardizer's window lasts
+    features: tuple[Array, ...] = ()  # of each of its models
+    outputs: Array | None = None  # the first model's, as they were after `version` updates
     version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class GuessBlock:
-    """A nonparametric model's answers for k samples."""
+class ResidualBlock:
+    """A residual's predictions of k samples."""
 
     values: Array  # (k, n_axes)
     confidence: Array  # (k,)
 
-    def weighed(self, weights: Array | float) -> GuessBlock:
-        """The answers as far as they are trusted, by weights (k,) or one of all."""
+    def weighed(self, weights: Array | float) -> ResidualBlock:
+        """The predictions times weights in [0, 1], (k,) or one of all."""
         rows = np.asarray(weights)[..., None]
-        return GuessBlock(self.values * rows, self.confidence * weights)
+        return ResidualBlock(self.values * rows, self.confidence * weights)
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the models say of one sample, with standard deviations; all (n_axes,)."""
+    """Predictions of one sample with their standard deviations, all (n_axes,)."""
 
     rigid_body: Array
-    nonparametric: Array
-    semiparametric: Array
+    semiparametric: Array  # rigid body plus the trusted part of the residual, within bounds
     rigid_body_std: Array
-    nonparametric_std: Array
     semiparametric_std: Array
-    residual: Guess
-    trust: float  # in [0, 1]; the semiparametric prediction has so much of the residual
-    alone: Guess | None  # the nonparametric model's; None: not asked yet
+    residual: ResidualPrediction
+    trust: float  # in [0, 1]: how much of the residual the semiparametric prediction contains
 
     @property
     def confidence(self) -> float:
-        """How far the residual is relied on, in [0, 1]: 0 leaves the rigid body alone."""
+        """How far the residual is relied on, in [0, 1]: 0 leaves the rigid body's prediction."""
         return self.trust * self.residual.confidence
 
     @property

@@ -1,12 +1,12 @@
-"""How far the residual is trusted: by how much of the last seconds' motion it knew.
+"""The weight of the residual: how much of the last seconds' motion it knew.
 
 A place that a motion only crosses may be known from another motion, and what friction left there
-then, at rest above all, says nothing of now: the confidence of a single sample is misled, and the
-residual is worse than none. Motion that was learned is known for longer. So the residual's weight
-follows the mean of the confidences over the last seconds; a confidence is one minus a Gaussian
-process' posterior variance (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning,
-equation 2.26). Where the motion itself is being learned, what is near is of this very passage,
-and counts in full.
+then, at rest above all, need not hold now: the confidence of a single sample is misleading, and
+the residual is worse than none. Motion that was learned is known for longer. So the residual's
+weight follows the mean of the confidences over the last seconds; a confidence is one minus a
+Gaussian process' posterior variance (Rasmussen and Williams 2006, Gaussian Processes for Machine
+Learning, equation 2.26). Where the motion itself is being learned, what is near is of this very
+passage, and counts in full.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class TrustConfig:
 class Trust:
     """The residual's weight in [0, 1], from sample to sample.
 
-    The mean is of how well each sample was known when it came: where learning waits, as it does for
-    blocks that are predicted beforehand, :meth:`learn` puts right what :meth:`weigh` was told. A
-    recording that begins anew, with an earlier stamp, isn't known yet, nor is time without samples
-    beyond a second. With `always` the weight is 1.
+    The mean is of how well each sample was known just before it was learned. Where learning comes
+    later, :meth:`learn` goes back to the last sample learned, and what was weighed since is weighed
+    anew. A recording that begins anew, with an earlier stamp, isn't known yet, nor is time without
+    samples beyond a second. With `always` the weight is 1.
 
     Attributes
     ----------
@@ -72,9 +72,9 @@ class Trust:
     def __init__(self, config: TrustConfig, *, always: bool = False) -> None:
         self.config = config
         self.always = always
-        # At the last sample, at the one before it, and at the last one that was learned.
-        self._levels: Array = np.zeros(3)
-        self._stamps: Indices = np.full(3, NEVER)
+        # At the last sample weighed, and at the last one learned.
+        self._levels: Array = np.zeros(2)
+        self._stamps: Indices = np.full(2, NEVER)
 
     @property
     def level(self) -> float:
@@ -83,7 +83,7 @@ class Trust:
 
     @property
     def weight(self) -> float:
-        """What the residual is multiplied by now, in [0, 1]."""
+        """The factor on the residual now, in [0, 1]."""
         if self.always:
             return 1.0
         c = self.config
@@ -100,15 +100,15 @@ class Trust:
         return self.weight
 
     def learn(self, stamp: int, confidence: float) -> None:
-        """A sample is learned now that had this confidence; later ones are to be weighed anew."""
+        """Count a sample, of this confidence before, as learned; later ones are weighed anew."""
         if stamp != 0 and not self.always:
             _learn(self._levels, self._stamps, stamp, confidence, self.config.memory)
 
-    def weigh_rows(self, stamps: Indices, confidence: Array) -> Array:
+    def weigh_block(self, stamps: Indices, confidence: Array) -> Array:
         """:meth:`weigh` of k samples in turn: (k,) of (k,) stamps and confidences."""
         return self._rows(stamps, confidence, False)
 
-    def learn_rows(self, stamps: Indices, confidence: Array) -> Array:
+    def learn_block(self, stamps: Indices, confidence: Array) -> Array:
         """:meth:`weigh` and :meth:`learn` of k samples in turn, (k,)."""
         return self._rows(stamps, confidence, True)
 
@@ -120,23 +120,22 @@ class Trust:
         return weights
 
     def copy(self) -> Trust:
-        """Another one that goes on from here on its own."""
+        """Another one that continues from here on its own."""
         other = Trust(self.config, always=self.always)
         other._levels, other._stamps = self._levels.copy(), self._stamps.copy()
         return other
 
     def state(self) -> dict[str, Array]:
-        """The arrays that :meth:`restore` needs: how it was when a sample was last learned."""
-        stamp: Any = self._stamps[2:].copy()  # an integer beside the other arrays
-        return {"level": self._levels[2:].copy(), "stamp": stamp}
+        """The arrays that :meth:`restore` needs: as it was when a sample was last learned."""
+        stamp: Any = self._stamps[1:].copy()  # an integer beside the other arrays
+        return {"level": self._levels[1:].copy(), "stamp": stamp}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`; from an empty one, of an older file, as if never asked."""
-        level, stamp = state.get("level", np.zeros(1)), state.get("stamp", np.full(1, NEVER))
-        if level.shape != (1,) or stamp.shape != (1,):
+        """Continue from a :meth:`state`. Raises ValueError where it is of another shape."""
+        if state["level"].shape != (1,) or state["stamp"].shape != (1,):
             raise ValueError("the trust has another number of levels")
-        self._levels = np.repeat(level.astype(np.float64), 3)
-        self._stamps = np.repeat(stamp.astype(np.intp), 3)
+        self._levels = np.repeat(state["level"].astype(np.float64), 2)
+        self._stamps = np.repeat(state["stamp"].astype(np.intp), 2)
 
 
 @compiled_as_written
@@ -153,17 +152,16 @@ def _after(level: float, since: int, stamp: int, confidence: float, memory: floa
 @compiled_as_written
 def _weigh(levels: Array, stamps: Indices, stamp: int, confidence: float, memory: float) -> None:
     if stamp != stamps[0]:
-        stamps[1], levels[1] = stamps[0], levels[0]
+        levels[0] = _after(levels[0], stamps[0], stamp, confidence, memory)
         stamps[0] = stamp
-    levels[0] = _after(levels[1], stamps[1], stamp, confidence, memory)
 
 
 @compiled_as_written
 def _learn(levels: Array, stamps: Indices, stamp: int, confidence: float, memory: float) -> None:
     if stamp < stamps[0]:  # others were weighed since
-        stamps[0], levels[0] = stamps[2], levels[2]
+        stamps[0], levels[0] = stamps[1], levels[1]
     _weigh(levels, stamps, stamp, confidence, memory)
-    stamps[2], levels[2] = stamps[0], levels[0]
+    stamps[1], levels[1] = stamps[0], levels[0]
 
 
 @compiled_as_written
@@ -171,9 +169,9 @@ def _weight(levels: Array, stamps: Indices, threshold: float, learning: float) -
     if threshold <= 0.0:
         return 1.0
     known: float = min(levels[0] / threshold, 1.0)
-    if stamps[2] == NEVER or stamps[0] < stamps[2]:
+    if stamps[1] == NEVER or stamps[0] < stamps[1]:
         return known
-    since = (stamps[0] - stamps[2]) * 1e-9
+    since = (stamps[0] - stamps[1]) * 1e-9
     recent: float = min(2.0 - since / learning, 1.0)
     return max(known, recent)
 

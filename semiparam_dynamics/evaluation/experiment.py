@@ -15,8 +15,9 @@ import numpy as np
 from semiparam_dynamics import __version__
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import MOST, RecordingFilter
+from semiparam_dynamics.dynamics.filtering import BLOCK, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import BagError
@@ -105,15 +106,20 @@ def evaluate(
     """Lead the models through recordings, each a sequence of measurements in order.
 
     With `train`, the models first learn those, and `test` is scored under the three protocols;
-    likewise with `start`, a saved model that they go on from. Without either, `test` is scored
-    from the first sample on, sequential and delayed; the models as they are after 60 % of its
-    time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
+    likewise with `start`, a saved model that the estimator continues from. (The nonparametric
+    baseline is in no file: it learns `test` only, and has no frozen scores.) Without either,
+    `test` is scored from the first sample on, sequential and delayed; the models as they are after
+    60 % of its time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
     `delayed_rest`, the other two protocols' scores on that rest alone.
 
     `progress` is called with the share of the work done. Raises BagError if nothing could be
     scored, and StorageError if `start` can't be read or is of another robot or configuration.
     """
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    first = ProtocolRun(
+        SemiparametricEstimator(model, config.estimator),
+        "sequential",
+        NonparametricBaseline(model, config.estimator),
+    )
     if start:
         first.estimator.load(start)
     evaluation = Evaluation(model, config, {})
@@ -171,12 +177,12 @@ def _samples(
 
     A recording is filtered in blocks; each sample of one counts as having taken its share.
     """
-    sampler = RecordingFilter(evaluation.model, evaluation.config.filter)
+    sampler = SampleFilter(evaluation.model, evaluation.config.filter)
     samples = sampler.filter_recording(recording)
     last: int | None = None
     while True:
         before = time.perf_counter()
-        block = list(itertools.islice(samples, MOST))
+        block = list(itertools.islice(samples, BLOCK))
         spent = (time.perf_counter() - before) / max(len(block), 1)
         for sample in block:
             evaluation.samples += 1

@@ -15,17 +15,17 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.errors import BagError, ConfigurationError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
 from semiparam_dynamics.identification.consistent import (
     AxisFactors,
     ConsistentParameters,
     consistent,
+    effect_prior,
     unconstrained,
 )
-from semiparam_dynamics.identification.joint_friction import effect_prior, joint_dynamics
-from semiparam_dynamics.identification.urdf_export import export_urdf, link_inertias
+from semiparam_dynamics.identification.urdf_export import export_urdf, joint_dynamics, link_inertias
 from semiparam_dynamics.robot.model import RobotModel
 
 COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")
@@ -69,7 +69,7 @@ def identify_on_bags(
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         for k, path in enumerate((*bags.train, *bags.test)):
             learned = 1.0 - hold_out if k < len(bags.train) else 0.0
-            sampler = RecordingFilter(model, config.filter)
+            sampler = SampleFilter(model, config.filter)
             measurements = measurements_of(path, bags, model, config, Counter())
             first, last = (measurements[i].stamp if measurements else 0 for i in (0, -1))
             border = first + learned * (last - first)

@@ -1,78 +1,30 @@
-"""The three protocols by which a model is judged, and the baseline that humbles it.
+"""The three protocols by which models are judged.
 
-- sequential: predict a sample, score it, learn it. At 50 Hz and more this flatters everything.
+- sequential: predict a sample, score it, learn it. At 50 Hz and more this flatters every model.
 - delayed: the nonparametric parts predict a whole block of 0.5 s before they learn any of it.
-- frozen: nothing is learned. What the model is worth on motion it has never seen.
+- frozen: nothing is learned; the scores on motion that was never learned.
 
-`persistence`, the rigid body's prediction plus the last residual learned, needs no model of the
-residual at all: whoever does not beat it in a protocol has learned nothing there.
+Beside the learned models stands `persistence`, the rigid body's prediction plus the last residual
+measured. It needs no model of the residual: a residual model with larger errors than it has learned
+nothing useful under that protocol.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.dynamics.estimator import (
-    BlockPrediction,
-    SemiparametricEstimator,
-    ask_block,
-    beside,
-    counted,
-    learn_block,
-    learn_nonparametric,
-    learn_rigid_body,
-    learns_in_blocks,
-    predicted,
-    record_block,
-)
+from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
+from semiparam_dynamics.dynamics.deviations import ErrorSpreads
+from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.evaluation.scored_run import (
-    Repeats,
-    ScoredPredictions,
-    Trace,
-    WaitingSamples,
-)
-from semiparam_dynamics.learner import MODELS
-
-# -------------------------------------------------------------------------------------------------
-# The protocols that learn, sample by sample: for models that can't learn in blocks.
-
-
-def learn_promptly(
-    estimator: SemiparametricEstimator, samples: Sequence[Sample]
-) -> BlockPrediction:
-    """Predict a sample, learn it, and so on with the next."""
-    predictions = []
-    for sample in samples:
-        predictions.append(estimator.predict(sample))
-        estimator.update(sample, predictions[-1])
-    return _arrays(predictions)
-
-
-def learn_late(estimator: SemiparametricEstimator, samples: Sequence[Sample]) -> BlockPrediction:
-    """Predict all samples before the nonparametric parts learn any of them."""
-    predictions = []
-    for sample in samples:
-        predictions.append(estimator.predict(sample))
-        estimator.update_rigid_body(sample, predictions[-1])
-    for sample, prediction in zip(samples, predictions, strict=True):
-        estimator.update_nonparametric(sample, prediction)
-    return _arrays(predictions)
-
-
-def _arrays(predictions: Sequence[Prediction]) -> BlockPrediction:
-    return BlockPrediction(
-        {name: np.array([getattr(p, name) for p in predictions]) for name in MODELS},
-        {name: np.array([getattr(p, f"{name}_std") for p in predictions]) for name in MODELS},
-    )
-
+from semiparam_dynamics.evaluation.scored_run import MODELS, Repeats, ScoredPredictions, Trace
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 BLOCK = 0.5  # s
@@ -80,22 +32,35 @@ MOST = 512  # samples of a block where the protocol leaves it open
 
 
 class ProtocolRun:
-    """An estimator led through samples by one protocol, a block at a time, scored on the way.
+    """An estimator led through samples by one protocol, a block at a time, and scored.
+
+    baseline : predicts and learns beside it; None: its scores are NaN.
+    last_residual : (n_axes,) of the rigid body, of the last sample learned.
 
     The numbers are those of one sample after the other, to rounding. Scores and the trace are up
     to date whenever they are looked at.
     """
 
     def __init__(
-        self, estimator: SemiparametricEstimator, protocol: str, last_residual: Array | None = None
+        self,
+        estimator: SemiparametricEstimator,
+        protocol: str,
+        baseline: NonparametricBaseline | None = None,
+        last_residual: Array | None = None,
     ) -> None:
-        self.estimator = estimator
         self.protocol = protocol
+        self.models = Models(estimator, baseline)
+        self.late = self.models.errors()  # of delayed predictions, where blocks are learned
         n_axes = estimator.model.n_axes
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
         self._scored = ScoredPredictions(estimator.model, protocol)
-        self._waiting = WaitingSamples()
+        self._waiting = WaitingBlock()
         self._rest = False
+
+    @property
+    def estimator(self) -> SemiparametricEstimator:
+        """The estimator."""
+        return self.models.estimator
 
     def step(self, sample: Sample, score: bool = True) -> None:
         """Take in a sample; once a block is together it is predicted, scored and learned."""
@@ -104,49 +69,47 @@ class ProtocolRun:
         self._waiting.add(sample, score, self._rest)
         if self.protocol == "delayed":
             if self._waiting.seconds() >= BLOCK:
-                self._advance(self.estimator)
+                self._advance(self.models, self.late)
                 self._waiting.clear()
         elif len(self._waiting) >= MOST:
-            self.settle()
+            self.catch_up()
 
-    def settle(self) -> None:
-        """Predict and score what still waits for it.
+    def catch_up(self) -> None:
+        """Predict and score the samples that wait.
 
         A delayed block is not cut short by that: until it is complete, nothing of it is learned.
         """
         if not len(self._waiting):
             return
         if self.protocol == "delayed":
-            estimator = self.estimator.copy()
-            estimator.gate = copy.deepcopy(self.estimator.gate)
-            self._advance(estimator)
+            models = self.models.copy()
+            models.estimator.gate = copy.deepcopy(self.estimator.gate)
+            self._advance(models, copy.deepcopy(self.late))
             self._waiting.were_scored()
         else:
-            self._advance(self.estimator)
+            self._advance(self.models, self.late)
             self._waiting.clear()
 
-    def _advance(self, estimator: SemiparametricEstimator) -> None:
-        """Lead `estimator` through all that waits."""
+    def _advance(self, models: Models, late: ErrorSpreads) -> None:
+        """Lead `models` through all that waits."""
         block = self._waiting.block()
         if self.protocol == "frozen":
-            prediction = ask_block(estimator, block)
-        elif not learns_in_blocks(estimator):
-            lead = learn_late if self.protocol == "delayed" else learn_promptly
-            prediction = lead(estimator, self._waiting.samples)
+            prediction = models.predict_block(block)
+        elif not models.estimator.learns_in_blocks:
+            delayed = self.protocol == "delayed"
+            prediction = models.one_by_one(self._waiting.samples, delayed=delayed)
+        elif self.protocol == "sequential":
+            prediction, _ = models.update_block(block)
         else:
-            now, late = learn_block(estimator, block)
-            if self.protocol == "sequential":
-                prediction = counted(estimator, block, now)
-            else:
-                prediction = predicted(estimator, late)
-                record_block(estimator, block, prediction.values)
-        self.take(block, prediction, self._waiting, learned=estimator is self.estimator)
+            _, prediction = models.update_block(block, late=late.values())
+            record(late, block, prediction)
+        self.take(block, prediction, self._waiting, learned=models is self.models)
 
     def take(
         self,
         block: SampleBlock,
         prediction: BlockPrediction,
-        waiting: WaitingSamples,
+        waiting: WaitingBlock,
         *,
         learned: bool,
     ) -> None:
@@ -161,7 +124,7 @@ class ProtocolRun:
 
     @property
     def repeats(self) -> Repeats | None:
-        """What tells repeated samples from new ones; None: they are not scored apart."""
+        """Tells repeated samples from new ones; None: they are not scored apart."""
         return self._scored.repeats
 
     @repeats.setter
@@ -171,31 +134,31 @@ class ProtocolRun:
     @property
     def scores(self) -> RunningScores:
         """The scores of all samples so far."""
-        self.settle()
+        self.catch_up()
         return self._scored.scores
 
     @property
     def rest(self) -> RunningScores | None:
         """The scores since :meth:`score_rest`, None before it."""
-        self.settle()
+        self.catch_up()
         return self._scored.rest
 
     @property
     def repeated(self) -> RunningScores:
         """The scores of the samples that `repeats` knows."""
-        self.settle()
+        self.catch_up()
         return self._scored.repeated
 
     @property
     def new(self) -> RunningScores:
         """The scores of the others, if there is a `repeats`."""
-        self.settle()
+        self.catch_up()
         return self._scored.new
 
     @property
     def trace(self) -> Trace:
         """Errors over time, and the last predictions."""
-        self.settle()
+        self.catch_up()
         return self._scored.trace
 
     def score_rest(self) -> None:
@@ -204,25 +167,22 @@ class ProtocolRun:
 
     def scores_apart(self) -> dict[str, RunningScores]:
         """The scores of parts of the samples, by the name that they have in the results."""
-        self.settle()
+        self.catch_up()
         return self._scored.scores_apart()
 
     def branch(self, protocol: str) -> ProtocolRun:
-        """A run by another protocol that goes on from a copy of what was learned here."""
-        self.settle()
-        return ProtocolRun(self.estimator.copy(), protocol, self.last_residual.copy())
-
-
-# -------------------------------------------------------------------------------------------------
-# The sequential and the delayed protocol in one pass over the samples.
+        """A run by another protocol that starts from a copy of what was learned here."""
+        self.catch_up()
+        models = self.models.copy()
+        return ProtocolRun(models.estimator, protocol, models.baseline, self.last_residual.copy())
 
 
 class JoinedRuns:
-    """A sequential run, and a delayed one that goes on from what it knows.
+    """A sequential run, and a delayed one that starts from what it knows, in one pass.
 
     After each block of the delayed protocol both have learned the same, so that one estimator
-    learns for both, and the delayed run's has only errors of its own. Where the models don't learn
-    in blocks (see `learns_in_blocks`) there are two, each on its own.
+    learns for both, and the delayed run only has errors of its own. Where the estimator doesn't
+    learn in blocks there are two, each on its own.
 
     worker : of one thread, does what the rigid body doesn't wait for: the nonparametric models and
         the scores of a block while the next one comes. The numbers are the same to the last bit.
@@ -232,14 +192,14 @@ class JoinedRuns:
         self.sequential = sequential
         self._worker = worker
         self._working: Future[None] | None = None
-        self.shared = learns_in_blocks(sequential.estimator)
+        self.shared = sequential.estimator.learns_in_blocks
         if self.shared:
-            sequential.settle()
-            late, last = beside(sequential.estimator), sequential.last_residual.copy()
-            self.delayed = ProtocolRun(late, "delayed", last)
+            sequential.catch_up()
+            models, last = sequential.models, sequential.last_residual.copy()
+            self.delayed = ProtocolRun(models.estimator, "delayed", models.baseline, last)
         else:
             self.delayed = sequential.branch("delayed")
-        self._waiting = WaitingSamples()
+        self._waiting = WaitingBlock()
         self._rest = False
 
     def step(self, sample: Sample) -> None:
@@ -259,26 +219,25 @@ class JoinedRuns:
         self.delayed.score_rest()
 
     def finish(self) -> None:
-        """After the last sample: the last block may be shorter, and is not learned by `delayed`."""
+        """After the last sample: the last block may be shorter, and `delayed` only predicts it."""
         if len(self._waiting):
             self._advance(whole=False)
         self._join()
 
     def branch(self, protocol: str) -> ProtocolRun:
-        """A run that goes on from a copy of what the sequential one has learned here."""
+        """A run that starts from a copy of what the sequential one has learned here."""
         self._join()
         run = self.sequential.branch(protocol)
         if len(self._waiting):
             block = self._waiting.block()
-            now, _ = learn_block(run.estimator, block)
-            counted(run.estimator, block, now)
-            run.last_residual = block.y[-1] - now.rigid.values[-1]
+            in_turn, _ = run.models.update_block(block)
+            run.last_residual = block.y[-1] - in_turn.values["rigid_body"][-1]
         return run
 
     def _advance(self, whole: bool) -> None:
-        waiting, self._waiting = self._waiting, WaitingSamples()
+        waiting, self._waiting = self._waiting, WaitingBlock()
         block = waiting.block()
-        rigid = learn_rigid_body(self.sequential.estimator, block)
+        rigid = self.sequential.estimator.update_rigid_body_block(block)
         self._join()
         if self._worker is None:
             self._learn(waiting, block, rigid, whole)
@@ -292,13 +251,167 @@ class JoinedRuns:
             self._working = None
 
     def _learn(
-        self, waiting: WaitingSamples, block: SampleBlock, rigid: RigidBodyBlock, whole: bool
+        self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock, whole: bool
     ) -> None:
         sequential, delayed = self.sequential, self.delayed
-        now, beforehand = learn_nonparametric(sequential.estimator, block, rigid)
-        late = predicted(delayed.estimator, beforehand)
+        in_turn, late = sequential.models.update_block(block, rigid, delayed.late.values())
         if whole:
-            record_block(delayed.estimator, block, late.values)
-        prompt = counted(sequential.estimator, block, now)
-        sequential.take(block, prompt, waiting, learned=True)
+            record(delayed.late, block, late)
+        sequential.take(block, in_turn, waiting, learned=True)
         delayed.take(block, late, waiting, learned=whole)
+
+
+class Models:
+    """An estimator and the nonparametric baseline beside it, if there is one."""
+
+    def __init__(
+        self, estimator: SemiparametricEstimator, baseline: NonparametricBaseline | None
+    ) -> None:
+        self.estimator = estimator
+        self.baseline = baseline
+
+    def copy(self) -> Models:
+        """Others that know the same and learn on their own."""
+        return Models(self.estimator.copy(), self.baseline and self.baseline.copy())
+
+    def errors(self) -> ErrorSpreads:
+        """A copy of the errors of all models."""
+        estimator = self.estimator
+        errors = ErrorSpreads(MODELS, estimator.model.n_axes, estimator.config.error_horizon)
+        empty = errors.state()
+        baseline = {} if self.baseline is None else self.baseline.errors.state()
+        errors.restore(empty | baseline | estimator.errors.state())
+        return errors
+
+    def predict_block(self, block: SampleBlock) -> BlockPrediction:
+        """Predictions of k samples, of which nothing is learned."""
+        baseline = self.baseline
+        known = baseline is not None and baseline.n_learned > 0
+        return _merged(
+            self.estimator.predict_block(block),
+            baseline.predict_block(block) if baseline is not None and known else None,
+        )
+
+    def update_block(
+        self,
+        block: SampleBlock,
+        rigid: RigidBodyBlock | None = None,
+        late: Mapping[str, Array] | None = None,
+    ) -> tuple[BlockPrediction, BlockPrediction]:
+        """Predictions in turn, and delayed; see the estimator's `update_block`."""
+        in_turn, delayed = self.estimator.update_block(block, rigid=rigid, late=late)
+        if self.baseline is None:
+            return _merged(in_turn, None), _merged(delayed, None)
+        now, before = self.baseline.update_block(block, late=late)
+        return _merged(in_turn, now), _merged(delayed, before)
+
+    def one_by_one(self, samples: Sequence[Sample], *, delayed: bool) -> BlockPrediction:
+        """Predict and learn measured samples, for an estimator that doesn't learn in blocks.
+
+        delayed : the nonparametric parts predict all of them before they learn any.
+        """
+        told: list[tuple[Prediction, BaselinePrediction | None]] = []
+        waiting: list[tuple[Sample, Prediction, BaselinePrediction | None]] = []
+        for sample in samples:
+            prediction = self.estimator.predict(sample)
+            beside = None if self.baseline is None else self.baseline.predict(sample)
+            told.append((prediction, beside))
+            if self.estimator.refuses(sample, prediction):
+                continue
+            assert sample.y is not None
+            self.estimator.rigid_body.update(sample.regressor, sample.y, sample.stamp)
+            waiting.append((sample, prediction, beside))
+            if not delayed:
+                self._update_residuals(*waiting.pop(), late=False)
+        for each in waiting:
+            self._update_residuals(*each, late=True)
+        both = BlockPrediction(*_arrays([p for p, _ in told], ("rigid_body", "semiparametric")))
+        if self.baseline is None:
+            return _merged(both, None)
+        return _merged(both, BlockPrediction(*_arrays([b for _, b in told], ("nonparametric",))))
+
+    def _update_residuals(
+        self,
+        sample: Sample,
+        prediction: Prediction,
+        beside: BaselinePrediction | None,
+        *,
+        late: bool,
+    ) -> None:
+        self.estimator.update_residual(sample, prediction, late=late)
+        if self.baseline is not None:
+            self.baseline.update(sample, beside)
+
+
+def record(errors: ErrorSpreads, block: SampleBlock, prediction: BlockPrediction) -> None:
+    """Count a block as learned after these predictions."""
+    known = {name: block.y - values for name, values in prediction.values.items()}
+    errors.record_block(block.stamps, block.y, known)
+
+
+def _merged(both: BlockPrediction, baseline: BlockPrediction | None) -> BlockPrediction:
+    if baseline is None:
+        nothing = np.full_like(both.values["rigid_body"], np.nan)
+        return BlockPrediction(both.values | {"nonparametric": nothing}, both.stds)
+    return BlockPrediction(both.values | baseline.values, both.stds | baseline.stds)
+
+
+def _arrays(
+    told: Sequence[object], names: Sequence[str]
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Values and standard deviations (k, n_axes) of k predictions, by the models' names."""
+    values = {name: np.array([getattr(p, name) for p in told]) for name in names}
+    return values, {name: np.array([getattr(p, f"{name}_std") for p in told]) for name in names}
+
+
+class WaitingBlock:
+    """Samples that will be predicted together, and how each of them is to be scored."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self._scores: list[bool] = []
+        self._rest: list[bool] = []
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def add(self, sample: Sample, score: bool, rest: bool) -> None:
+        """Take in a measured sample; is it scored, and as part of the rest, too?"""
+        self.samples.append(sample)
+        self._scores.append(score)
+        self._rest.append(rest)
+
+    def seconds(self) -> float:
+        """From the first to the last; infinite where the clock jumped back."""
+        seconds = (self.samples[-1].stamp - self.samples[0].stamp) * 1e-9
+        return seconds if seconds >= 0.0 else np.inf
+
+    def block(self) -> SampleBlock:
+        """Their arrays."""
+        return SampleBlock.of(self.samples)
+
+    def clear(self) -> None:
+        """None waits any longer."""
+        self.samples.clear()
+        self._scores.clear()
+        self._rest.clear()
+
+    def were_scored(self) -> None:
+        """Those that wait now aren't scored once more."""
+        self._scores = [False] * len(self._scores)
+
+    def score(
+        self,
+        scored: ScoredPredictions,
+        block: SampleBlock,
+        prediction: BlockPrediction,
+        residuals: Array,
+    ) -> None:
+        """Give `scored` those that are to be scored; see its `add`."""
+        rows, rest = np.array(self._scores), np.array(self._rest)
+        if not rows.any():
+            return
+        if not rows.all():
+            block, prediction = block.rows(rows), prediction.rows(rows)
+            residuals, rest = residuals[rows], rest[rows]
+        scored.add(block, prediction, residuals, rest)

@@ -1,4 +1,4 @@
-"""What is kept of a protocol's predictions: scores, of parts of the samples too, and a trace."""
+"""A protocol's results: scores, of parts of the samples too, and a trace of errors over time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.learner import MODELS
 from semiparam_dynamics.robot.model import RobotModel
+
+MODELS = ("rigid_body", "nonparametric", "semiparametric")
+ALL_MODELS = ("urdf", *MODELS, "persistence")
 
 # -------------------------------------------------------------------------------------------------
 # Tested samples that training has as good as shown.
@@ -162,7 +164,6 @@ class Trace:
         self.window *= 2.0
 
 
-ALL_MODELS = ("urdf", *MODELS, "persistence")
 LEAST_PART = 0.05  # of the samples: fewer aren't scored apart
 
 
@@ -221,57 +222,3 @@ class ScoredPredictions:
         if min(self.repeated.samples, self.new.samples) > LEAST_PART * self.scores.samples:
             parts |= {"repeated": self.repeated, "new": self.new}
         return {f"{self.protocol}_{name}": s for name, s in parts.items() if s is not None}
-
-
-class WaitingSamples:
-    """Samples that will be predicted together, and how each of them is to be scored."""
-
-    def __init__(self) -> None:
-        self.samples: list[Sample] = []
-        self._scores: list[bool] = []
-        self._rest: list[bool] = []
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def add(self, sample: Sample, score: bool, rest: bool) -> None:
-        """Take in a measured sample; is it scored, and as part of the rest, too?"""
-        self.samples.append(sample)
-        self._scores.append(score)
-        self._rest.append(rest)
-
-    def seconds(self) -> float:
-        """From the first to the last; infinite where the clock jumped back."""
-        seconds = (self.samples[-1].stamp - self.samples[0].stamp) * 1e-9
-        return seconds if seconds >= 0.0 else np.inf
-
-    def block(self) -> SampleBlock:
-        """Their arrays."""
-        return SampleBlock.of(self.samples)
-
-    def clear(self) -> None:
-        """None waits any longer."""
-        self.samples.clear()
-        self._scores.clear()
-        self._rest.clear()
-
-    def were_scored(self) -> None:
-        """Those that wait now aren't scored once more."""
-        self._scores = [False] * len(self._scores)
-
-    def score(
-        self,
-        scored: ScoredPredictions,
-        block: SampleBlock,
-        prediction: BlockPrediction,
-        residuals: Array,
-    ) -> None:
-        """Give `scored` those that are to be scored; see its `add`."""
-        rows = np.array(self._scores)
-        rest = np.array(self._rest)
-        if not rows.any():
-            return
-        if not rows.all():
-            block, prediction = block.rows(rows), prediction.rows(rows)
-            residuals, rest = residuals[rows], rest[rows]
-        scored.add(block, prediction, residuals, rest)

@@ -14,16 +14,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
-from semiparam_dynamics.dynamics.residual import NystromResidual
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
 from semiparam_dynamics.evaluation.report import NODE
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.robot.model import RobotModel
 
 
@@ -71,7 +69,7 @@ def _samples(
     progress: Callable[[float], None],
 ) -> Iterator[Sample]:
     for k, path in enumerate(bags.train):
-        sampler = RecordingFilter(model, config.filter)
+        sampler = SampleFilter(model, config.filter)
         measurements = measurements_of(path, bags, model, config, Counter())
         for i, sample in enumerate(sampler.filter_recording(measurements)):
             if sample.y is not None:
@@ -103,14 +101,10 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
 def training_table(training: Training) -> str:
     """What was trained, and its errors on the training samples, a line for each axis."""
     start, model = training.start, training.start.estimator.model
-    residual = start.estimator.residual
-    if isinstance(residual, NystromResidual):
-        size = f"{residual.shared.features.n_centers} centres"
-        if residual.joints:
-            own = [joint.features.n_centers for joint in residual.joints]
-            size += f", and {min(own)} to {max(own)} for each joint's own level"
-    else:
-        size = f"{residual.n_features} random features"
+    first, *own = [kernel.core.n_features for kernel in start.estimator.residual.models]
+    size = f"{first} {'centers' if start.estimator.residual.local else 'random features'}"
+    if own:
+        size += f", and {min(own)} to {max(own)} for each joint's own level"
     width = max(len(axis) for axis in (*model.axes, "mean square"))
     lines = [
         f"{training.learner}: {training.n_samples} samples, {size}, {training.seconds:.1f} s",

@@ -1,1 +1,1 @@
-"""Identification practice: what to move, and parameters that a body can have."""
+"""Exciting motions, and inertial parameters that physical bodies can have."""

@@ -1,31 +1,29 @@
 """Parameters that fit the data and belong to bodies that can exist.
 
 For every body a positive mass and a positive definite pseudo-inertia, for every joint friction and
-rotor inertia of at least 0. What is minimised over them is
+rotor inertia of at least 0. Minimized over these parameters pi is
 
     |R (B pi - base)|^2 + weight (sum over bodies of D(P || P0) + sum over effects of ridges),
 
 with R the triangular factor of the regressor's base columns, in units in which each axis' output
 has a root mean square of 1, B the combination of `BaseParameters`, and D the divergence from the
-URDF's bodies: what a motion does not show stays the URDF's. The problem is convex in pi, so that
-there is one minimum; `convex_newton` finds it. How sure the parameters are is told in log-Cholesky
-coordinates relative to the URDF, in which D is a sum of squares.
+URDF's bodies: parameters that the motion does not excite stay the URDF's. The problem is convex in
+pi; `convex_problem` finds its minimum. Standard deviations follow in log-Cholesky coordinates
+relative to the URDF, in which D is a sum of squares.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.identification.joint_friction import effect_bounds, effect_prior
+from semiparam_dynamics.identification.convex_problem import ConvexProblem
 from semiparam_dynamics.identification.log_cholesky import (
     divergence_jacobian,
     factor,
@@ -37,19 +35,168 @@ from semiparam_dynamics.identification.log_cholesky import (
     upper_cholesky,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.urdf import parse_urdf
 
-# -------------------------------------------------------------------------------------------------
-# All that samples say of linear parameters, in one small triangle for each axis.
-#
-# For an axis with regressor rows Phi and measurements y, the factor F of [Phi y] = Q F gives the
-# squared error of any parameters, |Phi pi - y|^2 = |F [pi; -1]|^2: samples are seen once, and what
-# follows costs the same for a minute as for a day.
+#: Attributes of a URDF's <dynamics>, and the regressor's columns that they are parameters of.
+DYNAMICS_COLUMNS = {"damping": "viscous", "friction": "coulomb"}
+_MIN_COLUMN = 1e-3  # of an effect's ridge, where the motion leaves its column at 0
+_CHUNK = 512  # samples that are reduced to a factor at once
 
-_CHUNK = 512
+
+@dataclass(frozen=True)
+class ConsistentParameters:
+    """Identified parameters in the order of `model.full_labels`: ten a body, then the effects."""
+
+    values: Array  # (n,) SI units
+    prior: Array  # (n,) the URDF's, where it is not consistent the nearest that is
+    standard_deviations: Array  # (n,) as if there were no bounds
+    excitation: Array  # (n,) 1 - variance / variance by the prior alone: 0 the URDF's, 1 the data's
+    transforms: Array  # (bodies, 4, 4) T: each body's pseudo-inertia is T P0 T'
+    base: Array  # (k,) the same values as base parameters
+
+
+def consistent(model: RobotModel, data: AxisFactors, weight: float = 1.0) -> ConsistentParameters:
+    """Identify consistent parameters.
+
+    weight: of the URDF's parameters; 1 counts as much as one sample whose error is as large as the
+    measurements. Raises ConfigurationError where it isn't above 0, RobotModelError where the URDF
+    has no mass at all, and LearningError without samples or a solution.
+    """
+    if not weight > 0.0:
+        raise ConfigurationError(f"the weight of the URDF must be above 0, not {weight}")
+    prior = _Prior(model)
+    R, U, rest = data.weighted(axis_weights(model, data))
+    problem = prior.problem(R, U, data.n_samples, weight)
+    values = problem.minimize(prior.values)
+    left = problem.columns @ values - U
+    noise = (left @ left + rest) / (data.n_samples * model.n_axes)
+    variance, by_prior, transforms = _uncertainty(problem, values)
+    return ConsistentParameters(
+        values=values,
+        prior=prior.values,
+        standard_deviations=np.sqrt(noise * variance),
+        excitation=np.clip(1.0 - variance / by_prior, 0.0, 1.0),
+        transforms=transforms,
+        base=model.base.project(values),
+    )
+
+
+def unconstrained(model: RobotModel, data: AxisFactors, config: RigidBodyConfig) -> Array:
+    """(k,) the base parameters that fit best, with the learner's ridge and no condition."""
+    R, U, _ = data.weighted(axis_weights(model, data))
+    ridge = np.sqrt(config.penalty) * expected_scales(model).column
+    prior = model.prior if config.prior == "urdf" else np.zeros(model.n_parameters)
+    rows = np.vstack((R, np.diag(ridge)))
+    solution: Array = np.linalg.lstsq(rows, np.concatenate((U, ridge * prior)), rcond=None)[0]
+    return solution
+
+
+class RealBodies:
+    """Bodies that can exist, nearest to a rigid body that is identified recursively.
+
+    The learner's base parameters are free: where the motion excites little, they belong to no
+    bodies that exist, which harms no prediction. A simulator or a controller needs bodies. These
+    are the minimum of the module's equation with the learner's own triangle R, which is followed
+    with a few Newton steps from where the last call left it, each of bounded cost and ending in
+    consistent parameters.
+
+    weight: of the URDF's bodies, as for :func:`consistent`. Raises RobotModelError where the URDF
+    has no mass at all.
+
+    Attributes
+    ----------
+    values: (10 * bodies + effects,) in the order of `model.full_labels`, SI units; each body has a
+        positive mass and a positive definite pseudo-inertia, each joint's friction is 0 or more.
+    """
+
+    def __init__(self, model: RobotModel, weight: float = 1.0) -> None:
+        self._model, self._weight, self._prior = model, weight, _Prior(model)
+        self.values: Array = self._prior.values
+
+    @property
+    def base(self) -> Array:
+        """(n_parameters,) the same as base parameters."""
+        return self._model.base.project(self.values)
+
+    def follow(self, rigid_body: RigidBodyIdentifier, steps: int = 3) -> Array:
+        """Take at most so many Newton steps towards the current minimum; returns `values`.
+
+        A step costs O(n^3) for n values, some milliseconds with seven joints.
+        """
+        core = rigid_body.core
+        n = core.n_features
+        rows = max(rigid_body.effective_rows, 1.0)
+        problem = self._prior.problem(
+            np.triu(core.R[:n, :n]), core.U[:n, 0].copy(), rows, self._weight
+        )
+        self.values = problem.improve(self.values, steps)
+        return self.values
+
+
+class _Prior:
+    """The URDF's consistent parameters, and the problem that they and some data make."""
+
+    def __init__(self, model: RobotModel) -> None:
+        self._combination = model.base.combination
+        self._bodies = nearest_bodies(model.inertial_prior.reshape(-1, 10))
+        self._bounds = effect_bounds(model)
+        self._effects = np.clip(effect_prior(model), *self._bounds)
+        self.values: Array = np.concatenate((self._bodies.ravel(), self._effects))
+
+    def problem(self, R: Array, target: Array, n_rows: float, weight: float) -> ConvexProblem:
+        """|R B pi - target|^2 beside this prior, for R of `n_rows` rows of data."""
+        columns = R @ self._combination
+        visible = np.linalg.norm(columns[:, self._bodies.size :], axis=0)
+        ridge = np.maximum(visible / np.sqrt(n_rows), _MIN_COLUMN)
+        return ConvexProblem(
+            columns, target, weight, self._bodies, self._effects, ridge, *self._bounds
+        )
+
+
+def _uncertainty(problem: ConvexProblem, values: Array) -> tuple[Array, Array, Array]:
+    """Variances of the values at the minimum in units of the noise, and the bodies' T.
+
+    (n,) with data and prior, (n,) by the prior alone, (bodies, 4, 4) the transforms of P0 to P.
+    """
+    n, inertial = len(values), problem.bodies.size
+    derivative, prior = np.eye(n), np.zeros((n, n))
+    prior[inertial:, inertial:] = np.diag(problem.ridge)
+    transforms = []
+    for k, (urdf, body) in enumerate(
+        zip(problem.bodies, values[:inertial].reshape(-1, 10), strict=True)
+    ):
+        own = slice(10 * k, 10 * k + 10)
+        U0 = upper_cholesky(pseudo_inertia(urdf))
+        M = np.linalg.solve(U0, upper_cholesky(pseudo_inertia(body)))
+        theta = log_cholesky(inertial_parameters(M @ M.T))
+        derivative[own, own] = _congruence(U0) @ log_cholesky_jacobian(theta)
+        prior[own, own] = divergence_jacobian(theta)
+        transforms.append(U0 @ factor(theta) @ np.linalg.inv(U0))
+    prior = np.sqrt(problem.weight) * prior
+    both = np.vstack((problem.columns @ derivative, prior))
+    return _variances(both, derivative), _variances(prior, derivative), np.array(transforms)
+
+
+def _variances(residuals: Array, values: Array) -> Array:
+    """(n,) of the values, from the derivatives of least squares' residuals and of the values."""
+    _, s, Vt = np.linalg.svd(residuals, full_matrices=False)
+    spread = values @ (Vt.T / np.maximum(s, 1e-12 * s[0]))
+    variances: Array = np.sum(spread**2, axis=1)
+    return variances
+
+
+def _congruence(factor: Array) -> Array:
+    """(10, 10) the matrix that takes the parameters of Q to those of factor Q factor'."""
+    units = np.array([pseudo_inertia(unit) for unit in np.eye(10)])
+    return inertial_parameters(factor @ units @ factor.T).T
 
 
 class AxisFactors:
-    """The factors of `n_axes` axes, fed by `add`.
+    """The data's sufficient statistics: a triangular factor for each of `n_axes` axes.
+
+    For an axis with regressor rows Phi and measurements y, the factor F of [Phi y] = Q F gives the
+    squared error of any parameters, |Phi pi - y|^2 = |F [pi; -1]|^2: each sample is seen once, and
+    all later computations cost the same for a minute as for a day.
 
     Attributes
     ----------
@@ -64,7 +211,7 @@ class AxisFactors:
         self.n_samples = 0
 
     def add(self, sample: Sample) -> None:
-        """Take a sample's regressor and measurement; one without a measurement is passed over."""
+        """Add a sample's regressor and measurement; a sample without a measurement is ignored."""
         if sample.y is None:
             return
         self._rows.append(np.column_stack((sample.regressor, sample.y)))
@@ -87,25 +234,33 @@ class AxisFactors:
         return self._factors
 
     def squared_error(self, parameters: Array) -> Array:
-        """(n_axes,) mean of (y - Phi pi)^2 over the samples, for parameters (n_parameters,)."""
+        """(n_axes,) mean of (y - Phi pi)^2 over the samples, for parameters (n_parameters,).
+
+        Raises LearningError without samples.
+        """
+        if self.n_samples == 0:
+            raise LearningError("there is no measured sample")
         left = self.factors @ np.append(parameters, -1.0)
-        mean: Array = np.sum(left**2, axis=1) / self._count()
+        mean: Array = np.sum(left**2, axis=1) / self.n_samples
         return mean
 
     def root_mean_square(self) -> Array:
-        """(n_axes,) of the measurements."""
+        """(n_axes,) of the measurements. Raises LearningError without samples."""
         return np.sqrt(self.squared_error(np.zeros(self.factors.shape[2] - 1)))
 
     def nmse(self, parameters: Array) -> Array:
-        """(n_axes,) squared error over the measurements' variance; nan where they don't vary."""
-        variance = self.root_mean_square() ** 2 - (self._sum / self._count()) ** 2
-        still = variance <= 1e-12 * self.root_mean_square() ** 2
-        return np.where(
-            still, np.nan, self.squared_error(parameters) / np.where(still, 1.0, variance)
-        )
+        """(n_axes,) squared error over the measurements' variance; NaN where they are constant.
+
+        Raises LearningError without samples.
+        """
+        mean_square = self.root_mean_square() ** 2
+        variance = mean_square - (self._sum / self.n_samples) ** 2
+        constant = variance <= 1e-12 * mean_square
+        relative = self.squared_error(parameters) / np.where(constant, 1.0, variance)
+        return np.where(constant, np.nan, relative)
 
     def weighted(self, weights: Array) -> tuple[Array, Array, float]:
-        """R, U and what no parameters explain: sum of w^2 |Phi pi - y|^2 = |R pi - U|^2 + rest.
+        """R, U and the unexplained rest: sum of w^2 |Phi pi - y|^2 = |R pi - U|^2 + rest.
 
         weights: (n_axes,) a factor of each axis' errors. R: (n_parameters, n_parameters) upper
         triangular; U: (n_parameters,).
@@ -114,160 +269,11 @@ class AxisFactors:
         F: Array = np.asarray(np.linalg.qr(stack, mode="r"))
         return F[:-1, :-1], F[:-1, -1], float(F[-1, -1] ** 2)
 
-    def _count(self) -> int:
-        if self.n_samples == 0:
-            raise LearningError("there is no measured sample")
-        return self.n_samples
-
-
-# -------------------------------------------------------------------------------------------------
-# Newton's method for consistent parameters: exact where Gauss-Newton's steps get short.
-#
-# Near the border of what can exist the log-Cholesky coordinates bend, and their least squares
-# creeps.
-# In the pseudo-inertias themselves the problem is a square of linear terms and -log det, convex and
-# self-concordant. With P -> U (1 + S) U' a body's divergence is, to second order in S,
-#
-#     |S + U' P0^-1 U - 1|^2 / 2 + const,
-#
-# and a step is linear least squares with bounds on the effects (S. Boyd, L. Vandenberghe, Convex
-# Optimization, 2004, 9.6).
-
-_STEPS = 200
-
-
-def _symmetric_basis() -> Array:
-    """(10, 4, 4) orthonormal symmetric matrices."""
-    basis = []
-    for i, j in zip(*np.triu_indices(4), strict=True):
-        E = np.zeros((4, 4))
-        E[i, j] = E[j, i] = 1.0 if i == j else np.sqrt(0.5)
-        basis.append(E)
-    return np.array(basis)
-
-
-_BASIS = _symmetric_basis()
-
-
-@dataclass(frozen=True)
-class ConvexProblem:
-    """|columns pi - target|^2 + weight (sum of D(P || P0) + |ridge (effects - prior)|^2)."""
-
-    columns: Array  # (k, n) of ten parameters a body, then the effects
-    target: Array  # (k,)
-    weight: float
-    bodies: Array  # (b, 10) P0
-    effects: Array  # (n - 10 b,) the effects' prior
-    ridge: Array  # (n - 10 b,)
-    lower: Array  # (n - 10 b,) of the effects
-    upper: Array
-
-    def objective(self, values: Array) -> float:
-        """What is minimised; infinite where a body can't exist."""
-        total = float(np.sum((self.columns @ values - self.target) ** 2))
-        inertial = self.bodies.size
-        total += self.weight * float(np.sum((self.ridge * (values[inertial:] - self.effects)) ** 2))
-        for P0, P in zip(_matrices(self.bodies), _matrices(values[:inertial]), strict=True):
-            if np.linalg.eigvalsh(P)[0] <= 0.0:
-                return float("inf")
-            ratio = np.linalg.solve(P0, P)
-            total += self.weight * float(np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 4.0)
-        return total
-
-    def minimise(self, values: Array) -> Array:
-        """(n,) the only minimum, from any `values` (n,) that are consistent.
-
-        Newton's way to the border is as long as the data are heavier than the prior, so that
-        lighter and lighter priors lead to it. Raises LearningError where it isn't reached.
-        """
-        heavy = max(self.weight, self.objective(values))
-        stages = math.ceil(math.log10(heavy / self.weight))
-        for power in range(stages, 0, -1):
-            near = dataclasses.replace(self, weight=self.weight * 10.0**power)
-            values = near._newton(values, 0.01 * near.weight)
-        return self._newton(values, 1e-12 * self.weight)
-
-    def improve(self, values: Array, steps: int) -> Array:
-        """(n,) at most so many Newton steps nearer to the minimum, from consistent `values` (n,).
-
-        What they lead to is consistent as well, and no worse.
-        """
-        return self._descend(values, 1e-12 * self.weight, steps)[0]
-
-    def _newton(self, values: Array, enough: float) -> Array:
-        """Down from `values` until there is no more than `enough` to gain."""
-        values, arrived = self._descend(values, enough, _STEPS)
-        if not arrived:
-            raise LearningError(
-                f"the consistent parameters were not found within {_STEPS} steps: give the URDF "
-                "more weight, or leave out what the motion doesn't excite"
-            )
-        return values
-
-    def _descend(self, values: Array, enough: float, steps: int) -> tuple[Array, bool]:
-        """The same in at most so many steps, and whether it got there."""
-        inertial, least = self.bodies.size, self.objective(values)
-        for _ in range(steps):
-            step, gain = self._newton_step(values)
-            if gain <= max(enough, 1e-12 * least):
-                return values, True
-            size = 1.0
-            while not (new := self.objective(values + size * step)) <= least - 0.01 * size * gain:
-                size *= 0.5
-                if size < 1e-12:  # what is left to gain is lost in rounding
-                    return values, True
-            values, least = values + size * step, new
-            # Adding up a step leaves a rounding error beside the bound that it reaches.
-            values[inertial:] = np.clip(values[inertial:], self.lower, self.upper)
-        return values, False
-
-    def _newton_step(self, values: Array) -> tuple[Array, float]:
-        """The step (n,), and by how much the quadratic model says that it lowers the objective."""
-        inertial, n = self.bodies.size, len(values)
-        to_values, offset = np.eye(n), np.zeros(inertial)
-        for k, (P0, P) in enumerate(
-            zip(_matrices(self.bodies), _matrices(values[:inertial]), strict=True)
-        ):
-            own, U = slice(10 * k, 10 * k + 10), upper_cholesky(P)
-            to_values[own, own] = inertial_parameters(U @ _BASIS @ U.T).T
-            G = U.T @ np.linalg.solve(P0, U) - np.eye(4)
-            offset[own] = np.einsum("aij,ij->a", _BASIS, G)
-        prior = np.concatenate((np.full(inertial, np.sqrt(0.5)), self.ridge))
-        prior *= np.sqrt(self.weight)
-        left = np.concatenate((offset, values[inertial:] - self.effects))
-        rows = np.vstack((self.columns @ to_values, np.diag(prior)))
-        rest = np.concatenate((self.columns @ values - self.target, prior * left))
-        free = np.full(inertial, np.inf)
-        low = np.concatenate((-free, self.lower - values[inertial:]))
-        high = np.concatenate((free, self.upper - values[inertial:]))
-        scale = np.linalg.norm(rows, axis=0)
-        solved = lsq_linear(rows / scale, -rest, (low * scale, high * scale), method="bvls")
-        return to_values @ (solved.x / scale), float(rest @ rest - 2.0 * solved.cost)
-
-
-def _matrices(parameters: Array) -> list[Array]:
-    return [pseudo_inertia(body) for body in parameters.reshape(-1, 10)]
-
-
-_LEAST_SCALE = 1e-3  # of an effect's column, where the motion leaves it at 0
-
-
-@dataclass(frozen=True)
-class ConsistentParameters:
-    """Identified parameters in the order of `model.full_labels`: ten a body, then the effects."""
-
-    values: Array  # (n,) SI units
-    prior: Array  # (n,) the URDF's, where it is not consistent the nearest that is
-    standard_deviations: Array  # (n,) as if there were no bounds
-    excitation: Array  # (n,) 1 - variance / variance by the prior alone: 0 the URDF's, 1 the data's
-    transforms: Array  # (bodies, 4, 4) T: each body's pseudo-inertia is T P0 T'
-    base: Array  # (k,) the same values as base parameters
-
 
 def axis_weights(model: RobotModel, data: AxisFactors) -> Array:
     """(n_axes,) one over each axis' root mean square, as `RigidBodyIdentifier` has it at the end.
 
-    It mixes what is measured with what the URDF expects.
+    It combines the measured scale with the one that the URDF expects.
     """
     n, expected = data.n_samples, RigidBodyIdentifier.SCALE_SAMPLES
     squares = n * data.root_mean_square() ** 2 + expected * expected_scales(model).output ** 2
@@ -275,118 +281,51 @@ def axis_weights(model: RobotModel, data: AxisFactors) -> Array:
     return weights
 
 
-def unconstrained(model: RobotModel, data: AxisFactors, config: RigidBodyConfig) -> Array:
-    """(k,) the base parameters that fit best, with the learner's ridge and no condition."""
-    R, U, _ = data.weighted(axis_weights(model, data))
-    ridge = np.sqrt(config.penalty) * expected_scales(model).column
-    prior = model.prior if config.prior == "urdf" else np.zeros(model.n_parameters)
-    rows = np.vstack((R, np.diag(ridge)))
-    solution: Array = np.linalg.lstsq(rows, np.concatenate((U, ridge * prior)), rcond=None)[0]
-    return solution
+def effect_labels(model: RobotModel) -> tuple[str, ...]:
+    """Names of the columns beside the inertial ones (friction, rotors, offsets), unreduced."""
+    return model.full_labels[model.inertial_prior.size :]
 
 
-def consistent(model: RobotModel, data: AxisFactors, weight: float = 1.0) -> ConsistentParameters:
-    """Identify consistent parameters.
+def effect_bounds(model: RobotModel) -> tuple[Array, Array]:
+    """Lower and upper bounds (n_effects,) of the effects' parameters.
 
-    weight: how much the URDF's parameters count: 1 as much as one sample, whose error is as large
-    as what is measured. Raises ConfigurationError where it isn't above 0, RobotModelError where
-    the URDF has no mass at all, and LearningError without samples or a solution.
+    Friction and rotor inertias generate no energy: their lower bound is 0. An offset has none. A
+    coupling of joints at the difference of their velocities, a-b, acts on b with the opposite sign,
+    so that its parameter on b is at most 0.
     """
-    if not weight > 0.0:
-        raise ConfigurationError(f"the weight of the URDF must be above 0, not {weight}")
-    problem = _Problem(model, data, weight)
-    return problem.result(problem.convex(weight).minimise(problem.prior))
+    opposite = {
+        f"{a}-{b} on {b}" for a in model.joint_names for b in model.joint_names if a != b
+    } - set(model.joint_names)
+    lower, upper = [], []
+    for label in effect_labels(model):
+        kind, name = label.split(" ", 1)
+        lower.append(-math.inf if kind == "offset" or name in opposite else 0.0)
+        upper.append(0.0 if name in opposite else math.inf)
+    return np.array(lower), np.array(upper)
 
 
-class _Problem:
-    """What is minimised, and coordinates x of the parameters: ten a body, then the effects."""
+def effect_prior(model: RobotModel) -> Array:
+    """(n_effects,) the effects' parameters by the URDF's <dynamics>; 0 where it gives none.
 
-    def __init__(self, model: RobotModel, data: AxisFactors, weight: float) -> None:
-        self.model, self.root = model, np.sqrt(weight)
-        self.n_bodies = len(model.bodies)
-        self.inertial = 10 * self.n_bodies
-        self.R, self.U, rest = data.weighted(axis_weights(model, data))
-        bodies = nearest_bodies(model.inertial_prior.reshape(-1, 10))
-        self.factors = np.array([upper_cholesky(pseudo_inertia(body)) for body in bodies])
-        self.frames = np.array([_congruence(U0) for U0 in self.factors])
-        lower, upper = effect_bounds(model)
-        self.effects = np.clip(effect_prior(model), lower, upper)
-        self.prior = np.concatenate((bodies.ravel(), self.effects))
-        self.columns = self.R @ model.base.combination
-        visible = np.linalg.norm(self.columns[:, self.inertial :], axis=0)
-        self.ridge = np.maximum(visible / np.sqrt(data.n_samples), _LEAST_SCALE)
-        self.lower, self.upper = lower, upper
-        self.n_rows, self.rest = data.n_samples * model.n_axes, rest
-
-    def convex(self, weight: float) -> ConvexProblem:
-        return ConvexProblem(
-            self.columns,
-            self.U,
-            weight,
-            self.prior[: self.inertial].reshape(-1, 10),
-            self.effects,
-            self.ridge,
-            self.lower,
-            self.upper,
-        )
-
-    def coordinates(self, values: Array) -> Array:
-        """(n,) of the parameters (n,)."""
-        thetas = []
-        for U0, body in zip(self.factors, values[: self.inertial].reshape(-1, 10), strict=True):
-            M = np.linalg.solve(U0, upper_cholesky(pseudo_inertia(body)))
-            thetas.append(log_cholesky(inertial_parameters(M @ M.T)))
-        return np.concatenate((*thetas, values[self.inertial :]))
-
-    def values_jacobian(self, x: Array) -> Array:
-        """(n, n) the derivative of the parameters by the coordinates."""
-        J = np.eye(len(x))
-        for k, theta in enumerate(x[: self.inertial].reshape(-1, 10)):
-            own = slice(10 * k, 10 * k + 10)
-            J[own, own] = self.frames[k] @ log_cholesky_jacobian(theta)
-        return J
-
-    def prior_jacobian(self, x: Array) -> Array:
-        """(n, n) the derivative of what is squared in the objective's second part."""
-        J = np.zeros((len(x), len(x)))
-        for k, theta in enumerate(x[: self.inertial].reshape(-1, 10)):
-            own = slice(10 * k, 10 * k + 10)
-            J[own, own] = divergence_jacobian(theta)
-        effects = np.arange(self.inertial, len(x))
-        J[effects, effects] = self.ridge
-        return J
-
-    def result(self, values: Array) -> ConsistentParameters:
-        x = self.coordinates(values)
-        derivative, prior = self.values_jacobian(x), self.root * self.prior_jacobian(x)
-        variance = _variances(np.vstack((self.columns @ derivative, prior)), derivative)
-        alone = _variances(prior, derivative)
-        left = self.columns @ values - self.U
-        noise = (left @ left + self.rest) / self.n_rows
-        thetas = x[: self.inertial].reshape(-1, 10)
-        transforms = [
-            U0 @ factor(theta) @ np.linalg.inv(U0)
-            for U0, theta in zip(self.factors, thetas, strict=True)
-        ]
-        return ConsistentParameters(
-            values=values,
-            prior=self.prior,
-            standard_deviations=np.sqrt(noise * variance),
-            excitation=np.clip(1.0 - variance / alone, 0.0, 1.0),
-            transforms=np.array(transforms),
-            base=self.model.base.project(values),
-        )
+    A URDF's ``<dynamics damping="d" friction="f"/>`` means an effort of d dq + f sign(dq) against
+    the motion. Here damping is the viscous column's parameter and friction the Coulomb column's,
+    whose sign is smoothed, tanh(dq / coulomb_velocity).
+    """
+    joints = parse_urdf(model.urdf_text).joints
+    prior = np.zeros(len(effect_labels(model)))
+    for i, label in enumerate(effect_labels(model)):
+        kind, name = label.split(" ", 1)
+        dynamics = joints[name].element.find("dynamics") if name in joints else None
+        for attribute, column in DYNAMICS_COLUMNS.items():
+            if dynamics is not None and kind == column:
+                prior[i] = _number(dynamics.get(attribute, "0"))
+    return prior
 
 
-def _variances(residuals: Array, values: Array) -> Array:
-    """(n,) of the values, from the derivatives of least squares' residuals and of the values."""
-    _, s, Vt = np.linalg.svd(residuals, full_matrices=False)
-    spread = values @ (Vt.T / np.maximum(s, 1e-12 * s[0]))
-    variances: Array = np.sum(spread**2, axis=1)
-    return variances
-
-
-def _congruence(factor: Array) -> Array:
-    """(10, 10) the matrix that takes the parameters of Q to those of factor Q factor'."""
-    units = np.array([pseudo_inertia(unit) for unit in np.eye(10)])
-    return inertial_parameters(factor @ units @ factor.T).T
+def _number(text: str) -> float:
+    """A positive finite coefficient; 0 for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if math.isfinite(value) and value > 0.0 else 0.0

@@ -1,4 +1,10 @@
-"""An exciting trajectory for a robot: the best of several searches, beside random motions."""
+"""An exciting trajectory for a robot: the best of several searches, compared with random motions.
+
+Swevers et al. 1997 (see fourier_trajectory.py) minimize -log det of the information matrix; the
+condition number as a criterion is that of M. Gautier and W. Khalil, "Exciting trajectories for the
+identification of base inertial parameters of robots", International Journal of Robotics Research
+11(4), 1992.
+"""
 
 from __future__ import annotations
 
@@ -19,88 +25,253 @@ from semiparam_dynamics.identification.motion_limits import MotionLimits
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
-# -------------------------------------------------------------------------------------------------
-# How well a motion tells the base parameters apart: a number of its regressor, and its gradient.
-#
-# Swevers et al. 1997 (see fourier_trajectory.py) minimise -log det of the information matrix; the
-# condition number as a criterion is that of M. Gautier and W. Khalil, "Exciting trajectories for
-# the
-# identification of base inertial parameters of robots", International Journal of Robotics Research
-# 11(4), 1992.
-
 OBJECTIVES = ("condition", "determinant")
+N_RANDOM_MOTIONS = 20
+_MAX_TRIES = 20  # random motions of which none keeps the effort limits
+_INSTANTS_PER_CYCLE = 40  # of the highest harmonic, on the grid that checks the limits
+_MOTION_FACTORS = 0.9 ** np.arange(60)  # by which a random motion is made smaller until it fits
+_RESULT_FACTORS = 0.99 ** np.arange(30)  # and the search's result
 # Of the Schatten norms that stand for the extreme singular values: smooth where those change
-# places, and larger than the condition number by few per cent once the others are far away.
-_NORM = 4.0
-_SMALLEST = 1e-14  # of an eigenvalue relative to the largest: what rounding leaves of zero
+# places, and larger than the condition number by a few per cent once the others are far away.
+_SCHATTEN_ORDER = 4.0
+_MIN_EIGENVALUE = 1e-14  # relative to the largest: zero up to rounding
+_DIFFERENCE_STEP = 1e-6  # of finite differences, rad and its derivatives
+_SHARPNESS = 100.0  # of the smooth maximum: it lies above the maximum by log(2 n) / this at most
 
 
 @dataclass(frozen=True)
-class Scaling:
-    """Units in which outputs and parameters weigh alike, as the learner has them.
+class ExcitationConfig:
+    """The form of an exciting trajectory, and the part of the robot's limits that it may use."""
 
-    weights: (n_axes, n_parameters) factors of a regressor's entries: one over the output's
-        expected size and over the column's (dynamics/scales.py).
+    period: float = parameter(20.0, "one period of the motion", unit="s", low=0.1, high=3600.0)
+    harmonics: int = parameter(
+        5, "multiples of the base frequency 1 / period in it", low=2, high=50
+    )
+    position_margin: float = parameter(
+        0.1, "share of a joint's range kept free at either end", low=0.0, high=0.45
+    )
+    velocity_scale: float = parameter(
+        0.8, "share of the velocity limits that may be used", low=0.01, high=1.0
+    )
+    effort_scale: float = parameter(
+        0.6,
+        "share of the effort limits that the URDF's rigid body may need; friction comes on top",
+        low=0.01,
+        high=1.0,
+    )
+    objective: str = parameter(
+        "condition",
+        "what is minimized: the base regressor's condition number, or -log det of its information",
+        choices=OBJECTIVES,
+    )
+    starts: int = parameter(3, "searches from different random motions", low=1, high=1000)
+    iterations: int = parameter(300, "steps of each search at most", low=1, high=100000)
+    seed: int = parameter(0, "of the random motions", low=0, high=2**31 - 1)
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """An exciting trajectory and its properties.
+
+    conditions: condition numbers of the scaled base regressor over one period, evaluated on a grid
+    finer than the search's: of the result, of the motion that its search started from, and of
+    `N_RANDOM_MOTIONS` random ones within the limits.
     """
 
-    weights: Array
-
-    @classmethod
-    def of(cls, model: RobotModel) -> Scaling:
-        """The expected scales of `model`."""
-        scales = expected_scales(model)
-        return cls(1.0 / (scales.output[:, None] * scales.column))
-
-
-def information(regressors: Array, scaling: Scaling) -> Array:
-    """(n_parameters, n_parameters) mean over n states of scaled Phi' Phi; (n, n_axes, P) given."""
-    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
-    matrix: Array = rows.T @ rows / len(regressors)
-    return matrix
+    trajectory: FourierTrajectory
+    joint_names: tuple[str, ...]
+    n_parameters: int
+    limits: MotionLimits  # that the motion may use
+    use: LimitUse
+    condition: float
+    start_condition: float
+    random_conditions: tuple[float, ...]
 
 
-def condition_number(regressors: Array, scaling: Scaling) -> float:
-    """The ratio of the extreme singular values of the stacked, scaled regressor."""
-    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
-    return float(np.linalg.cond(rows))
+def optimize_excitation(
+    model: RobotModel,
+    effort_model: RobotModel,
+    limits: MotionLimits,
+    config: ExcitationConfig | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Excitation:
+    """Search for the trajectory whose base regressor is best conditioned within `limits`.
 
+    Sequential quadratic programming (scipy's SLSQP) from the best of the random motions.
 
-def criterion(regressors: Array, scaling: Scaling, objective: str) -> tuple[float, Array]:
-    """What is minimised, and its gradient by the regressors (n, n_axes, n_parameters).
+    Parameters
+    ----------
+    model: the robot with the columns that the learner identifies.
+    effort_model: the same joints with target effort; `model` itself where that is its target.
+    limits: everything the joints can do (`motion_limits`); `config` says how much may be used.
+    progress: called with the share done, from 0 to 1.
 
-    condition: log of ||A||_8 ||A^+||_8, Schatten norms of the scaled regressor A, a smooth upper
-    bound of the log of its condition number (up to a constant that vanishes with the norm's order).
-    determinant: -1/2 log det of A' A, divided by the number of parameters.
+    Raises ConfigurationError where no motion keeps the effort limits.
+
     """
-    eigenvalues, vectors = np.linalg.eigh(information(regressors, scaling))
-    w = np.maximum(eigenvalues, _SMALLEST * eigenvalues[-1])
-    if objective == "determinant":
-        value = -0.5 * float(np.mean(np.log(w)))
-        slope = -1.0 / (w * len(w))
-    else:
-        large, small = w / w[-1], w[0] / w
-        sums = np.sum(large**_NORM), np.sum(small**_NORM)
-        value = 0.5 * float(np.log(w[-1] / w[0]) + np.log(sums[0] * sums[1]) / _NORM)
-        slope = (large**_NORM / sums[0] - small**_NORM / sums[1]) / w
-    inner = (vectors * slope) @ vectors.T
-    gradient: Array = (regressors * scaling.weights) @ inner * (scaling.weights / len(regressors))
-    return value, gradient
+    config = config or ExcitationConfig()
+    if effort_model.joint_names != model.joint_names or effort_model.config.target != "effort":
+        raise ConfigurationError("the effort model must have the same joints and target effort")
+    usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
+    problem = ExcitationProblem(
+        model, effort_model, usable, config.period, config.harmonics, config.objective
+    )
+    rng = np.random.default_rng(config.seed)
+    count = max(N_RANDOM_MOTIONS, config.starts)
+    motions = [random_unknowns(problem, rng) for _ in range(count)]
+    starts = sorted(motions, key=problem.value)[: config.starts]
+    found: list[tuple[float, Array, Array]] = []
+    for number, start in enumerate(starts):
+
+        def report(share: float, done: int = number) -> None:
+            progress((done + share) / len(starts))
+
+        x = _search(problem, start, config.iterations, report)
+        found.append((problem.value(x), x, start))
+    _, x, start = min(found, key=lambda entry: entry[0])
+    trajectory = problem.trajectory(x)
+    return Excitation(
+        trajectory,
+        model.joint_names,
+        model.n_parameters,
+        usable,
+        limit_use(trajectory, usable, effort_model),
+        _condition(problem, x),
+        _condition(problem, start),
+        tuple(_condition(problem, motion) for motion in motions[:N_RANDOM_MOTIONS]),
+    )
 
 
-# -------------------------------------------------------------------------------------------------
-# The search for an exciting trajectory as a smooth problem with few constraints.
-#
-# Positions, velocities and accelerations are linear in the series' coefficients. What depends on
-# them at one instant (regressor, efforts) has as many arguments as the state has entries, so its
-# finite differences are taken there, three per joint, and carried to the coefficients by the chain
-# rule: several times cheaper than differences by every coefficient, and exact in accelerations.
+def _search(
+    problem: ExcitationProblem, start: Array, iterations: int, progress: Callable[[float], None]
+) -> Array:
+    """The result of one search, within the limits; the start where that is no worse."""
+    steps = 0
 
-_STEP = 1e-6  # of the finite differences, rad and its derivatives
-_SHARPNESS = 100.0  # of the smooth maximum: it lies above the maximum by log(2 n) / this at most
+    def count(_: Array) -> None:
+        nonlocal steps
+        steps += 1
+        progress(steps / iterations)
+
+    result = minimize(
+        problem.value,
+        start,
+        jac=problem.gradient,
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": problem.constraints, "jac": problem.jacobian},
+        callback=count,
+        options={"maxiter": iterations, "ftol": 1e-5},
+    )
+    # Between the instants of the search's grid, or where it was stopped, a limit may be passed.
+    for factor in _RESULT_FACTORS:
+        x: Array = factor * result.x
+        if limit_use(problem.trajectory(x), problem.limits, problem.effort_model).kept:
+            return x if problem.value(x) < problem.value(start) else start
+    return start
+
+
+def _condition(problem: ExcitationProblem, x: Array) -> float:
+    n = _INSTANTS_PER_CYCLE * problem.harmonics
+    states = problem.trajectory(x)(problem.period / n * np.arange(n))
+    return condition_number(problem.model.regressors(*states), problem.scaling)
+
+
+def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Array:
+    """Unknowns of a random motion within the limits that reaches some of them.
+
+    Harmonic k has amplitudes of some 1 / k, so that all are alike in velocity. Each joint is
+    stretched until position or velocity meets its limit, then all together are made smaller until
+    the efforts keep theirs. Raises ConfigurationError where gravity alone needs more effort.
+    """
+    worst = ""
+    for _ in range(_MAX_TRIES):
+        k = np.arange(2, problem.harmonics + 1)
+        decay = np.concatenate([[0.0], 1.0 / k, 1.0 / k])[:, None]
+        x = decay * rng.standard_normal(problem.shape)
+        x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
+        x = _fit(problem, x)
+        use = _use(problem, x)
+        if use.kept:
+            return x.ravel()
+        worst = use.worst_effort
+    raise ConfigurationError(
+        f"no motion was found that keeps the effort limits, not even a small one: {worst};"
+        " allow more with effort_scale, or narrow the joints' ranges"
+    )
+
+
+def _fit(problem: ExcitationProblem, x: Array) -> Array:
+    """Unknowns (2 harmonics - 1, n_joints) of the same shape of motion, as large as limits allow.
+
+    Where even a thousandth of it needs too much effort, it is that thousandth.
+    """
+    moving = x.copy()
+    moving[0] = 0.0
+    use = _use(problem, moving)
+    stretch = np.minimum((1.0 - np.abs(x[0])) / use.position, 1.0 / use.velocity)
+    largest = x[1:] * stretch * (1.0 - 1e-9)
+    smallest = np.vstack([x[:1], 1e-3 * largest])
+    if not _use(problem, smallest).kept:
+        return smallest
+    for factor in _MOTION_FACTORS:
+        fitted = np.vstack([x[:1], factor * largest])
+        if _use(problem, fitted).kept:
+            return fitted
+    return smallest
+
+
+def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
+    return limit_use(problem.trajectory(x.ravel()), problem.limits, problem.effort_model)
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """Largest values over a period relative to the limits, each (n_joints,); 1 is the limit.
+
+    position: distance from the middle of the range. velocity: |dq|. effort: |torque| of the URDF's
+    rigid body, without friction; 0 where it is not limited.
+    """
+
+    position: Array
+    velocity: Array
+    effort: Array
+    joint_names: tuple[str, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether no limit is passed."""
+        return bool(max(self.position.max(), self.velocity.max(), self.effort.max()) <= 1.0)
+
+    @property
+    def worst_effort(self) -> str:
+        """In words, the joint that passes its effort limit most."""
+        worst = int(np.argmax(self.effort))
+        return f"{self.joint_names[worst]} needs {self.effort[worst]:.2f} of what it may use"
+
+
+def limit_use(
+    trajectory: FourierTrajectory, limits: MotionLimits, effort_model: RobotModel
+) -> LimitUse:
+    """The use of `limits` on a grid of 40 instants per cycle of the highest harmonic.
+
+    effort_model: the robot with target effort. A maximum between two instants can be 0.3 % higher.
+    """
+    n = _INSTANTS_PER_CYCLE * trajectory.harmonics
+    q, dq, ddq = trajectory(trajectory.period / n * np.arange(n))
+    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.prior
+    relative = (q - limits.middle) / limits.half, dq / limits.velocity, efforts / limits.effort
+    position, velocity, effort = (np.abs(ratio).max(axis=0) for ratio in relative)
+    return LimitUse(position, velocity, effort, effort_model.joint_names)
 
 
 class ExcitationProblem:
     """Value, gradient, constraints and their Jacobian at a vector of unknowns.
+
+    The objective is smooth and has few constraints. Positions, velocities and accelerations are
+    linear in the series' coefficients. Regressor and efforts at one instant have as many arguments
+    as the state has entries, so their finite differences are taken there, three per joint, and
+    carried to the coefficients by the chain rule: several times cheaper than differences by every
+    coefficient, and exact in accelerations.
 
     The unknowns x, (n_joints * (2 harmonics - 1),), are coordinates of the coefficients among
     those that start at rest, in units of half of each joint's allowed range, the offset counted
@@ -112,11 +283,11 @@ class ExcitationProblem:
     ----------
     model: the robot whose regressor is to be well conditioned.
     effort_model: the same joints with target effort; the URDF's parameters give the efforts.
-    limits: what the motion may use.
+    limits: that the motion may use.
     period: s. harmonics: at least 2.
     objective: see `information.criterion`.
-    instants: number of instants of a period at which all is evaluated; default 16 in a cycle of
-        the highest harmonic.
+    instants: of a period, at which everything is evaluated; default 16 in a cycle of the highest
+        harmonic.
 
     """
 
@@ -138,7 +309,7 @@ class ExcitationProblem:
         n = instants or 16 * harmonics
         t = period / n * np.arange(n)
         self._bases = [b @ self._directions for b in series_basis(t, harmonics, period)]
-        self._seen: tuple[bytes, Array, Array, Array] | None = None
+        self._values_at: tuple[bytes, Array, Array, Array] | None = None
         self._slopes_at: tuple[bytes, Array, Array] | None = None
 
     def trajectory(self, x: Array) -> FourierTrajectory:
@@ -148,7 +319,7 @@ class ExcitationProblem:
         return FourierTrajectory(coefficients, self.period)
 
     def value(self, x: Array) -> float:
-        """What is minimised."""
+        """The objective, see :func:`criterion`."""
         regressors = self._forward(x)[1]
         return criterion(regressors, self.scaling, self.objective)[0]
 
@@ -168,12 +339,12 @@ class ExcitationProblem:
     def _forward(self, x: Array) -> tuple[Array, Array, Array]:
         """States (3, n, n_joints), regressors and efforts (n, n_joints) at x."""
         key = x.tobytes()
-        if self._seen is None or self._seen[0] != key:
+        if self._values_at is None or self._values_at[0] != key:
             unit = x.reshape(self.shape) * self.limits.half
             states = np.stack([basis @ unit for basis in self._bases])
             states[0] += self.limits.middle
-            self._seen = (key, states, *self._evaluate(states))
-        return self._seen[1:]
+            self._values_at = (key, states, *self._evaluate(states))
+        return self._values_at[1:]
 
     def _evaluate(self, states: Array) -> tuple[Array, Array]:
         regressors = self.model.regressors(*states)
@@ -202,11 +373,13 @@ class ExcitationProblem:
         for kind, basis in enumerate(self._bases):
             for joint in range(n):
                 ahead = states.copy()
-                ahead[kind, :, joint] += _STEP
+                ahead[kind, :, joint] += _DIFFERENCE_STEP
                 moved, moved_efforts = self._evaluate(ahead)
-                by_state = np.einsum("tap,tap->t", slope, moved - regressors) / _STEP
+                by_state = np.einsum("tap,tap->t", slope, moved - regressors) / _DIFFERENCE_STEP
                 gradient[:, joint] += half[joint] * (basis.T @ by_state)
-                change = weights[2] * (moved_efforts - efforts) / (_STEP * self.limits.effort)
+                change = (
+                    weights[2] * (moved_efforts - efforts) / (_DIFFERENCE_STEP * self.limits.effort)
+                )
                 rows[2, :, :, joint] -= half[joint] * (change.T @ basis)
         for joint in range(n):
             rows[0, joint, :, joint] = -self._bases[0].T @ weights[0][:, joint]
@@ -225,241 +398,53 @@ def _smooth(ratio: Array) -> tuple[Array, Array]:
     return (top + np.log(total)) / _SHARPNESS, slopes
 
 
-# -------------------------------------------------------------------------------------------------
-# How much of its limits a motion uses.
-
-
 @dataclass(frozen=True)
-class LimitUse:
-    """Largest values over a period relative to the limits, each (n_joints,); 1 is the limit.
+class Scaling:
+    """Units in which outputs and parameters have equal weight, as in the learner.
 
-    position: distance from the middle of the range. velocity: |dq|. effort: |torque| of the URDF's
-    rigid body, without friction; 0 where it is not limited.
+    weights: (n_axes, n_parameters) factors of a regressor's entries: one over the output's
+        expected size and over the column's (`expected_scales`).
     """
 
-    position: Array
-    velocity: Array
-    effort: Array
-    joint_names: tuple[str, ...]
+    weights: Array
 
-    @property
-    def kept(self) -> bool:
-        """Whether no limit is passed."""
-        return bool(max(self.position.max(), self.velocity.max(), self.effort.max()) <= 1.0)
-
-    @property
-    def worst_effort(self) -> str:
-        """In words, the joint whose effort passes its limit most."""
-        worst = int(np.argmax(self.effort))
-        return f"{self.joint_names[worst]} needs {self.effort[worst]:.2f} of what it may use"
+    @classmethod
+    def of(cls, model: RobotModel) -> Scaling:
+        """The expected scales of `model`."""
+        scales = expected_scales(model)
+        return cls(1.0 / (scales.output[:, None] * scales.column))
 
 
-def limit_use(
-    trajectory: FourierTrajectory, limits: MotionLimits, effort_model: RobotModel
-) -> LimitUse:
-    """The use of `limits` on a grid of 40 instants in a cycle of the highest harmonic.
+def information(regressors: Array, scaling: Scaling) -> Array:
+    """(n_parameters, n_parameters) mean over n states of scaled Phi' Phi; (n, n_axes, P) given."""
+    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
+    matrix: Array = rows.T @ rows / len(regressors)
+    return matrix
 
-    effort_model: the robot with target effort. A maximum between two instants can be 0.3 % higher.
+
+def condition_number(regressors: Array, scaling: Scaling) -> float:
+    """The ratio of the extreme singular values of the stacked, scaled regressor."""
+    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
+    return float(np.linalg.cond(rows))
+
+
+def criterion(regressors: Array, scaling: Scaling, objective: str) -> tuple[float, Array]:
+    """The objective, and its gradient by the regressors (n, n_axes, n_parameters).
+
+    condition: log of ||A||_8 ||A^+||_8, Schatten norms of the scaled regressor A, a smooth upper
+    bound of the log of its condition number (up to a constant that vanishes with the norm's order).
+    determinant: -1/2 log det of A' A, divided by the number of parameters.
     """
-    n = 40 * trajectory.harmonics
-    q, dq, ddq = trajectory(trajectory.period / n * np.arange(n))
-    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.prior
-    relative = (q - limits.middle) / limits.half, dq / limits.velocity, efforts / limits.effort
-    position, velocity, effort = (np.abs(ratio).max(axis=0) for ratio in relative)
-    return LimitUse(position, velocity, effort, effort_model.joint_names)
-
-
-# -------------------------------------------------------------------------------------------------
-# Random motions within the limits: where the search starts, and what it is compared with.
-
-_TRIES = 20
-_MOTION_SHRINKAGE = 0.9 ** np.arange(60)
-
-
-def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Array:
-    """Unknowns of a random motion that makes use of the limits and keeps them.
-
-    Harmonic k has amplitudes of some 1 / k, so that all are alike in velocity. Each joint is
-    stretched until position or velocity meets its limit, then all together are made smaller until
-    the efforts keep theirs. Raises ConfigurationError where gravity alone asks for more effort.
-    """
-    worst = ""
-    for _ in range(_TRIES):
-        k = np.arange(2, problem.harmonics + 1)
-        decay = np.concatenate([[0.0], 1.0 / k, 1.0 / k])[:, None]
-        x = decay * rng.standard_normal(problem.shape)
-        x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
-        x = _fit(problem, x)
-        use = _use(problem, x)
-        if use.kept:
-            return x.ravel()
-        worst = use.worst_effort
-    raise ConfigurationError(
-        f"no motion was found that keeps the effort limits, not even a small one: {worst};"
-        " allow more with effort_scale, or narrow the joints' ranges"
-    )
-
-
-def _fit(problem: ExcitationProblem, x: Array) -> Array:
-    """Unknowns (2 harmonics - 1, n_joints) of the same shape of motion, as large as limits allow.
-
-    Where even a thousandth of it needs too much effort, that thousandth.
-    """
-    moving = x.copy()
-    moving[0] = 0.0
-    use = _use(problem, moving)
-    stretch = np.minimum((1.0 - np.abs(x[0])) / use.position, 1.0 / use.velocity)
-    largest = x[1:] * stretch * (1.0 - 1e-9)
-    smallest = np.vstack([x[:1], 1e-3 * largest])
-    if not _use(problem, smallest).kept:
-        return smallest
-    for factor in _MOTION_SHRINKAGE:
-        fitted = np.vstack([x[:1], factor * largest])
-        if _use(problem, fitted).kept:
-            return fitted
-    return smallest
-
-
-def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
-    return limit_use(problem.trajectory(x.ravel()), problem.limits, problem.effort_model)
-
-
-RANDOM_MOTIONS = 20
-_SHRINKAGE = 0.99 ** np.arange(30)
-
-
-@dataclass(frozen=True)
-class ExcitationConfig:
-    """What an exciting trajectory is made of and may ask of the robot."""
-
-    period: float = parameter(20.0, "one period of the motion", unit="s", low=0.1, high=3600.0)
-    harmonics: int = parameter(
-        5, "multiples of the base frequency 1 / period in it", low=2, high=50
-    )
-    position_margin: float = parameter(
-        0.1, "share of a joint's range kept free at either end", low=0.0, high=0.45
-    )
-    velocity_scale: float = parameter(
-        0.8, "share of the velocity limits that may be used", low=0.01, high=1.0
-    )
-    effort_scale: float = parameter(
-        0.6,
-        "share of the effort limits that the URDF's rigid body may need; friction comes on top",
-        low=0.01,
-        high=1.0,
-    )
-    objective: str = parameter(
-        "condition",
-        "what is minimised: the base regressor's condition number, or -log det of its information",
-        choices=OBJECTIVES,
-    )
-    starts: int = parameter(3, "searches from different random motions", low=1, high=1000)
-    iterations: int = parameter(300, "steps of each search at most", low=1, high=100000)
-    seed: int = parameter(0, "of the random motions", low=0, high=2**31 - 1)
-
-
-@dataclass(frozen=True)
-class Excitation:
-    """An exciting trajectory and what is known of it.
-
-    conditions: condition numbers of the scaled base regressor over one period, evaluated on a grid
-    finer than the search's: of the result, of the motion that its search started from, and of
-    `RANDOM_MOTIONS` random ones within the limits.
-    """
-
-    trajectory: FourierTrajectory
-    joint_names: tuple[str, ...]
-    n_parameters: int
-    limits: MotionLimits  # what the motion could use
-    use: LimitUse
-    condition: float
-    start_condition: float
-    random_conditions: tuple[float, ...]
-
-
-def optimize_excitation(
-    model: RobotModel,
-    effort_model: RobotModel,
-    limits: MotionLimits,
-    config: ExcitationConfig | None = None,
-    progress: Callable[[float], None] = lambda share: None,
-) -> Excitation:
-    """Search for the trajectory whose base regressor is best conditioned within `limits`.
-
-    Sequential quadratic programming (scipy's SLSQP) from the best of the random motions.
-
-    Parameters
-    ----------
-    model: the robot with the columns that the learner identifies.
-    effort_model: the same joints with target effort; `model` itself where that is its target.
-    limits: all of what the joints can do (`motion_limits`); `config` says how much is used.
-    progress: told the share done.
-
-    Raises ConfigurationError where no motion keeps the effort limits.
-
-    """
-    config = config or ExcitationConfig()
-    if effort_model.joint_names != model.joint_names or effort_model.config.target != "effort":
-        raise ConfigurationError("the effort model must have the same joints and target effort")
-    usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
-    problem = ExcitationProblem(
-        model, effort_model, usable, config.period, config.harmonics, config.objective
-    )
-    rng = np.random.default_rng(config.seed)
-    count = max(RANDOM_MOTIONS, config.starts)
-    motions = [random_unknowns(problem, rng) for _ in range(count)]
-    starts = sorted(motions, key=problem.value)[: config.starts]
-    found: list[tuple[float, Array, Array]] = []
-    for number, start in enumerate(starts):
-
-        def report(share: float, done: int = number) -> None:
-            progress((done + share) / len(starts))
-
-        x = _search(problem, start, config.iterations, report)
-        found.append((problem.value(x), x, start))
-    _, x, start = min(found, key=lambda entry: entry[0])
-    trajectory = problem.trajectory(x)
-    return Excitation(
-        trajectory,
-        model.joint_names,
-        model.n_parameters,
-        usable,
-        limit_use(trajectory, usable, effort_model),
-        _condition(problem, x),
-        _condition(problem, start),
-        tuple(_condition(problem, motion) for motion in motions[:RANDOM_MOTIONS]),
-    )
-
-
-def _search(
-    problem: ExcitationProblem, start: Array, iterations: int, progress: Callable[[float], None]
-) -> Array:
-    """The end of one search, within the limits; the start where the search did not better it."""
-    steps = 0
-
-    def count(_: Array) -> None:
-        nonlocal steps
-        steps += 1
-        progress(steps / iterations)
-
-    result = minimize(
-        problem.value,
-        start,
-        jac=problem.gradient,
-        method="SLSQP",
-        constraints={"type": "ineq", "fun": problem.constraints, "jac": problem.jacobian},
-        callback=count,
-        options={"maxiter": iterations, "ftol": 1e-5},
-    )
-    # Between the instants of the search's grid, or where it was stopped, a little may be too much.
-    for factor in _SHRINKAGE:
-        x: Array = factor * result.x
-        if limit_use(problem.trajectory(x), problem.limits, problem.effort_model).kept:
-            return x if problem.value(x) < problem.value(start) else start
-    return start
-
-
-def _condition(problem: ExcitationProblem, x: Array) -> float:
-    n = 40 * problem.harmonics
-    states = problem.trajectory(x)(problem.period / n * np.arange(n))
-    return condition_number(problem.model.regressors(*states), problem.scaling)
+    eigenvalues, vectors = np.linalg.eigh(information(regressors, scaling))
+    w = np.maximum(eigenvalues, _MIN_EIGENVALUE * eigenvalues[-1])
+    if objective == "determinant":
+        value = -0.5 * float(np.mean(np.log(w)))
+        slope = -1.0 / (w * len(w))
+    else:
+        large, small = w / w[-1], w[0] / w
+        sums = np.sum(large**_SCHATTEN_ORDER), np.sum(small**_SCHATTEN_ORDER)
+        value = 0.5 * float(np.log(w[-1] / w[0]) + np.log(sums[0] * sums[1]) / _SCHATTEN_ORDER)
+        slope = (large**_SCHATTEN_ORDER / sums[0] - small**_SCHATTEN_ORDER / sums[1]) / w
+    inner = (vectors * slope) @ vectors.T
+    gradient: Array = (regressors * scaling.weights) @ inner * (scaling.weights / len(regressors))
+    return value, gradient

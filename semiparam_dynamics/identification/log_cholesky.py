@@ -1,7 +1,8 @@
-"""A link's ten inertial parameters as ten unbounded numbers, every one of which is a real body.
+"""A body's ten inertial parameters: its pseudo-inertia, log-Cholesky coordinates and divergence.
 
-C. Rucker, P. Wensing, "Smooth parameterization of rigid-body inertia", IEEE RA-L 7(2), 2022. The
-ten numbers are (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3); the pseudo-inertia is P = U U' with
+**Log-Cholesky coordinates** are ten unbounded numbers, all of whose values are real bodies
+(C. Rucker, P. Wensing, "Smooth parameterization of rigid-body inertia", IEEE RA-L 7(2), 2022):
+(alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3). The pseudo-inertia is P = U U' with
 
     U = exp(alpha) [[exp(d1), s12, s13, t1], [0, exp(d2), s23, t2], [0, 0, exp(d3), t3],
                     [0, 0, 0, 1]],
@@ -10,6 +11,15 @@ so that exp(2 alpha) is the mass and t the centre of mass. P is positive definit
 distribution of positive mass exists that has these parameters (P. Wensing, S. Kim, J.-J. Slotine,
 "Linear matrix inequalities for physically consistent inertial parameter identification", IEEE RA-L
 3(1), 2018).
+
+**The divergence** of P from P0 is the entropic one of T. Lee, P. Wensing, F. C. Park, "Geometric
+robot dynamic identification: a convex programming approach", IEEE T-RO 36(2), 2020,
+
+    D = tr(P0^-1 P) - log det(P0^-1 P) - 4.
+
+It does not depend on units or frames, is convex in P, and is infinite on the border of the
+consistent parameters. In log-Cholesky coordinates of the relative factor M = U0^-1 U it is
+sum_{i<j} M_ij^2 + sum_i (M_ii^2 - 2 log M_ii - 1), a sum of squares.
 """
 
 from __future__ import annotations
@@ -19,14 +29,19 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RobotModelError
 
+MIN_GYRATION_RADIUS_M = 1e-3  # along an axis: a body that is thinner counts as none
+REPAIRED_GYRATION_RADIUS_M = 1e-2  # that it is given instead
+MIN_MASS_SHARE = 1e-4  # of the robot's mass
+
 # Where the ten numbers stand in U; the first scales all of it.
 _ROWS = np.array([3, 0, 1, 2, 0, 1, 0, 0, 1, 2])
 _COLUMNS = np.array([3, 0, 1, 2, 1, 2, 2, 3, 3, 3])
 _DIAGONAL = slice(1, 4)
+_ABOVE = np.triu_indices(4, 1)
 
 
 def pseudo_inertia(parameters: Array) -> Array:
-    """(4, 4) [[S, h], [h', m]] of the ten parameters (10,), in the order of `multibody.INERTIAL`.
+    """(4, 4) [[S, h], [h', m]] of the ten parameters (10,), in the order of `regressor.INERTIAL`.
 
     S = tr(I) / 2 - I holds the second moments of mass (kg m^2), h the first (kg m), m the mass.
     """
@@ -109,24 +124,6 @@ def log_cholesky_jacobian(theta: Array) -> Array:
     return inertial_parameters(half + half.transpose(0, 2, 1)).T
 
 
-# -------------------------------------------------------------------------------------------------
-# How far a body's parameters are from what its drawing says, as a sum of squares.
-#
-# The entropic divergence of T. Lee, P. Wensing, F. C. Park, "Geometric robot dynamic
-# identification:
-# a convex programming approach", IEEE T-RO 36(2), 2020, of pseudo-inertias P from P0:
-#
-#     D = tr(P0^-1 P) - log det(P0^-1 P) - 4.
-#
-# It does not depend on units or frames, is convex in P, and is infinite on the border of the
-# consistent ones: what is identified stays inside. In log-Cholesky coordinates of the relative
-# factor M = U0^-1 U it is sum_{i<j} M_ij^2 + sum_i (M_ii^2 - 2 log M_ii - 1), each term of which
-# is a
-# square, so that a least-squares solver takes it as it is.
-
-_ABOVE = np.triu_indices(4, 1)
-
-
 def divergence_residuals(theta: Array) -> Array:
     """(10,) the sum of whose squares is D; theta (10,) are M's log-Cholesky numbers."""
     x = _log_diagonal(theta)
@@ -152,30 +149,20 @@ def _log_diagonal(theta: Array) -> Array:
     return x
 
 
-# -------------------------------------------------------------------------------------------------
-# Bodies that can exist in place of a URDF's that can't: mere masses, thin plates, left-out links.
-#
-# Only where a body starts from: what the data say of it comes later.
-
-THINNEST = 1e-3  # m, radius of gyration along an axis: what is thinner counts as no body
-MADE_UP = 1e-2  # m, the radius of gyration that it is given
-LIGHTEST = 1e-4  # of the robot's mass
-
-
 def is_body(parameters: Array) -> bool:
-    """Whether a body of some mass and at least `THINNEST` has the ten parameters (10,)."""
+    """Whether the ten parameters (10,) are those of a body with mass, thin nowhere."""
     mass = parameters[0]
     if not mass > 0.0:
         return False
     spread = np.linalg.eigvalsh(_central(pseudo_inertia(parameters)))
-    return bool(spread[0] > mass * THINNEST**2)
+    return bool(spread[0] > mass * MIN_GYRATION_RADIUS_M**2)
 
 
 def nearest_bodies(bodies: Array) -> Array:
-    """(n, 10) bodies as they are, but for those that are none.
+    """(n, 10) bodies, with those that can't exist replaced: point masses, thin plates, omissions.
 
-    One of too little mass has `LIGHTEST` of the robot's at its frame's origin. The others keep
-    their mass and centre of mass, and where they are too thin they are made thicker. Raises
+    A body of too little mass gets `MIN_MASS_SHARE` of the robot's at its frame's origin. The others
+    keep their mass and centre of mass, and where they are too thin they are made thicker. Raises
     RobotModelError where no body has mass.
     """
     total = float(np.sum(np.maximum(bodies[:, 0], 0.0)))
@@ -183,17 +170,21 @@ def nearest_bodies(bodies: Array) -> Array:
         raise RobotModelError(
             "the URDF gives no moving link a mass: there is nothing to start from"
         )
-    return np.array([body if is_body(body) else _mended(body, LIGHTEST * total) for body in bodies])
+    return np.array(
+        [body if is_body(body) else _repaired(body, MIN_MASS_SHARE * total) for body in bodies]
+    )
 
 
-def _mended(body: Array, least: float) -> Array:
+def _repaired(body: Array, min_mass: float) -> Array:
     P = pseudo_inertia(body)
-    if body[0] < least:
+    if body[0] < min_mass:
         P[3, :] = P[:, 3] = 0.0
-        P[3, 3] = least
+        P[3, 3] = min_mass
     mass, center = P[3, 3], P[:3, 3] / P[3, 3]
     spread, axes = np.linalg.eigh(_central(P))
-    spread = np.where(spread > mass * THINNEST**2, spread, mass * MADE_UP**2)
+    spread = np.where(
+        spread > mass * MIN_GYRATION_RADIUS_M**2, spread, mass * REPAIRED_GYRATION_RADIUS_M**2
+    )
     P[:3, :3] = (axes * spread) @ axes.T + mass * np.outer(center, center)
     return inertial_parameters(P)
 

@@ -1,4 +1,4 @@
-"""What a motion may ask of each joint: the URDF's limits, and how much of them is given away."""
+"""Limits of each joint's motion: from the URDF, and the part of them that may be used."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
 
 @dataclass(frozen=True)
 class FreeJointsConfig:
-    """What joints may do of which the URDF does not say it."""
+    """Limits of joints for which the URDF has none."""
 
     free_range: float = parameter(
         3.141592653589793,
-        "reach to either side of 0 of turning joints without position limits",
+        "reach to either side of 0 of rotary joints without position limits",
         unit="rad",
         low=0.01,
         high=100.0,
@@ -39,8 +39,8 @@ class MotionLimits:
     """Bounds of each joint, each (n_joints,).
 
     lower, upper: position, rad or m. velocity: of |dq|, rad/s or m/s. effort: of the rigid body's
-    |torque|, N m or N; infinite where it is not limited. warnings: sentences on what the URDF did
-    not say.
+    |torque|, N m or N; infinite where it is not limited. warnings: sentences on limits that the
+    URDF lacks.
     """
 
     lower: Array
@@ -85,8 +85,8 @@ def motion_limits(
     """The limits of the joints of `model`, of which `urdf` is the text.
 
     ranges: narrower position limits by joint name, as a table or a cable may ask for.
-    free: what holds where the URDF says nothing. A joint without an effort limit is not limited in
-        effort. The result's warnings name the joints.
+    free: limits where the URDF has none. A joint without an effort limit is not limited in effort.
+        The result's warnings name the joints.
 
     Raises RobotModelError for a limit that is no number and for a prismatic joint without position
     limits; ConfigurationError for a range of an unknown joint, without extent or beyond the URDF's.

@@ -13,7 +13,7 @@ import pinocchio as pin
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.identification.consistent import ConsistentParameters
+from semiparam_dynamics.identification.consistent import DYNAMICS_COLUMNS, ConsistentParameters
 from semiparam_dynamics.identification.log_cholesky import (
     inertial_parameters,
     is_body,
@@ -22,10 +22,8 @@ from semiparam_dynamics.identification.log_cholesky import (
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
 
-# -------------------------------------------------------------------------------------------------
-# A URDF's <inertial> element: the inertia about the centre of mass, in turned axes.
-
-_ENTRIES = (
+_INNER = {"link": "inertial", "joint": "dynamics"}  # the elements that are replaced
+_INERTIA_ENTRIES = (
     ("ixx", 0, 0),
     ("ixy", 0, 1),
     ("ixz", 0, 2),
@@ -35,8 +33,96 @@ _ENTRIES = (
 )
 
 
+def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, Array | None]:
+    """By link, the parameters (10,) in its own frame; None where its mass went to another link.
+
+    A body is a link with all that is fixed to it, and motion does not show how its mass is divided
+    among them. If the body's pseudo-inertia went from P0 to T P0 T', each link's goes from P0_k to
+    T P0_k T': they add up to the body's, each is a real body again, their masses all change by the
+    same factor, and where the data said nothing, T = 1, they are the URDF's. Where a link with mass
+    is no body that can exist (a point mass, a plate), there is nothing to divide by: the link
+    nearest to the base then has all of it, and the others none.
+
+    Links that don't move, and links without mass, are left out: they stay as they are.
+    """
+    inertials = parse_urdf(model.urdf_text).inertials
+    shared: dict[str, Array | None] = {}
+    bodies = found.values[: model.inertial_prior.size].reshape(-1, 10)
+    for body, T, links in zip(bodies, found.transforms, model.links, strict=True):
+        heavy = {}
+        for name, pose in links:
+            parameters = read_inertial(inertials[name], name)
+            if parameters.any():
+                heavy[name] = pose, parameters
+        if heavy and all(is_body(parameters) for _, parameters in heavy.values()):
+            for name, (pose, parameters) in heavy.items():
+                to_link: Array = np.linalg.inv(pose) @ T @ pose
+                shared[name] = _congruent(to_link, parameters)
+        else:
+            shared.update(dict.fromkeys(heavy))
+            first, pose = links[0]
+            from_body: Array = np.asarray(np.linalg.inv(pose))
+            shared[first] = _congruent(from_body, body)
+    return shared
+
+
+def joint_dynamics(model: RobotModel, parameters: Array) -> dict[str, dict[str, float]]:
+    """By joint, the attributes of its <dynamics> that were identified.
+
+    parameters: (10 * bodies + n_effects,) in the order of `model.full_labels`. Units: N m s/rad
+    and N m, of prismatic joints N s/m and N. Offsets, rotor inertias and the columns of coupled
+    joints have no place in a URDF.
+    """
+    values = dict(zip(model.full_labels, parameters, strict=True))
+    return {
+        joint: {
+            attribute: float(values[f"{column} {joint}"])
+            for attribute, column in DYNAMICS_COLUMNS.items()
+            if f"{column} {joint}" in values
+        }
+        for joint in model.joint_names
+    }
+
+
+def export_urdf(
+    text: str,
+    inertias: Mapping[str, Array | None],
+    dynamics: Mapping[str, Mapping[str, float]] | None = None,
+) -> str:
+    """The URDF `text` with new inertias, and new attributes of the joints' <dynamics>.
+
+    inertias: by link its ten parameters in its own frame, in the order of `regressor.INERTIAL`;
+        None removes its inertial. Links that aren't named keep theirs.
+    dynamics: by joint the attributes, such as damping; those that aren't named keep their values.
+    Raises RobotModelError where the text is no URDF or has no such link or joint.
+    """
+    lead = text[: len(text) - len(text.lstrip())]  # no XML declaration may follow it
+    source = text[len(lead) :].encode()
+    tree, found = parse_urdf(text), _find(source)
+    for kind, names, known in (
+        ("link", inertias, set(tree.inertials)),
+        ("joint", dynamics or {}, set(tree.joints)),
+    ):
+        for name in names:
+            if name not in known:
+                raise RobotModelError(f"the URDF has no {kind} '{name}' to write to")
+    edits: list[tuple[int, int, bytes]] = []
+    for name, parameters in inertias.items():
+        lines = [] if parameters is None else inertial_lines(parameters)
+        edits += _replacements(source, found["link", name], lines)
+    for name, values in (dynamics or {}).items():
+        if values:
+            element = found["joint", name]
+            merged = element.attributes | {key: repr(float(v)) for key, v in values.items()}
+            written = " ".join(f'{key}="{_escaped(value)}"' for key, value in merged.items())
+            edits += _replacements(source, element, [f"<dynamics {written}/>"])
+    for start, end, new in sorted(edits, reverse=True):
+        source = source[:start] + new + source[end:]
+    return lead + source.decode()
+
+
 def read_inertial(element: ET.Element | None, link: str) -> Array:
-    """(10,) the parameters in the link's frame, in the order of `multibody.INERTIAL`; 0 for None.
+    """(10,) the parameters in the link's frame, in the order of `regressor.INERTIAL`; 0 for None.
 
     Raises RobotModelError where the element holds something that is no number.
     """
@@ -47,7 +133,7 @@ def read_inertial(element: ET.Element | None, link: str) -> Array:
         center = _three(_attribute(element, "origin", "xyz", "0 0 0"))
         axes = pin.rpy.rpyToMatrix(_three(_attribute(element, "origin", "rpy", "0 0 0")))
         inertia = np.zeros((3, 3))
-        for name, i, j in _ENTRIES:
+        for name, i, j in _INERTIA_ENTRIES:
             inertia[i, j] = inertia[j, i] = float(_attribute(element, "inertia", name))
     except ValueError:
         raise RobotModelError(
@@ -61,7 +147,7 @@ def read_inertial(element: ET.Element | None, link: str) -> Array:
 def inertial_lines(parameters: Array) -> list[str]:
     """The element's lines for parameters (10,) of a positive mass, in the link's own axes."""
     body = pin.Inertia.FromDynamicParameters(parameters)
-    values = " ".join(f'{name}="{_exact(body.inertia[i, j])}"' for name, i, j in _ENTRIES)
+    values = " ".join(f'{name}="{_exact(body.inertia[i, j])}"' for name, i, j in _INERTIA_ENTRIES)
     center = " ".join(_exact(value) for value in body.lever)
     return [
         "<inertial>",
@@ -88,112 +174,38 @@ def _exact(value: float) -> str:
     return repr(float(value))
 
 
-# -------------------------------------------------------------------------------------------------
-# From identified bodies to a URDF's links.
-#
-# A body is a link with all that is fixed to it, and motion says nothing of how its mass is shared
-# among them. If the body's pseudo-inertia went from P0 to T P0 T', each link's goes from P0_k to
-# T P0_k T': they add up to the body's, each is a real body again, their masses all change by the
-# same
-# factor, and where the data said nothing, T = 1, they are the URDF's. Where a link with mass is no
-# body that can exist (a mere mass, a plate), there is nothing to share by: the link nearest to the
-# base then has all of it, and the others none.
-
-
-def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, Array | None]:
-    """By link, the parameters (10,) in its own frame, None where its mass went to another.
-
-    Links that stand still with the base, and those without mass, are not in it: they stay as they
-    are.
-    """
-    inertials = parse_urdf(model.urdf_text).inertials
-    shared: dict[str, Array | None] = {}
-    bodies = found.values[: model.inertial_prior.size].reshape(-1, 10)
-    for body, T, links in zip(bodies, found.transforms, model.links, strict=True):
-        heavy = {}
-        for name, pose in links:
-            parameters = read_inertial(inertials[name], name)
-            if parameters.any():
-                heavy[name] = pose, parameters
-        if heavy and all(is_body(parameters) for _, parameters in heavy.values()):
-            for name, (pose, parameters) in heavy.items():
-                to_link: Array = np.linalg.inv(pose) @ T @ pose
-                shared[name] = _congruent(to_link, parameters)
-        else:
-            shared.update(dict.fromkeys(heavy))
-            first, pose = links[0]
-            from_body: Array = np.asarray(np.linalg.inv(pose))
-            shared[first] = _congruent(from_body, body)
-    return shared
-
-
 def _congruent(T: Array, parameters: Array) -> Array:
     """The parameters (10,) of T P T'; a pose T takes them into another frame."""
     return inertial_parameters(T @ pseudo_inertia(parameters) @ T.T)
 
 
-_INNER = {"link": "inertial", "joint": "dynamics"}  # the elements that are exchanged
-
-
 @dataclass
 class _Element:
-    """Where an element stands in the text, in bytes, and the part that is exchanged."""
+    """Byte positions of an element in the text, and of the part that is replaced."""
 
     start: int
     inner_tag: str
-    head_end: int = 0  # behind its start tag
+    head_end: int = 0  # just after its start tag
     close: int = 0  # where its end tag begins; start where it has none
     inner: list[tuple[int, int]] = field(default_factory=list)
     attributes: dict[str, str] = field(default_factory=dict)  # of the inner element
 
 
-def export_urdf(
-    text: str,
-    inertias: Mapping[str, Array | None],
-    dynamics: Mapping[str, Mapping[str, float]] | None = None,
-) -> str:
-    """The URDF `text` with new inertias, and new attributes of the joints' <dynamics>.
-
-    inertias: by link its ten parameters in its own frame, in the order of `multibody.INERTIAL`;
-        None takes its inertial away. Links that aren't named keep theirs.
-    dynamics: by joint the attributes, such as damping; those that aren't named keep their values.
-    Raises RobotModelError where the text is no URDF or has no such link or joint.
-    """
-    lead = text[: len(text) - len(text.lstrip())]  # no XML declaration may follow it
-    source = text[len(lead) :].encode()
-    tree, found = parse_urdf(text), _find(source)
-    for kind, names, known in (
-        ("link", inertias, set(tree.inertials)),
-        ("joint", dynamics or {}, set(tree.joints)),
-    ):
-        for name in names:
-            if name not in known:
-                raise RobotModelError(f"the URDF has no {kind} '{name}' to write to")
-    edits: list[tuple[int, int, bytes]] = []
-    for name, parameters in inertias.items():
-        lines = [] if parameters is None else inertial_lines(parameters)
-        edits += _exchange(source, found["link", name], lines)
-    for name, values in (dynamics or {}).items():
-        if values:
-            element = found["joint", name]
-            merged = element.attributes | {key: repr(float(v)) for key, v in values.items()}
-            written = " ".join(f'{key}="{_escaped(value)}"' for key, value in merged.items())
-            edits += _exchange(source, element, [f"<dynamics {written}/>"])
-    for start, end, new in sorted(edits, reverse=True):
-        source = source[:start] + new + source[end:]
-    return lead + source.decode()
-
-
-def _exchange(source: bytes, element: _Element, lines: list[str]) -> list[tuple[int, int, bytes]]:
-    """The edits (from, to, new) that put `lines` in the place of the inner elements."""
+def _replacements(
+    source: bytes, element: _Element, lines: list[str]
+) -> list[tuple[int, int, bytes]]:
+    """The edits (from, to, new) that replace the inner elements by `lines`."""
     indent = _indent(source, element.inner[0][0] if element.inner else element.start)
     if not element.inner:
         indent += b"  "
     block = (b"\n" + indent).join(line.encode() for line in lines)
     if element.inner:
         first, *others = element.inner
-        gone = [(_line_start(source, *span), span[1], b"") for span in others]
-        return [(*first, block) if lines else (_line_start(source, *first), first[1], b""), *gone]
+        removed = [(_line_start(source, *span), span[1], b"") for span in others]
+        return [
+            (*first, block) if lines else (_line_start(source, *first), first[1], b""),
+            *removed,
+        ]
     if not lines:
         return []
     block = b"\n" + indent + block
@@ -240,9 +252,9 @@ def _find(source: bytes) -> dict[tuple[str, str], _Element]:
 
 
 def _tag_end(source: bytes, start: int) -> int:
-    """Just behind the tag that begins at `start`; a > in quotes does not end it."""
+    """Just after the tag that begins at `start`; a > in quotes does not end it."""
     match = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""").match(source, start)
-    assert match is not None  # the parser has been through it
+    assert match is not None  # the parser accepted it
     return match.end()
 
 
@@ -253,7 +265,7 @@ def _indent(source: bytes, at: int) -> bytes:
 
 
 def _line_start(source: bytes, start: int, end: int) -> int:
-    """Where to cut from, so that no blank line is left of an element that goes."""
+    """Where to cut from, so that a removed element leaves no blank line."""
     line = source.rfind(b"\n", 0, start)
     alone = line >= 0 and not source[line:start].strip() and source[end : end + 1] in b"\r\n"
     return line if alone else start

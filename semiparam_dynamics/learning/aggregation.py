@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, positive_penalty
-from semiparam_dynamics.learning.base import KernelRegressor
-from semiparam_dynamics.learning.held_out import hold_out
+from semiparam_dynamics.learning.base import KernelRegressor, hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem, centers_of
 from semiparam_dynamics.learning.products import KernelRows, coefficients
@@ -114,7 +113,7 @@ class NystromAggregator(KernelRegressor):
     def _independent(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
-        """What `_nested` gives, for centres drawn for each candidate; a pass more for G and g."""
+        """The same for centres drawn for each candidate, with another pass for G and g."""
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:

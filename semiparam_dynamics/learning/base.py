@@ -1,4 +1,4 @@
-"""What the kernel estimators have in common: f(x) = sum_j K(x, c_j) coef_j."""
+"""The base of the kernel estimators, f(x) = sum_j K(x, c_j) coef_j, their paths and validation."""
 
 from __future__ import annotations
 
@@ -11,32 +11,154 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, positive, positive_count
-from semiparam_dynamics.learning.backends.dask_products import predict_chunks
-from semiparam_dynamics.learning.backends.device_products import DeviceKernelRows
-from semiparam_dynamics.learning.backends.device_rows import DeviceRows
-from semiparam_dynamics.learning.backends.devices import Device, device_of, is_dask
-from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import Rows, training_rows, validate_data
+from semiparam_dynamics.learning.rows import (
+    FLOATS,
+    ArrayRows,
+    Block,
+    MaskedRows,
+    Rows,
+    backend_of,
+    to_numpy,
+    training_rows,
+    validate_data,
+)
 from semiparam_dynamics.progress import ProgressBar
 
+
+class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators whose function is a sum of kernels at centres.
+
+    A subclass has the parameters `kernel` and `memory_limit`, and its `fit` ends in `_keep`.
+
+    Attributes
+    ----------
+    centers_ : (m, d).
+    coef_ : (m,), or (m, T) where y had two dimensions.
+    n_features_in_ : d.
+    """
+
+    kernel: Any
+    memory_limit: int | None
+    centers_: Array
+    coef_: Array
+
+    def predict(self, X: Any) -> Array:
+        """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
+
+        Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own;
+        of a Dask array a Dask array, in the same chunks of rows. In the precision of the fit.
+        """
+        check_is_fitted(self)
+        backend = backend_of(X)
+        if backend is not None:
+            elsewhere: Array = backend.predict(self, X)
+            return elsewhere
+        X = validate_data(self, X, dtype=self.centers_.dtype, reset=False)
+        return kernel_sum(X, as_kernel(self.kernel), self.centers_, self.coef_, self.memory_limit)
+
+    def _keep(self, rows: Rows, centers: Array, coefficients: Array) -> None:
+        """Store centres (m, d) and coefficients (m, T) as fitted attributes."""
+        self.centers_ = np.asarray(centers, dtype=rows.dtype)
+        self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
+
+
+def kernel_sum(
+    X: Array, kernel: Any, centers: Array, coefficients: Array, memory_limit: int | None = None
+) -> Array:
+    """sum_j K(x, c_j) coefficients_j: (n,) or (n, T), as the coefficients are (m,) or (m, T).
+
+    In the centres' precision.
+    """
+    rows = ArrayRows(np.asarray(X, dtype=centers.dtype))
+    data = KernelRows(rows, kernel, centers, memory_limit, keep=False)
+    columns = coefficients.reshape(len(coefficients), -1)
+    result = np.concatenate(list(data.multiply(columns)))
+    return result[:, 0] if coefficients.ndim == 1 else result
+
+
 # -------------------------------------------------------------------------------------------------
-# What an iterative learner tells while it runs, and when it stops.
+# Regularisation paths: many settings of an estimator from one pass over the data, or one run.
+
+Setting = dict[str, Any]
+Path = Iterator[tuple[Setting, Array]]
+Grid = Mapping[str, Sequence[Any]]
+CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "max_iter": positive_count,
+    "n_centers": positive_count,
+    "n_features": positive_count,
+    "penalty": positive,
+}
+
+
+class RegularisationPath(ABC):
+    """Gives an estimator its `path`, from a `_path` that knows how settings share their work.
+
+    Attributes
+    ----------
+    path_parameters : the parameters that a path may go over.
+    """
+
+    @property
+    @abstractmethod
+    def path_parameters(self) -> tuple[str, ...]:
+        """The parameters whose values share one pass or one run."""
+
+    def path(
+        self, X: Any, y: Any, grid: Grid, X_validation: Any, *, sample_weight: Any = None
+    ) -> Path:
+        """(setting, predictions (k, T) at X_validation (k, d)) for every setting of the grid.
+
+        They equal those of a fit for each setting to X (n, d), y (n,) or (n, T), and weights
+        (n,), or to Rows with y=None. `grid` maps some of `path_parameters` to their values; the
+        settings are all combinations, in an order of the estimator's own.
+        Raises ConfigurationError for another name, and for one without values.
+        """
+        chosen = self._chosen(grid)
+        rows = training_rows(self, X, y, sample_weight)
+        X_validation = validate_data(self, to_numpy(X_validation), dtype=FLOATS, reset=False)
+        for setting, predicted in self._path(rows, chosen, X_validation):
+            yield {name: setting[name] for name in grid}, predicted
+
+    @abstractmethod
+    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
+        """The same, given a list of values for every one of the path's parameters."""
+
+    def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
+        """The values of every one of the path's parameters, the estimator's own where not given."""
+        names = self.path_parameters
+        if not set(grid) <= set(names):
+            raise ConfigurationError(
+                f"The path of this {type(self).__name__} can only go over "
+                f"{names or 'nothing'}, not over {tuple(grid)}."
+            )
+        chosen = {name: list(grid.get(name, [getattr(self, name)])) for name in names}
+        for name, values in chosen.items():
+            if not values:
+                raise ConfigurationError(f"The grid has no values for {name}.")
+            if name in CHECKS:
+                chosen[name] = [CHECKS[name](value, name) for value in values]
+        return chosen
+
+
+# -------------------------------------------------------------------------------------------------
+# The log of an iterative fit: progress, validation errors, and when to stop.
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a callback gets after each iteration (for stochastic methods: each pass).
+    """The argument of a callback, after each iteration (for stochastic methods: each pass).
 
     Attributes
     ----------
     number, total : of this iteration, from 1, and of those asked for.
     seconds : since the fit began.
-    validation_error : mean squared error, or what the estimator says, on the validation data;
+    validation_error : mean squared error, or the estimator's own error, on the validation data;
         None without such data.
     """
 
@@ -50,7 +172,7 @@ Callback = Callable[[Iteration], Any]  # a true answer ends the fit after this i
 
 
 class IterationLog:
-    """Follows a fit: validation errors, the best iteration, the user's callback, a bar.
+    """Validation errors of a fit and its best iteration; calls the user's callback, draws a bar.
 
     Use it as a context manager around the iterations, and call `done` after each.
     """
@@ -112,138 +234,89 @@ class IterationLog:
             self._bar.__exit__(*error)
 
 
+# -------------------------------------------------------------------------------------------------
+# Validation data: held out of the training rows, or given.
+
+
+def validation_rows(estimator: Any, data: Any, rows: Rows) -> Rows:
+    """Rows of `validation_data`, (X, y) or Rows, in the precision of the training rows.
+
+    Raises LearningError for another number of inputs, outputs or rows.
+    """
+    given = data
+    if not isinstance(data, Rows):
+        X, y = map(to_numpy, data)
+        X = validate_data(estimator, X, dtype=rows.dtype, reset=False)
+        y = check_array(y, dtype=rows.dtype, ensure_2d=False, input_name="y")
+        if len(X) != len(y):
+            raise LearningError(f"The validation data's X and y have {len(X)} and {len(y)} rows.")
+        given = ArrayRows(X, y)
+    if (given.n_features, given.n_outputs) != (rows.n_features, rows.n_outputs):
+        raise LearningError(
+            f"The validation data have {given.n_features} inputs and {given.n_outputs} outputs; "
+            f"the training data have {rows.n_features} and {rows.n_outputs}."
+        )
+    validated: Rows = given
+    return validated
+
+
+def hold_out(rows: Rows, share: float, draw: np.random.RandomState) -> tuple[Rows, Rows]:
+    """The rows to learn from and those to validate on: a `share` of all, drawn uniformly.
+
+    Raises ConfigurationError for a share outside (0, 1), LearningError where either part would be
+    empty.
+    """
+    if not 0.0 < share < 1.0:
+        raise ConfigurationError(f"validation must be a share between 0 and 1, not {share}.")
+    n = rows.n_samples
+    count = round(share * n)
+    if not 0 < count < n:
+        raise LearningError(f"A share of {share} of {n} rows can't be held out for validation.")
+    held = np.zeros(n, dtype=bool)
+    held[draw.permutation(n)[:count]] = True
+    return MaskedRows(rows, ~held), MaskedRows(rows, held)
+
+
+class HeldOut:
+    """Errors on validation rows, whose kernel with the centres is kept if it fits.
+
+    Parameters
+    ----------
+    error : of targets and predictions, (k, T) each, of which the mean is taken.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        centers: Array,
+        error: Callable[[Array, Array], Array],
+        memory_limit: int | None,
+    ) -> None:
+        self._rows = rows
+        self._data = KernelRows(rows, kernel, centers, memory_limit)
+        self._error = error
+
+    def mean_error(self, coefficients: Array) -> float:
+        """The mean over rows (by weight) and outputs for coefficients (m, T) of the kernels."""
+        B = np.ascontiguousarray(coefficients, dtype=self._data.centers.dtype)
+
+        def of_block(K: Array, block: Block) -> Array:
+            errors = self._error(block.Y.astype(float), (K @ B).astype(float)).mean(axis=1)
+            if block.weights is not None:
+                errors = errors * block.weights
+            return np.array([errors.sum()])
+
+        total = np.sum([float(part[0]) for part in self._data.blocks(of_block)])
+        return float(total / self._rows.total_weight)
+
+
+def squared_error(Y: Array, predicted: Array) -> Array:
+    """(Y - predicted)^2, of each row and output."""
+    square: Array = (Y - predicted) ** 2
+    return square
+
+
 def mean_squared_error(Y: Array, predicted: Array) -> float:
     """Mean over rows and outputs of (Y - predicted)^2."""
-    return float(np.mean((Y - predicted) ** 2))
-
-
-# -------------------------------------------------------------------------------------------------
-# Regularisation paths: many settings of an estimator from one pass over the data, or one run.
-
-Setting = dict[str, Any]
-Path = Iterator[tuple[Setting, Array]]
-Grid = Mapping[str, Sequence[Any]]
-CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "max_iter": positive_count,
-    "n_centers": positive_count,
-    "n_features": positive_count,
-    "penalty": positive,
-}
-
-
-class RegularisationPath(ABC):
-    """Gives an estimator its `path`, from a `_path` that knows how settings share their work.
-
-    Attributes
-    ----------
-    path_parameters : the parameters that a path may go over.
-    """
-
-    @property
-    @abstractmethod
-    def path_parameters(self) -> tuple[str, ...]:
-        """The parameters whose values share one pass or one run."""
-
-    def path(
-        self, X: Any, y: Any, grid: Grid, X_validation: Any, *, sample_weight: Any = None
-    ) -> Path:
-        """(setting, predictions (k, T) at X_validation (k, d)) for every setting of the grid.
-
-        They equal those of a fit for each setting to X (n, d), y (n,) or (n, T), and weights
-        (n,), or to Rows with y=None. `grid` maps some of `path_parameters` to their values; the
-        settings are all combinations, in an order of the estimator's own.
-        Raises ConfigurationError for another name, and for one without values.
-        """
-        chosen = self._chosen(grid)
-        rows = training_rows(self, X, y, sample_weight)
-        dtypes = [np.float64, np.float32]
-        X_validation = validate_data(self, X_validation, dtype=dtypes, reset=False)
-        for setting, predicted in self._path(rows, chosen, X_validation):
-            yield {name: setting[name] for name in grid}, predicted
-
-    @abstractmethod
-    def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
-        """The same, given a list of values for every one of the path's parameters."""
-
-    def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
-        """The values of every one of the path's parameters, the estimator's own where not given."""
-        names = self.path_parameters
-        if not set(grid) <= set(names):
-            raise ConfigurationError(
-                f"The path of this {type(self).__name__} can only go over "
-                f"{names or 'nothing'}, not over {tuple(grid)}."
-            )
-        chosen = {name: list(grid.get(name, [getattr(self, name)])) for name in names}
-        for name, values in chosen.items():
-            if not values:
-                raise ConfigurationError(f"The grid has no values for {name}.")
-            if name in CHECKS:
-                chosen[name] = [CHECKS[name](value, name) for value in values]
-        return chosen
-
-
-class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators whose function is a sum of kernels at centres.
-
-    A subclass has the parameters `kernel` and `memory_limit`, and its `fit` ends in `_keep`.
-
-    Attributes
-    ----------
-    centers_ : (m, d).
-    coef_ : (m,), or (m, T) where y had two dimensions.
-    n_features_in_ : d.
-    """
-
-    kernel: Any
-    memory_limit: int | None
-    centers_: Array
-    coef_: Array
-
-    def predict(self, X: Any) -> Array:
-        """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
-
-        Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own;
-        of a Dask array a Dask array, in the same chunks of rows.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            chunks: Array = predict_chunks(
-                X, as_kernel(self.kernel), self.centers_, self.coef_, self.memory_limit
-            )
-            return chunks
-        there = device_of(X)
-        if there is not None:
-            X = validate_data(self, X, dtype=there.float_dtypes(), reset=False)
-            there_too: Array = self._predict_there(X, there)
-            return there_too
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return kernel_sum(X, as_kernel(self.kernel), self.centers_, self.coef_, self.memory_limit)
-
-    def _predict_there(self, X: Any, there: Device) -> Any:
-        """f(x) of inputs on a device, as an array of that device, in the centres' precision."""
-        X = there.array(X, self.centers_.dtype)
-        rows = DeviceRows(X, np.zeros(X.shape[0]), None, there)
-        kernel = as_kernel(self.kernel)
-        data = DeviceKernelRows(rows, kernel, self.centers_, self.memory_limit, keep=False)
-        columns = self.coef_.reshape(len(self.coef_), -1)
-        result = there.xp.concat(list(data.multiply_there(columns)))
-        return result[:, 0] if self.coef_.ndim == 1 else result
-
-    def _keep(self, rows: Rows, centers: Array, coefficients: Array) -> None:
-        """Store centres (m, d) and coefficients (m, T) as fitted attributes."""
-        self.centers_ = np.asarray(centers, dtype=rows.dtype)
-        self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
-
-
-def kernel_sum(
-    X: Array, kernel: Any, centers: Array, coefficients: Array, memory_limit: int | None = None
-) -> Array:
-    """sum_j K(x, c_j) coefficients_j: (n,) or (n, T), as the coefficients are (m,) or (m, T).
-
-    In the centres' precision, so that it depends on the fit and not on how X came.
-    """
-    rows = Rows.from_arrays(X, np.zeros(len(X)), dtype=centers.dtype)
-    data = KernelRows(rows, kernel, centers, memory_limit, keep=False)
-    columns = coefficients.reshape(len(coefficients), -1)
-    result = np.concatenate(list(data.multiply(columns)))
-    return result[:, 0] if coefficients.ndim == 1 else result
+    return float(squared_error(Y, predicted).mean())

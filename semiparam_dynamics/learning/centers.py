@@ -15,7 +15,7 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import Block, Rows
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Block, Rows
 
 # -------------------------------------------------------------------------------------------------
 # How many centres, and which penalty, before seeing any validation error.
@@ -140,7 +140,7 @@ def choose_centers(
     random_state: Any = None,
     memory_limit: int | None = None,
 ) -> Centers:
-    """What an estimator's parameters `centers` and `n_centers` ask for.
+    """The centres that an estimator's parameters `centers` and `n_centers` ask for.
 
     `centers` is "uniform", "leverage_scores", or the centres themselves, (m, d). Rows whose
     sample weight is zero are no different from others here.
@@ -170,8 +170,7 @@ def _gram(A: Array) -> Array:
 def _rows(X: Any) -> Rows:
     if isinstance(X, Rows):
         return X
-    X = check_array(X, dtype=[np.float64, np.float32])
-    return Rows.from_arrays(X, np.zeros(len(X), X.dtype))
+    return ArrayRows(check_array(X, dtype=FLOATS))
 
 
 def _positive(n_centers: int) -> int:

@@ -1,8 +1,8 @@
 """Algorithm 2 of the thesis (7.5) with its model selection (7.6.3), for classes that are numbers.
 
-What an example does: its class' sum and count grow, and its features are rotated into the factor
-of each candidate penalty. Every so many-th is held out instead, and by those the candidates are
-judged.
+An example is added to its class' sum and count, and its features are rotated into the factor of
+each candidate ridge. Every so many-th is held out instead, and the candidates are compared by
+those.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scipy.special import softmax
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.front_features import FixedFeatures, GrowingFeatures
+from semiparam_dynamics.learning.features import FixedFeatures, GrowingFeatures
 from semiparam_dynamics.recursion.factor import CholeskyFactor
 
 # -------------------------------------------------------------------------------------------------
-# What is known of each class alone: its name, how often it was seen, and its inputs' sum.
+# Each class alone: its label, its number of examples, and the sum of their features.
 
 
 class ClassSums:
@@ -112,7 +112,7 @@ class ClassSums:
             self._counts[number] += np.count_nonzero(own)
 
     def rename(self, label: Hashable, new: Hashable) -> None:
-        """Call a class otherwise. Raises LearningError if there is a class of the new name."""
+        """Rename a class. Raises LearningError if there is a class of the new name."""
         number = self.number(label)
         if new == label:
             return
@@ -123,7 +123,7 @@ class ClassSums:
         self._numbers[new], self._order = number, None
 
     def merge(self, label: Hashable, into: Hashable) -> Indices:
-        """Add a class' sum and count to another's, and let it leave; returns as :meth:`forget`."""
+        """Add a class' sum and count to another's, and remove it; returns as :meth:`forget`."""
         source, target = self.number(label), self.number(into)
         if source == target:
             raise LearningError(f"The class {label!r} can't be merged with itself.")
@@ -135,7 +135,7 @@ class ClassSums:
         return numbers
 
     def forget(self, label: Hashable) -> Indices:
-        """Let a class' sum and count leave; returns the new number of each old one, or -1."""
+        """Remove a class' sum and count; returns the new number of each old one, or -1."""
         number, n = self.number(label), len(self.labels)
         for column in (self._sums, self._counts, self._shown):
             column[number : n - 1] = column[number + 1 : n]
@@ -151,7 +151,7 @@ class ClassSums:
         return {"sums": self.sums.copy(), "counts": self.counts.copy(), "shown": self.shown.copy()}
 
     def restore(self, labels: Iterable[Hashable], state: dict[str, Array]) -> None:
-        """Go on from labels and a :meth:`state`."""
+        """Resume from labels and a :meth:`state`."""
         self.__init__(self._sums.shape[1])  # type: ignore[misc]
         for label in labels:
             self.add(label)
@@ -167,14 +167,14 @@ FREE = -1
 
 @dataclass
 class HeldOutExamples:
-    """A bounded buffer of inputs, their classes' numbers, and what was last found on each.
+    """A bounded buffer of inputs, their classes' numbers, and the last results on each.
 
     When it is full the class with most examples gives up its oldest. Built by :meth:`empty`.
 
     inputs : (V, d). numbers : (V,), of classes; -1 where there is no example.
-    hits : (V, penalties, exponents), whether each candidate was right.
-    losses : (V, penalties, temperatures), minus the logarithm of the true class' probability.
-    leverages : (V,), x'A^-1 x with the smallest penalty.
+    hits : (V, ridges, exponents), whether each candidate was right.
+    losses : (V, ridges, temperatures), minus the logarithm of the true class' probability.
+    leverages : (V,), x'A^-1 x with the smallest ridge.
     arrived, checked : (V,), when the example came, and was last looked at.
     """
 
@@ -189,14 +189,14 @@ class HeldOutExamples:
 
     @classmethod
     def empty(
-        cls, size: int, n_inputs: int, penalties: int, exponents: int, temperatures: int
+        cls, size: int, n_inputs: int, ridges: int, exponents: int, temperatures: int
     ) -> HeldOutExamples:
         """A buffer for `size` examples."""
         return cls(
             inputs=np.zeros((size, n_inputs)),
             numbers=np.full(size, FREE),
-            hits=np.zeros((size, penalties, exponents), dtype=bool),
-            losses=np.zeros((size, penalties, temperatures)),
+            hits=np.zeros((size, ridges, exponents), dtype=bool),
+            losses=np.zeros((size, ridges, temperatures)),
             leverages=np.zeros(size),
             arrived=np.zeros(size, dtype=np.intp),
             checked=np.zeros(size, dtype=np.intp),
@@ -222,7 +222,7 @@ class HeldOutExamples:
     def note(
         self, slots: Indices, hits: npt.NDArray[np.bool_], losses: Array, leverages: Array
     ) -> None:
-        """What every candidate makes of the examples in these slots (k,), as of now."""
+        """Record the results of every candidate on the examples in these slots (k,)."""
         self.clock += 1
         self.hits[slots], self.losses[slots], self.leverages[slots] = hits, losses, leverages
         self.checked[slots] = self.clock
@@ -238,7 +238,7 @@ class HeldOutExamples:
         self.numbers[taken] = new[self.numbers[taken]]
 
     def accuracy(self, least: int) -> Array | None:
-        """Share of right answers (penalties, exponents) on classes with at least so many here.
+        """Share of right answers (ridges, exponents) on classes with at least so many here.
 
         Not each class', but each example's counts the same. None where no class has enough.
         """
@@ -250,21 +250,21 @@ class HeldOutExamples:
         shares: Array = self.hits[counted].mean(axis=0)
         return shares
 
-    def class_accuracy(self, n_classes: int, penalty: int, exponent: int) -> tuple[Array, Array]:
+    def class_accuracy(self, n_classes: int, ridge: int, exponent: int) -> tuple[Array, Array]:
         """For each class the share of right answers, NaN without examples, and their number."""
         taken = self._looked_at()
         sizes = np.bincount(self.numbers[taken], minlength=n_classes).astype(float)
         right = np.bincount(
-            self.numbers[taken], self.hits[taken, penalty, exponent], minlength=n_classes
+            self.numbers[taken], self.hits[taken, ridge, exponent], minlength=n_classes
         )
         return np.where(sizes > 0.0, right / np.maximum(sizes, 1.0), np.nan), sizes
 
-    def temperature(self, penalty: int, least: int) -> int | None:
+    def temperature(self, ridge: int, least: int) -> int | None:
         """Number of the temperature with the smallest mean loss; None with too few examples."""
         taken = self._looked_at()
         if np.count_nonzero(taken) < least:
             return None
-        return int(self.losses[taken, penalty].mean(axis=0).argmin())
+        return int(self.losses[taken, ridge].mean(axis=0).argmin())
 
     def leverage(self, least: int) -> float | None:
         """The median leverage; None with too few examples."""
@@ -293,36 +293,36 @@ class HeldOutExamples:
 # Recoding: what keeps a class of few examples from being ignored (thesis 7.5.2 and 7.6.3).
 
 
-def class_weights(counts: Array, alpha: float) -> Array:
-    """The diagonal of Gamma^alpha, (T,): (k / gamma_t)^alpha, k = sum of the counts gamma (T,).
+def class_weights(counts: Array, recoding: float) -> Array:
+    """The diagonal of Gamma^recoding, (T,): (k / gamma_t)^recoding, k the sum of the counts gamma.
 
-    alpha = 0 leaves scores as they are, 1 undoes the imbalance wholly. A class without examples
+    recoding = 0 leaves scores as they are, 1 undoes the imbalance wholly. A class without examples
     has a score of zero whatever its weight, which is 1.
     """
     known = counts > 0.0
-    weights: Array = np.where(known, counts.sum() / np.where(known, counts, 1.0), 1.0) ** alpha
+    weights: Array = np.where(known, counts.sum() / np.where(known, counts, 1.0), 1.0) ** recoding
     return weights
 
 
 def choose_recoding(accuracy: Array, tolerance: float = 0.0) -> tuple[int, int]:
-    """Which penalty and which exponent to use, from held-out accuracies (penalties, exponents).
+    """Which ridge and which exponent to use, from held-out accuracies (ridges, exponents).
 
-    The rule of thesis 7.6.3: at each exponent the penalty with the best accuracy; of the
+    The rule of thesis 7.6.3: at each exponent the ridge with the best accuracy; of the
     exponents the largest whose accuracy is at least that of the first, which is 0. Exponents
-    ascend. With a `tolerance` the accuracy may be lower by so much. Of equal penalties the last.
+    ascend. With a `tolerance` the accuracy may be lower by so much. Of equal ridges the last.
     """
     best = accuracy.max(axis=0)
     exponent = int(np.flatnonzero(best >= best[0] - tolerance - 1e-12)[-1])
-    penalty = int(np.flatnonzero(accuracy[:, exponent] >= best[exponent])[-1])
-    return penalty, exponent
+    ridge = int(np.flatnonzero(accuracy[:, exponent] >= best[exponent])[-1])
+    return ridge, exponent
 
 
-def exponent_weights(counts: Array, alphas: Array) -> Array:
+def exponent_weights(counts: Array, exponents: Array) -> Array:
     """:func:`class_weights` for each exponent, (exponents, T); NaN for classes without examples.
 
     These can't win.
     """
-    weights = np.array([class_weights(counts, alpha) for alpha in alphas])
+    weights = np.array([class_weights(counts, recoding) for recoding in exponents])
     weights[:, counts <= 0.0] = np.nan
     return weights
 
@@ -342,10 +342,10 @@ def winners(scores: Array, weights: Array) -> Indices:
     return found
 
 
-ALPHAS = np.round(np.linspace(0.0, 1.0, 21), 2)  # the exponents that are tried
+EXPONENTS = np.round(np.linspace(0.0, 1.0, 21), 2)  # the exponents that are tried
 TEMPERATURES = np.geomspace(0.02, 1.0, 9)
 # On image features of ten taught classes, the last from 1 to 10 examples: the best mean accuracy.
-USUAL_ALPHA = 0.7
+USUAL_EXPONENT = 0.7
 USUAL_TEMPERATURE = 0.1  # until there are examples to choose by
 LEAST_FOR_TEMPERATURE = 10
 LEAST_FOR_NOVELTY = 5
@@ -353,37 +353,37 @@ BLOCK_VALUES = 2**21  # features or scores held at a time
 
 
 class ClassRecursion:
-    """What was learned of all classes, and which candidates are in use.
+    """Sums of all classes, factors of all ridges, and the candidates in use.
 
     Parameters
     ----------
     front : features of inputs; `learn` gives those of examples to be learned.
-    penalties : the candidates, ascending. validation_size : held-out examples kept.
+    ridges : the candidates, ascending. validation_size : held-out examples kept.
     """
 
     def __init__(
         self,
         n_inputs: int,
         front: FixedFeatures | GrowingFeatures,
-        penalties: Sequence[float],
+        ridges: Sequence[float],
         validation_size: int,
     ) -> None:
         self.front = front
         D = front.transform(np.zeros((1, n_inputs))).shape[1]
-        self.factors = [CholeskyFactor(D, penalty) for penalty in penalties]
+        self.factors = [CholeskyFactor(D, ridge) for ridge in ridges]
         self.classes = ClassSums(D)
         self.n_inputs = n_inputs
         self.held_out = self.buffer(validation_size)
         self.changed_at = 0  # on the clock of the held-out examples
         # Until there is something to choose by.
-        self.chosen_penalty = len(penalties) // 2
-        self.chosen_exponent = nearest_exponent(USUAL_ALPHA)
+        self.chosen_ridge = len(ridges) // 2
+        self.chosen_exponent = nearest_exponent(USUAL_EXPONENT)
         self._temperature: int | None = None
 
     @property
     def factor(self) -> CholeskyFactor:
-        """The factor of the penalty in use."""
-        return self.factors[self.chosen_penalty]
+        """The factor of the ridge in use."""
+        return self.factors[self.chosen_ridge]
 
     @property
     def temperature(self) -> float:
@@ -393,7 +393,7 @@ class ClassRecursion:
 
     def buffer(self, size: int) -> HeldOutExamples:
         """An empty buffer for held-out examples."""
-        candidates = len(self.factors), len(ALPHAS), len(TEMPERATURES)
+        candidates = len(self.factors), len(EXPONENTS), len(TEMPERATURES)
         return HeldOutExamples.empty(size, self.n_inputs, *candidates)
 
     def learn(self, X: Array, numbers: Indices) -> None:
@@ -404,7 +404,7 @@ class ClassRecursion:
             Z = self.front.learn(X[part])
             self.classes.learn(Z, numbers[part])
             if len(X) > D:
-                # D rows with the same second moments, found once for all penalties.
+                # D rows with the same second moments, found once for all ridges.
                 Z = many = np.asarray(np.linalg.qr(np.concatenate((many, Z)), mode="r"))
             if part.stop == len(X):
                 for factor in self.factors:
@@ -412,35 +412,35 @@ class ClassRecursion:
         self.note_change()
 
     def note_change(self) -> None:
-        """From now on what was found on held-out examples is out of date."""
+        """Mark the results on held-out examples as out of date."""
         self.changed_at = self.held_out.clock + 1
 
     def outdated(self) -> int:
-        """How many held-out examples were last looked at before something changed."""
+        """The number of held-out examples whose results are older than the last change."""
         held = self.held_out
         return int(np.count_nonzero(held.checked[held.stalest(len(held))] < self.changed_at))
 
-    def scores(self, X: Array, alpha: float) -> Array:
+    def scores(self, X: Array, recoding: float) -> Array:
         """Recoded scores (n, T) of inputs (n, d), the classes in the order of their coming."""
         scores = np.empty((len(X), len(self.classes)))
         for part in self._blocks(len(X)):
             scores[part] = self._plain_scores(self.factor, self.front.transform(X[part]))
-        scores *= class_weights(self.classes.counts, alpha)
+        scores *= class_weights(self.classes.counts, recoding)
         return scores
 
-    def probabilities(self, X: Array, alpha: float) -> Array:
+    def probabilities(self, X: Array, recoding: float) -> Array:
         """Softmax (n, T) of the recoded scores, divided by the temperature.
 
-        And by T^alpha, which recoding multiplies the scores of balanced classes by, so that one
+        And by T^recoding, which recoding multiplies the scores of balanced classes by, so that one
         temperature fits all T.
         """
-        return self._softmax(self.scores(X, alpha), alpha)
+        return self._softmax(self.scores(X, recoding), recoding)
 
     def novelty(self, X: Array) -> Array:
         """Leverages x'A^-1 x (n,) of inputs (n, d), in units of held-out examples' median.
 
         About 1 for more of what was taught, large for what lies in directions that no example had,
-        of which scores say nothing. With the smallest penalty, where the two differ most. Zeros
+        of which scores say nothing. With the smallest ridge, where the two differ most. Zeros
         while there are too few held-out examples to compare with.
         """
         novelty = np.empty(len(X))
@@ -449,21 +449,21 @@ class ClassRecursion:
             novelty[part] = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
         return novelty * self._novelty_unit()
 
-    def look(self, x: Array, alpha: float) -> tuple[Array, float]:
+    def look(self, x: Array, recoding: float) -> tuple[Array, float]:
         """Probabilities (T,) and novelty of one input (d,), with what they share done once."""
         z = self.front.transform(x[None])
         solved = self.factor.solve(z)
-        smallest = solved if self.chosen_penalty == 0 else self.factors[0].solve(z)
+        smallest = solved if self.chosen_ridge == 0 else self.factors[0].solve(z)
         scores = self._plain_scores(self.factor, z, solved)
-        scores *= class_weights(self.classes.counts, alpha)
-        return self._softmax(scores, alpha)[0], float(z[0] @ smallest[0]) * self._novelty_unit()
+        scores *= class_weights(self.classes.counts, recoding)
+        return self._softmax(scores, recoding)[0], float(z[0] @ smallest[0]) * self._novelty_unit()
 
     def _novelty_unit(self) -> float:
         usual = self.held_out.leverage(LEAST_FOR_NOVELTY)
         return 0.0 if usual is None else 1.0 / max(usual, np.finfo(float).tiny)
 
-    def _softmax(self, scores: Array, alpha: float) -> Array:
-        tempered = scores / (self._level(alpha) * self.temperature)
+    def _softmax(self, scores: Array, recoding: float) -> Array:
+        tempered = scores / (self._level(recoding) * self.temperature)
         probabilities: Array = softmax(self.without_empty(tempered), axis=1)
         return probabilities
 
@@ -472,11 +472,11 @@ class ClassRecursion:
         empty = self.classes.counts <= 0.0
         return np.where(empty, -np.inf, scores) if empty.any() and not empty.all() else scores
 
-    def look_at(self, held: HeldOutExamples, slots: Indices, alpha: float) -> None:
+    def look_at(self, held: HeldOutExamples, slots: Indices, recoding: float) -> None:
         """Find what each candidate makes of the held-out examples in these slots."""
         counts = self.classes.counts
-        balance = class_weights(counts, alpha) / self._level(alpha)
-        weights = exponent_weights(counts, ALPHAS)
+        balance = class_weights(counts, recoding) / self._level(recoding)
+        weights = exponent_weights(counts, EXPONENTS)
         for block in self._blocks(len(slots)):
             part = slots[block]
             Z = self.front.transform(held.inputs[part])
@@ -493,32 +493,34 @@ class ClassRecursion:
             held.note(part, hits, losses, leverages)
 
     def choose(
-        self, held: HeldOutExamples, alpha: float | None, least: int, tolerance: float
+        self, held: HeldOutExamples, recoding: float | None, least: int, tolerance: float
     ) -> None:
         """Take the candidates that do best on classes with at least so many held-out examples.
 
-        alpha : the exponent, or None to choose it too.
+        recoding : the exponent, or None to choose it too.
         """
         accuracy = held.accuracy(least)
-        if accuracy is not None and alpha is None:
-            self.chosen_penalty, self.chosen_exponent = choose_recoding(accuracy, tolerance)
-        elif accuracy is not None and alpha is not None:
-            self.chosen_penalty, _ = choose_recoding(accuracy[:, [nearest_exponent(alpha)]])
-        self._temperature = held.temperature(self.chosen_penalty, LEAST_FOR_TEMPERATURE)
+        if accuracy is not None and recoding is None:
+            self.chosen_ridge, self.chosen_exponent = choose_recoding(accuracy, tolerance)
+        elif accuracy is not None and recoding is not None:
+            self.chosen_ridge, _ = choose_recoding(accuracy[:, [nearest_exponent(recoding)]])
+        self._temperature = held.temperature(self.chosen_ridge, LEAST_FOR_TEMPERATURE)
 
     def state(self) -> dict[str, Any]:
         """All that was learned, as arrays, but for the labels."""
         factors = {f"R{i}": factor.state() for i, factor in enumerate(self.factors)}
-        penalties = np.array([factor.penalty for factor in self.factors])
+        ridges = np.array([factor.penalty for factor in self.factors])
         parts = factors | self.front.state() | self.classes.state() | self.held_out.state()
-        return parts | {"penalties": penalties}
+        return parts | {"ridges": ridges}
 
     def restore(self, labels: Sequence[Any], state: dict[str, Any]) -> None:
-        """Go on from a :meth:`state`. Raises LearningError where it is of another shape."""
+        """Resume from a :meth:`state`. Raises LearningError where it is of another shape."""
         mine = [factor.penalty for factor in self.factors]
-        if not np.array_equal(mine, state["penalties"]):
-            theirs = np.asarray(state["penalties"]).tolist()
-            raise LearningError(f"The saved model has the penalties {theirs}, not {mine}.")
+        if "ridges" not in state:
+            raise LearningError("The saved model has no ridges: another version wrote it.")
+        if not np.array_equal(mine, state["ridges"]):
+            theirs = np.asarray(state["ridges"]).tolist()
+            raise LearningError(f"The saved model has the ridges {theirs}, not {mine}.")
         if state["sums"].shape[1] != len(self.factor.R):
             raise LearningError(
                 f"The saved model has {state['sums'].shape[1]} features, not {len(self.factor.R)}."
@@ -544,8 +546,8 @@ class ClassRecursion:
         scores: Array = Z @ factor.solve(sums).T if solved is None else solved @ sums.T
         return scores
 
-    def _level(self, alpha: float) -> float:
-        return float(max(len(self.classes), 1) ** alpha)
+    def _level(self, recoding: float) -> float:
+        return float(max(len(self.classes), 1) ** recoding)
 
     def _blocks(self, n: int) -> list[slice]:
         return _blocks(n, BLOCK_VALUES // max(len(self.factor.R), 16 * len(self.classes)) + 1)
@@ -555,9 +557,9 @@ def _blocks(n: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
-def nearest_exponent(alpha: float) -> int:
+def nearest_exponent(recoding: float) -> int:
     """The number of the exponent that was tried and is closest."""
-    return int(np.abs(ALPHAS - alpha).argmin())
+    return int(np.abs(EXPONENTS - recoding).argmin())
 
 
 def _losses(scores: Array, truth: Indices) -> Array:

@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.rows import validate_data
+from semiparam_dynamics.learning.rows import FLOATS, checked_weights, validate_data
 
 PREFIX = "estimator__"
 
@@ -66,7 +66,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Array:
         """Scores of inputs (n, d): (n, C), or (n,) for two classes, positive for the second."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
         scores: Array = self.estimator_.predict(X) + self._offset()
         return scores
 
@@ -98,9 +98,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inner = {name.removeprefix(PREFIX): values for name, values in grid.items()}
         X, codes, weights = self._coded(X, y, sample_weight)
         given = {} if weights is None else {"sample_weight": weights}
-        X_validation = validate_data(
-            self, X_validation, dtype=[np.float64, np.float32], reset=False
-        )
+        X_validation = validate_data(self, X_validation, dtype=FLOATS, reset=False)
         for found, scores in regressor.path(X, codes, inner, X_validation, **given):
             setting = {PREFIX + name: value for name, value in found.items()}
             yield setting, self.classes_[_winners(scores + self.intercept_)]
@@ -119,7 +117,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         """Inputs, codes (n,) or (n, C), and the rows' weights if they have any."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
         encoder = LabelEncoder()
         labels: Indices = encoder.fit_transform(y)
@@ -129,9 +127,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"The labels are of one class, {self.classes_[0]}: a classifier needs two or more."
             )
         weights = None
-        if sample_weight is not None or self.class_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-        if weights is not None and self.class_weight is not None:
+        if sample_weight is not None:
+            weights = checked_weights(sample_weight, len(X), X.dtype)
+        if self.class_weight is not None:
+            weights = np.ones(len(X), X.dtype) if weights is None else weights
             weights = weights * self._class_weights(y, weights)[labels].astype(X.dtype)
         if weights is not None and not weights.sum() > 0.0:
             raise LearningError("The weights sum to zero: there is nothing to learn from.")

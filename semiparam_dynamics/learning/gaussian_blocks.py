@@ -6,270 +6,27 @@ it is in the processor's cache, and never written to memory.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.recursion.loops import compiled
 
-# -------------------------------------------------------------------------------------------------
-# exp(x) for x <= 0 of a vector of numbers, as LLVM code.
-#
-# x = n log 2 + r with |r| <= log(2) / 2, and exp(x) = 2^n exp(r) (Cody and Waite 1980, chapter 6),
-# with log 2 in two parts so that r is exact to rounding; exp(r) by a polynomial, Cephes' expf's in
-# single precision and Taylor's to r^13 in double. Within 2 units in the last place. The vectors are
-# written out because the compiler makes narrower ones of a loop than the processor has; where they
-# are too wide for it, it splits them.
+if TYPE_CHECKING:
+    rounded = compiled
+else:
+    import numba
 
-BYTES = 64  # of a vector
-WHOLE = 16  # numbers: a multiple of what a vector holds in either precision
-
-
-@dataclass(frozen=True)
-class _Precision:
-    scalar: Any
-    whole: Any  # the integer of the same size
-    bytes: int
-    mantissa_bits: int
-    lowest: float  # below it the result is 0, a little before it would lose digits
-    upper: float  # log 2 in so few digits that n times them is exact,
-    lower: float  # and the rest of it
-    polynomial: tuple[float, ...]  # (exp(r) - 1 - r) / r^2, the constant last
-
-
-_SINGLE = _Precision(
-    ir.FloatType(),
-    ir.IntType(32),
-    4,
-    23,
-    -87.0,
-    0.693359375,
-    -2.12194440e-4,
-    (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2)
-    + (1.6666665459e-1, 5.0000001201e-1),
-)
-_DOUBLE = _Precision(
-    ir.DoubleType(),
-    ir.IntType(64),
-    8,
-    52,
-    -708.0,
-    6.93147180369123816490e-01,
-    1.90821492927058770002e-10,
-    tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
-)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def exponentiate(_: Any, source: Any, first: Any, target: Any, start: Any) -> Any:
-    """target[start + k] = exp(min(source[first + k], 0)) for the numbers k < size of a vector.
-
-    The arrays are contiguous, of one dimension and one precision, float32 or float64; they may be
-    the same. A vector holds 16 or 8. Nothing is checked.
-    """
-    p = _SINGLE if source.dtype == types.float32 else _DOUBLE
-    vector = ir.VectorType(p.scalar, BYTES // p.bytes)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def pointer(array: int) -> Any:
-            kind, value, index = signature.args[array], args[array], args[array + 1]
-            data = context.make_array(kind)(context, builder, value).data
-            return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
-
-        # Arrays start anywhere: only an element's own alignment is sure.
-        x = builder.load(pointer(0), align=p.bytes)
-        builder.store(_exponential(builder, x, vector, p), pointer(2), align=p.bytes)
-        return context.get_dummy_value()
-
-    return types.void(source, types.intp, target, types.intp), generate
-
-
-def _exponential(builder: Any, x: Any, vector: Any, p: _Precision) -> Any:
-    kind = ir.FunctionType(vector, [vector] * 3)
-    name = f"llvm.fmuladd.v{vector.count}f{8 * p.bytes}"
-    fused = cgutils.get_or_insert_function(builder.module, kind, name)
-
-    def constant(value: float) -> Any:
-        return ir.Constant(vector, [value] * vector.count)
-
-    def plus(a: Any, b: Any, c: Any) -> Any:
-        """a + b c."""
-        return builder.call(fused, [b, c, a])
-
-    zeros = constant(0.0)
-    bounded = builder.select(builder.fcmp_ordered("<", x, zeros), x, zeros)
-    # The nearest whole number is left in the lowest bits.
-    shift = constant(1.5 * 2.0**p.mantissa_bits)
-    shifted = plus(shift, bounded, constant(_rounded(p, 1.0 / math.log(2.0))))
-    n = builder.fsub(shifted, shift)
-    r = plus(bounded, n, constant(-_rounded(p, p.upper)))
-    r = plus(r, n, constant(-_rounded(p, p.lower)))
-    value = constant(_rounded(p, p.polynomial[0]))
-    for coefficient in p.polynomial[1:]:
-        value = plus(constant(_rounded(p, coefficient)), value, r)
-    value = plus(builder.fadd(r, constant(1.0)), value, builder.fmul(r, r))
-    # n is added to the exponent's bits.
-    whole = ir.VectorType(p.whole, vector.count)
-    places = ir.Constant(whole, [p.mantissa_bits] * vector.count)
-    power = builder.shl(builder.bitcast(shifted, whole), places)
-    value = builder.bitcast(builder.add(builder.bitcast(value, whole), power), vector)
-    return builder.select(builder.fcmp_ordered(">=", x, constant(p.lowest)), value, zeros)
-
-
-def _rounded(p: _Precision, value: float) -> float:
-    """LLVM takes constants only that their type holds exactly."""
-    return float(np.float32(value)) if p is _SINGLE else value
-
-
-# -------------------------------------------------------------------------------------------------
-# The compiled loops of products with a Gaussian kernel matrix that is never stored.
-#
-# A tile of exponents comes from one matrix product, small enough that it needs no copy of its
-# factors and its result stays in the first-level cache; there it is exponentiated and multiplied.
-# Only `R` rows of the kernel are kept, in the second-level cache, until their sums are known.
-
-
-@compiled
-def evaluate(X: Array, C: Array, E: Array, K: Array) -> None:
-    """K = exp(X C), (k, m), for X (k, p) and the centres C in tiles (m / w, p, w).
-
-    E (R, w) is working memory. The last tile may be wider than what is left of m.
-    """
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        for t in range(len(C)):
-            _exponents(X, C, E, i, here, t)
-            _exponentiate(E, K, i, here, t * E.shape[1])
-
-
-@compiled
-def product(X: Array, C: Array, B: Array, E: Array, K: Array, out: Array) -> None:
-    """out = exp(X C) B, (k, T), for B transposed (T, m); E (R, w) and K (R, m) are overwritten."""
-    out[:] = 0.0
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        _forward(X, C, B, E, K, out, i, here)
-
-
-@compiled
-def add_normal_product(
-    X: Array, C: Array, B: Array, Y: Array, w: Array, E: Array, K: Array, S: Array, out: Array
-) -> None:
-    """out += K' diag(w) (K B - Y), (T, m), with K = exp(X C), B (T, m), Y (k, T) and w (k,).
-
-    E (R, w), K (R, m) and S (k, T) are working memory.
-    """
-    S[:] = 0.0
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        _forward(X, C, B, E, K, S, i, here)
-        for r in range(i, i + here):
-            for t in range(S.shape[1]):
-                S[r, t] = (S[r, t] - Y[r, t]) * w[r]
-        _backward(K, S, i, here, E.shape[1], out)
-
-
-@compiled
-def add_transposed_product(X: Array, C: Array, S: Array, E: Array, K: Array, out: Array) -> None:
-    """out += K' S, (T, m), with K = exp(X C), for S (k, T); E (R, w) and K (R, m) are working
-    memory.
-    """
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        for t in range(len(C)):
-            _exponents(X, C, E, i, here, t)
-            _exponentiate(E, K, 0, here, t * E.shape[1])
-        _backward(K, S, i, here, E.shape[1], out)
-
-
-@compiled
-def _exponents(X: Array, C: Array, E: Array, start: int, here: int, tile: int) -> None:
-    np.dot(X[start : start + here], C[tile], E[:here])
-
-
-@compiled
-def _exponentiate(E: Array, K: Array, start: int, here: int, first: int) -> None:
-    """K's rows from `start`, columns from `first`, from exponents E."""
-    width = E.shape[1]
-    size = BYTES // E.itemsize  # of a vector; the width is a multiple of it
-    rest = K.shape[1] - first
-    for r in range(here):
-        exponents = E[r]
-        if rest >= width:
-            row = K[start + r, first : first + width]
-            for j in range(0, width, size):
-                exponentiate(exponents, j, row, j)
-        else:
-            for j in range(0, width, size):
-                exponentiate(exponents, j, exponents, j)
-            K[start + r, first:] = exponents[:rest]
-
-
-@compiled
-def _forward(
-    X: Array, C: Array, B: Array, E: Array, K: Array, S: Array, start: int, here: int
-) -> None:
-    """K = exp(X C) of the rows from `start`, and S += K B there."""
-    for tile in range(len(C)):
-        first = tile * E.shape[1]
-        last = min(first + E.shape[1], K.shape[1])
-        _exponents(X, C, E, start, here, tile)
-        _exponentiate(E, K, 0, here, first)
-        for t in range(len(B)):
-            b = B[t, first:last]
-            for r in range(0, here - 3, 4):
-                r0, r1 = K[r, first:last], K[r + 1, first:last]
-                r2, r3 = K[r + 2, first:last], K[r + 3, first:last]
-                s0 = s1 = s2 = s3 = 0.0
-                for j in range(b.size):
-                    bj = b[j]
-                    s0 += r0[j] * bj
-                    s1 += r1[j] * bj
-                    s2 += r2[j] * bj
-                    s3 += r3[j] * bj
-                S[start + r, t] += s0
-                S[start + r + 1, t] += s1
-                S[start + r + 2, t] += s2
-                S[start + r + 3, t] += s3
-            for r in range(here - here % 4, here):
-                row = K[r, first:last]
-                s0 = 0.0
-                for j in range(b.size):
-                    s0 += row[j] * b[j]
-                S[start + r, t] += s0
-
-
-@compiled
-def _backward(K: Array, S: Array, start: int, here: int, width: int, out: Array) -> None:
-    """out += K' S of the rows from `start`, by tiles of `width` so that out's part stays near."""
-    for first in range(0, K.shape[1], width):
-        last = min(first + width, K.shape[1])
-        for t in range(len(out)):
-            o = out[t, first:last]
-            for r in range(0, here - 3, 4):
-                r0, r1 = K[r, first:last], K[r + 1, first:last]
-                r2, r3 = K[r + 2, first:last], K[r + 3, first:last]
-                s0, s1 = S[start + r, t], S[start + r + 1, t]
-                s2, s3 = S[start + r + 2, t], S[start + r + 3, t]
-                for j in range(o.size):
-                    o[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
-            for r in range(here - here % 4, here):
-                row, s0 = K[r, first:last], S[start + r, t]
-                for j in range(o.size):
-                    o[j] += row[j] * s0
-
+    # Sums are rounded in their order: with "reassoc" the whole number n below would be lost. (A
+    # function that says nothing of it takes its caller's settings.)
+    rounded = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 
 TILE = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
+WHOLE = 16  # columns: a multiple of what a processor's vector holds in either precision
 ROWS = 32  # at most, whose kernels are kept until they have been used twice
-NEAR_BYTES = 2**20  # what they take then: a core's second-level cache
+NEAR_BYTES = 2**20  # memory of those rows: a core's second-level cache
 
 
 class GaussianBlocks:
@@ -376,3 +133,204 @@ class GaussianBlocks:
 
 def _rows(A: Array) -> Array:
     return np.ascontiguousarray(A, dtype=float)
+
+
+# -------------------------------------------------------------------------------------------------
+# The compiled loops. A tile of exponents comes from one matrix product, small enough that it needs
+# no copy of its factors and its result stays in the first-level cache; there it is exponentiated
+# and multiplied. Only `R` rows of the kernel are kept, in the second-level cache, until their sums
+# are known.
+
+
+@compiled
+def evaluate(X: Array, C: Array, E: Array, K: Array) -> None:
+    """K = exp(X C), (k, m), for X (k, p) and the centres C in tiles (m / w, p, w).
+
+    E (R, w) is working memory. The last tile may be wider than what is left of m.
+    """
+    for i in range(0, len(X), len(E)):
+        here = min(len(E), len(X) - i)
+        for t in range(len(C)):
+            _exponents(X, C, E, i, here, t)
+            _exponentiate(E, K, i, here, t * E.shape[1])
+
+
+@compiled
+def product(X: Array, C: Array, B: Array, E: Array, K: Array, out: Array) -> None:
+    """out = exp(X C) B, (k, T), for B transposed (T, m); E (R, w) and K (R, m) are overwritten."""
+    out[:] = 0.0
+    for i in range(0, len(X), len(E)):
+        here = min(len(E), len(X) - i)
+        _forward(X, C, B, E, K, out, i, here)
+
+
+@compiled
+def add_normal_product(
+    X: Array, C: Array, B: Array, Y: Array, w: Array, E: Array, K: Array, S: Array, out: Array
+) -> None:
+    """out += K' diag(w) (K B - Y), (T, m), with K = exp(X C), B (T, m), Y (k, T) and w (k,).
+
+    E (R, w), K (R, m) and S (k, T) are working memory.
+    """
+    S[:] = 0.0
+    for i in range(0, len(X), len(E)):
+        here = min(len(E), len(X) - i)
+        _forward(X, C, B, E, K, S, i, here)
+        for r in range(i, i + here):
+            for t in range(S.shape[1]):
+                S[r, t] = (S[r, t] - Y[r, t]) * w[r]
+        _backward(K, S, i, here, E.shape[1], out)
+
+
+@compiled
+def add_transposed_product(X: Array, C: Array, S: Array, E: Array, K: Array, out: Array) -> None:
+    """out += K' S, (T, m), with K = exp(X C), for S (k, T); E (R, w) and K (R, m) are working
+    memory.
+    """
+    for i in range(0, len(X), len(E)):
+        here = min(len(E), len(X) - i)
+        for t in range(len(C)):
+            _exponents(X, C, E, i, here, t)
+            _exponentiate(E, K, 0, here, t * E.shape[1])
+        _backward(K, S, i, here, E.shape[1], out)
+
+
+@compiled
+def _exponents(X: Array, C: Array, E: Array, start: int, here: int, tile: int) -> None:
+    np.dot(X[start : start + here], C[tile], E[:here])
+
+
+@compiled
+def _exponentiate(E: Array, K: Array, start: int, here: int, first: int) -> None:
+    """K's rows from `start`, columns from `first`, from exponents E."""
+    width = min(E.shape[1], K.shape[1] - first)
+    for r in range(here):
+        exponentials(E[r, :width], K[start + r, first : first + width])
+
+
+@compiled
+def _forward(
+    X: Array, C: Array, B: Array, E: Array, K: Array, S: Array, start: int, here: int
+) -> None:
+    """K = exp(X C) of the rows from `start`, and S += K B there."""
+    for tile in range(len(C)):
+        first = tile * E.shape[1]
+        last = min(first + E.shape[1], K.shape[1])
+        _exponents(X, C, E, start, here, tile)
+        _exponentiate(E, K, 0, here, first)
+        for t in range(len(B)):
+            b = B[t, first:last]
+            for r in range(0, here - 3, 4):
+                r0, r1 = K[r, first:last], K[r + 1, first:last]
+                r2, r3 = K[r + 2, first:last], K[r + 3, first:last]
+                s0 = s1 = s2 = s3 = 0.0
+                for j in range(b.size):
+                    bj = b[j]
+                    s0 += r0[j] * bj
+                    s1 += r1[j] * bj
+                    s2 += r2[j] * bj
+                    s3 += r3[j] * bj
+                S[start + r, t] += s0
+                S[start + r + 1, t] += s1
+                S[start + r + 2, t] += s2
+                S[start + r + 3, t] += s3
+            for r in range(here - here % 4, here):
+                row = K[r, first:last]
+                s0 = 0.0
+                for j in range(b.size):
+                    s0 += row[j] * b[j]
+                S[start + r, t] += s0
+
+
+@compiled
+def _backward(K: Array, S: Array, start: int, here: int, width: int, out: Array) -> None:
+    """out += K' S of the rows from `start`, by tiles of `width` so that out's part stays near."""
+    for first in range(0, K.shape[1], width):
+        last = min(first + width, K.shape[1])
+        for t in range(len(out)):
+            o = out[t, first:last]
+            for r in range(0, here - 3, 4):
+                r0, r1 = K[r, first:last], K[r + 1, first:last]
+                r2, r3 = K[r + 2, first:last], K[r + 3, first:last]
+                s0, s1 = S[start + r, t], S[start + r + 1, t]
+                s2, s3 = S[start + r + 2, t], S[start + r + 3, t]
+                for j in range(o.size):
+                    o[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
+            for r in range(here - here % 4, here):
+                row, s0 = K[r, first:last], S[start + r, t]
+                for j in range(o.size):
+                    o[j] += row[j] * s0
+
+
+@compiled
+def exponentials(x: Array, out: Array) -> None:
+    """out = exp(min(x, 0)), (k,), both in one precision; they may be one array.
+
+    Within 2 units in the last place, and 0 a little before the result would lose digits.
+    """
+    if x.itemsize == 4:
+        _single(x, out)
+    else:
+        _double(x, out)
+
+
+# x = n log 2 + r with |r| <= log(2) / 2, and exp(x) = 2^n exp(r) (Cody and Waite 1980, chapter 6).
+# Adding 1.5 * 2^(mantissa bits) rounds x / log 2 to n and leaves n in the lowest bits, from where
+# it is shifted into the exponent's. log 2 is subtracted in two parts, of which n times the first
+# is exact. NumPy's exponential isn't compiled to vector instructions, and takes 2 to 4 times as
+# long in a block.
+f32 = np.float32
+
+
+@rounded
+def _double(x: Array, out: Array) -> None:
+    """By Taylor's polynomial up to r^13."""
+    bits = out.view(np.int64)
+    for j in range(x.size):
+        v = x[j]
+        bounded = v if v < 0.0 else 0.0
+        shifted = 6755399441055744.0 + bounded * 1.4426950408889634
+        n = shifted - 6755399441055744.0
+        r = bounded - n * 6.93147180369123816490e-01
+        r = r - n * 1.90821492927058770002e-10
+        p = 1.6059043836821613e-10
+        p = 2.08767569878681e-09 + p * r
+        p = 2.505210838544172e-08 + p * r
+        p = 2.755731922398589e-07 + p * r
+        p = 2.7557319223985893e-06 + p * r
+        p = 2.48015873015873e-05 + p * r
+        p = 0.0001984126984126984 + p * r
+        p = 0.001388888888888889 + p * r
+        p = 0.008333333333333333 + p * r
+        p = 0.041666666666666664 + p * r
+        p = 0.16666666666666666 + p * r
+        p = 0.5 + p * r
+        out[j] = shifted
+        power = bits[j] << 52
+        out[j] = (r + 1.0) + p * (r * r)
+        bits[j] += power
+        out[j] = out[j] if v >= -708.0 else 0.0
+
+
+@rounded
+def _single(x: Array, out: Array) -> None:
+    """By the polynomial of Cephes' expf."""
+    bits = out.view(np.int32)
+    for j in range(x.size):
+        v = x[j]
+        bounded = v if v < f32(0.0) else f32(0.0)
+        shifted = f32(12582912.0) + bounded * f32(1.4426950408889634)
+        n = shifted - f32(12582912.0)
+        r = bounded - n * f32(0.693359375)
+        r = r - n * f32(-2.12194440e-4)
+        p = f32(1.9875691500e-4)
+        p = f32(1.3981999507e-3) + p * r
+        p = f32(8.3334519073e-3) + p * r
+        p = f32(4.1665795894e-2) + p * r
+        p = f32(1.6666665459e-1) + p * r
+        p = f32(5.0000001201e-1) + p * r
+        out[j] = shifted
+        power = bits[j] << np.int32(23)
+        out[j] = (r + f32(1.0)) + p * (r * r)
+        bits[j] += power
+        out[j] = out[j] if v >= f32(-87.0) else f32(0.0)

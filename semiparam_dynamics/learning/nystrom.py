@@ -12,8 +12,6 @@ from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_penalty
-from semiparam_dynamics.learning.backends.dask_products import second_moments
-from semiparam_dynamics.learning.backends.dask_rows import DaskRows
 from semiparam_dynamics.learning.base import (
     Grid,
     KernelRegressor,
@@ -21,6 +19,7 @@ from semiparam_dynamics.learning.base import (
     RegularisationPath,
     kernel_sum,
     mean_squared_error,
+    validation_rows,
 )
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
@@ -31,16 +30,16 @@ from semiparam_dynamics.learning.products import (
     coefficients,
     feature_blocks,
     nystrom_map,
+    second_moments,
 )
 from semiparam_dynamics.learning.ridge import (
     QR_BELOW,
     NestedFactor,
     NestedRidge,
     accumulate,
-    accumulate_by,
     leave_one_out_predictions,
 )
-from semiparam_dynamics.learning.rows import Rows, memory_budget, training_rows, validate_data
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
 
 # -------------------------------------------------------------------------------------------------
 # Nyström kernel ridge regression whose centres grow, without starting again.
@@ -103,7 +102,7 @@ class GrowingNystrom:
             self._start_again(self.basis)
 
     def coefficients(self) -> Array:
-        """What multiplies K(x, c_j), (m, T)."""
+        """Coefficients of K(x, c_j), (m, T)."""
         if self.basis is None:
             return np.zeros((0, self._rows.n_outputs))
         return coefficients(self.basis, self._factor.weights())
@@ -132,12 +131,9 @@ class GrowingNystrom:
 
     def _start_again(self, basis: NystromBasis) -> None:
         features = nystrom_map(basis, self._rows.dtype)
-        stream = partial(feature_blocks, self._rows, features, self._memory_limit)
         self._kept = None  # it lacks these centres' features
-        system = accumulate(
-            stream, basis.n_features, self._rows.n_outputs, self._ridge, largest=np.inf
-        )
-        self._factor = system.factor(self._ridge)
+        add_up = partial(second_moments, self._rows, features, self._memory_limit)
+        self._factor = accumulate(add_up, self._ridge, largest=np.inf).factor(self._ridge)
 
 
 def _add_products(
@@ -180,14 +176,8 @@ class NystromProblem:
         features = nystrom_map(basis, rows.dtype)
         largest = float(kernel.diagonal(basis.centers).max()) * rows.total_weight
         ridge = penalty * rows.total_weight
-        if isinstance(rows, DaskRows):
-            system = accumulate_by(
-                partial(second_moments, rows, features, memory_limit), ridge, largest
-            )
-        else:
-            stream = partial(feature_blocks, rows, features, memory_limit)
-            system = accumulate(stream, basis.n_features, rows.n_outputs, ridge, largest)
-        return cls(kernel, basis, features, system)
+        add_up = partial(second_moments, rows, features, memory_limit)
+        return cls(kernel, basis, features, accumulate(add_up, ridge, largest))
 
 
 def centers_of(estimator: Any, rows: Rows, n_centers: int, random_state: Any) -> Array:
@@ -266,7 +256,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         sizes, penalties = chosen["n_centers"], chosen["penalty"]
         problem = self._problem(rows, max(sizes), min(penalties))
         basis = problem.basis
-        held_out = Rows.from_arrays(X_validation, np.zeros(len(X_validation)), dtype=rows.dtype)
+        held_out = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         K = KernelRows(held_out, problem.kernel, basis.centers, self.memory_limit)
         features = [basis.n_features_of(t) for t in sizes]
         ridges = [penalty * rows.total_weight for penalty in penalties]
@@ -324,21 +314,14 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         kernel = as_kernel(self.kernel)
         points = centers_of(self, rows, self.n_centers, self.random_state)
         growing = GrowingNystrom(rows, kernel, penalty, len(points), self.memory_limit)
-        X_validation = validate_data(
-            self, validation_data[0], dtype=[np.float64, np.float32], reset=False
-        )
-        Y_validation = np.asarray(validation_data[1], dtype=float).reshape(len(X_validation), -1)
-        if Y_validation.shape[1] != rows.n_outputs:
-            raise LearningError(
-                f"The validation data have {Y_validation.shape[1]} outputs, y {rows.n_outputs}."
-            )
+        held_out = validation_rows(self, validation_data, rows).whole()
         self.validation_errors_: list[float] = []
         reference, since = np.inf, 0
         for start in range(0, len(points), step):
             growing.append(points[start : start + step])
             alpha, centers = growing.coefficients(), points[: start + step]
-            predicted = kernel_sum(X_validation, kernel, centers, alpha, self.memory_limit)
-            error = mean_squared_error(Y_validation, predicted)
+            predicted = kernel_sum(held_out.X, kernel, centers, alpha, self.memory_limit)
+            error = mean_squared_error(held_out.Y, predicted)
             if not self.validation_errors_ or error < min(self.validation_errors_):
                 self._keep(rows, centers, alpha)
             self.validation_errors_.append(error)

@@ -14,19 +14,27 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
 from semiparam_dynamics.learning.base import (
     Callback,
+    HeldOut,
     IterationLog,
     KernelRegressor,
     Path,
     RegularisationPath,
+    hold_out,
+    squared_error,
+    validation_rows,
 )
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
-from semiparam_dynamics.learning.held_out import HeldOut, hold_out, validation_rows
 from semiparam_dynamics.learning.kernels import as_kernel
-from semiparam_dynamics.learning.losses import Square
-from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, require, training_rows
-from semiparam_dynamics.learning.stochastic import largest_diagonal
+from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
+from semiparam_dynamics.learning.rows import (
+    ArrayRows,
+    Block,
+    Rows,
+    memory_budget,
+    require,
+    training_rows,
+)
 
 # -------------------------------------------------------------------------------------------------
 # The gradient of least squares in Nyström features, by the cheaper of two ways.
@@ -246,7 +254,7 @@ class NYTRO(RegularisationPath, KernelRegressor):
         descent = self._gradient(rows, total, early, draw)
         basis, check = descent.basis, None
         if held is not None:
-            check = HeldOut(held, basis.kernel, descent.centers, Square().error, descent.rest)
+            check = HeldOut(held, basis.kernel, descent.centers, squared_error, descent.rest)
         # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
         tolerance = 1.0 - (1.0 - self.tolerance) ** 2
         log = IterationLog(total, self.callback, self.verbose, "iterations", tolerance, patience)
@@ -271,7 +279,7 @@ class NYTRO(RegularisationPath, KernelRegressor):
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
         """One run, without validation data, serves all; they come in increasing order."""
         counts = set(chosen["max_iter"])
-        asked = Rows.from_arrays(X_validation, np.zeros(len(X_validation)), dtype=rows.dtype)
+        asked = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         total = max(counts)
         descent = self._gradient(rows, total, False, check_random_state(self.random_state))
         basis = descent.basis

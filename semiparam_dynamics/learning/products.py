@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import singledispatch
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -16,6 +18,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import Bound, Kernel
+from semiparam_dynamics.learning.ridge import NestedRidge
 from semiparam_dynamics.learning.rows import (
     Block,
     Rows,
@@ -26,44 +29,6 @@ from semiparam_dynamics.learning.rows import (
 )
 from semiparam_dynamics.recursion.loops import compiled
 
-# -------------------------------------------------------------------------------------------------
-# The compiled inner loop of products with a block of a kernel matrix.
-
-
-@compiled
-def add_normal(K: Array, b: Array, y: Array, w: Array, out: Array) -> None:
-    """out += K' diag(w) (K b - y) for K (k, m), b (m,), y and w (k,), out (m,).
-
-    K may be in single precision; everything else is in double, and so are all sums: in them
-    coefficients of opposite signs, many times larger than the function, cancel. Four rows of K
-    are used twice while they are in the processor's cache.
-    """
-    k, m = K.shape
-    for i in range(0, k - 3, 4):
-        r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(m):
-            bj = b[j]
-            s0 += r0[j] * bj
-            s1 += r1[j] * bj
-            s2 += r2[j] * bj
-            s3 += r3[j] * bj
-        s0 = (s0 - y[i]) * w[i]
-        s1 = (s1 - y[i + 1]) * w[i + 1]
-        s2 = (s2 - y[i + 2]) * w[i + 2]
-        s3 = (s3 - y[i + 3]) * w[i + 3]
-        for j in range(m):
-            out[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
-    for i in range(k - k % 4, k):
-        row = K[i]
-        s0 = 0.0
-        for j in range(m):
-            s0 += row[j] * b[j]
-        s0 = (s0 - y[i]) * w[i]
-        for j in range(m):
-            out[j] += row[j] * s0
-
-
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
 TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
@@ -72,8 +37,24 @@ COMPILED_COLUMNS = {4: 8, 8: 3}
 Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block
 
 
+class KernelProducts(Protocol):
+    """K(rows, centres) as a linear map, wherever the rows are."""
+
+    rows: Rows
+    centers: Array
+
+    def multiply(self, B: Array) -> Iterator[Array]:
+        """K B for B (m, T), a block of rows (k, T) at a time."""
+
+    def normal(self, B: Array) -> Array:
+        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
+
+    def targets(self) -> Array:
+        """K' W Y, (m, T) in float64."""
+
+
 class KernelRows:
-    """K(rows, centres) as a linear map.
+    """K(rows, centres) as a linear map, computed by this process.
 
     A Gaussian kernel that isn't kept is never stored at all: see :class:`GaussianBlocks`.
 
@@ -156,7 +137,7 @@ class KernelRows:
         return self._sum(each, B.shape[1])
 
     def _fused(self, n_columns: int = 1) -> GaussianBlocks | None:
-        """What multiplies by K without storing it, where that takes less time."""
+        """The kernel's products without a stored K, where they take less time; or None."""
         few = n_columns <= COMPILED_COLUMNS[self.rows.dtype.itemsize]
         if few and not self.fits and isinstance(self._bound, GaussianBlocks):
             return self._bound
@@ -181,6 +162,18 @@ class KernelRows:
         return (self._bound(item.X), item) if isinstance(item, Block) else item
 
 
+@singledispatch
+def kernel_rows(
+    rows: Rows,
+    kernel: Kernel,
+    centers: Array,
+    memory_limit: int | None = None,
+    keep: bool = True,
+) -> KernelProducts:
+    """:class:`KernelRows`, or those that a back end registers for its kind of rows."""
+    return KernelRows(rows, kernel, centers, memory_limit, keep)
+
+
 def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
     """out = K(X, centres), (n, m), by all cores."""
     size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
@@ -199,6 +192,16 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
         pass
 
 
+def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
+    """kappa^2 = max K(x, x) over the rows whose weight isn't zero."""
+    largest = 0.0
+    for block in rows.blocks(4096):
+        X = block.X if block.weights is None else block.X[block.weights > 0.0]
+        if len(X):
+            largest = max(largest, float(kernel.diagonal(X).max()))
+    return largest
+
+
 def _normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
     """K' W (K B - Y) of one block, (m, T) in float64; Y None: zero."""
     k, T = len(K), B.shape[1]
@@ -210,8 +213,42 @@ def _normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array
     result = np.zeros((T, K.shape[1]))
     for t in range(T):
         y = np.zeros(k) if Y is None else Y[:, t].astype(float)
-        add_normal(K, np.ascontiguousarray(B[:, t]), y, w, result[t])
+        _add_normal(K, np.ascontiguousarray(B[:, t]), y, w, result[t])
     return result.T
+
+
+@compiled
+def _add_normal(K: Array, b: Array, y: Array, w: Array, out: Array) -> None:
+    """out += K' diag(w) (K b - y) for K (k, m), b (m,), y and w (k,), out (m,).
+
+    K may be in single precision; everything else is in double, and so are all sums: in them
+    coefficients of opposite signs, many times larger than the function, cancel. Four rows of K
+    are used twice while they are in the processor's cache.
+    """
+    k, m = K.shape
+    for i in range(0, k - 3, 4):
+        r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(m):
+            bj = b[j]
+            s0 += r0[j] * bj
+            s1 += r1[j] * bj
+            s2 += r2[j] * bj
+            s3 += r3[j] * bj
+        s0 = (s0 - y[i]) * w[i]
+        s1 = (s1 - y[i + 1]) * w[i + 1]
+        s2 = (s2 - y[i + 2]) * w[i + 2]
+        s3 = (s3 - y[i + 3]) * w[i + 3]
+        for j in range(m):
+            out[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
+    for i in range(k - k % 4, k):
+        row = K[i]
+        s0 = 0.0
+        for j in range(m):
+            s0 += row[j] * b[j]
+        s0 = (s0 - y[i]) * w[i]
+        for j in range(m):
+            out[j] += row[j] * s0
 
 
 def _wide(K: Array) -> Array:
@@ -302,6 +339,20 @@ def feature_blocks(
         yield ready(filled)
 
 
+@singledispatch
+def second_moments(
+    rows: Rows, features: FeatureMap, memory_limit: int | None, orthogonal: bool
+) -> NestedRidge:
+    """A'WA and A'WY of the rows' features A (n, q), or their triangular factor, in one pass.
+
+    A back end may register its own for its kind of rows.
+    """
+    system = NestedRidge(features.n_features, rows.n_outputs, orthogonal)
+    for A, Y, weights in feature_blocks(rows, features, memory_limit):
+        system.add(A, Y, weights)
+    return system
+
+
 def _evaluate(evaluate: Bound, X: Array, out: Array) -> None:
     """out = evaluate(X), by all cores where there is enough work for them."""
     if out.nbytes <= CACHE_BYTES:
@@ -320,7 +371,7 @@ def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
 
 
 def coefficients(basis: NystromBasis, beta: Array) -> Array:
-    """What multiplies K(x, c_j), (M, T), for weights (t, T) of the basis' first t features."""
+    """Coefficients of K(x, c_j), (M, T), for weights (t, T) of the basis' first t features."""
     if not len(beta):  # a kernel that is zero at every centre
         return np.zeros((len(basis.centers), beta.shape[1]))
     return basis.coefficients(beta)

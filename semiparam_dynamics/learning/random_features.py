@@ -23,9 +23,9 @@ from semiparam_dynamics.learning.kernels import (
     Matern,
     as_kernel,
 )
-from semiparam_dynamics.learning.products import FeatureMap, feature_blocks
+from semiparam_dynamics.learning.products import FeatureMap, feature_blocks, second_moments
 from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
-from semiparam_dynamics.learning.rows import Rows, training_rows, validate_data
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, training_rows, validate_data
 
 # -------------------------------------------------------------------------------------------------
 # Random features of stationary kernels: frequencies from their spectral densities.
@@ -111,7 +111,8 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     Rosasco 2016, equations 5.6 and 5.7 in the thesis).
 
     f(x) = sum_j psi_j(x) coef_j / sqrt(m) minimises sum_i w_i (f(x_i) - y_i)^2 / n +
-    penalty |coef|^2. O(n m^2 + m^3) time, O(m^2) memory beside the limit.
+    penalty |coef|^2. O(n m^2 + m^3) time, O(m^2) memory beside the limit. Of Dask arrays a
+    cluster's workers compute the second moments of their chunks.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     def predict(self, X: Any) -> Array:
         """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, X, dtype=self._dtype, reset=False)
         m = len(self.coef_)
         psi = FeatureMap(m, fourier_map(self.frequencies_, self.offsets_, self._dtype))
         weights = self.coef_.reshape(m, -1) / np.sqrt(m)
@@ -205,13 +206,12 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     def _system(self, rows: Rows, features: SpectralFeatures, penalty: float) -> NestedRidge:
         """The system of the unscaled features; `penalty` is the smallest for them."""
         psi = FeatureMap(features.n_features, features.bound(rows.dtype))
-        stream = partial(feature_blocks, rows, psi, self.memory_limit)
         ridge, largest = penalty * rows.total_weight, psi.n_features * rows.total_weight
-        return accumulate(stream, psi.n_features, rows.n_outputs, ridge, largest)
+        return accumulate(partial(second_moments, rows, psi, self.memory_limit), ridge, largest)
 
 
 def _products(X: Array, psi: FeatureMap, weights: Array, dtype: Any, limit: int | None) -> Array:
     """psi(X) weights, (n, T)."""
-    rows = Rows.from_arrays(X, np.zeros(len(X)), dtype=dtype)
+    rows = ArrayRows(X.astype(dtype, copy=False))
     columns = weights.astype(dtype)
     return np.concatenate([A @ columns for A, _, _ in feature_blocks(rows, psi, limit)])

@@ -9,61 +9,241 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_penalty
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive
 from semiparam_dynamics.learning.base import kernel_sum
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
-from semiparam_dynamics.learning.front_features import fitted_features
+from semiparam_dynamics.learning.features import (
+    NystromFeatures,
+    RandomFourierFeatures,
+    feature_option,
+)
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.rows import validate_data
+from semiparam_dynamics.learning.rows import checked_weights, validate_data
 from semiparam_dynamics.recursion.blocks import predict_block
+from semiparam_dynamics.recursion.factor import CholeskyFactor
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
-
-# -------------------------------------------------------------------------------------------------
-# From a model trained in batch to a recursion that goes on from it.
-#
-# A batch model f(x) = phi(x)'W and a recursion with the same features differ only in what they
-# keep: the recursion also needs R with R'R = penalty I + sum phi phi' over the rows the model was
-# trained on. With it and U = R W it predicts what the model predicts, and each new row counts
-# against the old ones as if the recursion had learned them all (thesis 8.2.4). For a ridge model
-# of the same penalty this is exact; for one that was stopped early, W is the starting point and R
-# says how firmly it is held.
 
 Transform = Callable[[Array], Array]
 BLOCK = 2048  # rows, and at least four times the features, so that a block outweighs R
+BLOCK_VALUES = 2**21  # features held at a time
+
+
+class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Ridge regression row by row: `partial_fit` costs the same however many rows came before.
+
+    min_w sum_i |y_i - z_i w|^2 + ridge |w|^2 over the rows z_i = features(x_i), exactly, kept
+    as a Cholesky factor that each row is rotated into. No intercept.
+
+    Parameters
+    ----------
+    kernel : the kernel whose features are used; None is the Gaussian of width 1. Random Fourier
+        features know the Gaussian only. Not used where `features` is None or a transformer.
+    ridge : of the sum of squares, added once: the number of rows isn't known beforehand. The
+        batch estimators' `penalty`, of the mean of squares, is `ridge` over their number of rows.
+    features : None (the inputs themselves), "random_fourier", "nystrom" (its centres are chosen
+        among the first rows learned), or a transformer. One that is fitted is used as it is, any
+        other is fitted to the first rows.
+    n_features : how many features, or centres; not used with a transformer.
+    forgetting : in (0, 1]: a row that is k rows old counts forgetting^k; the ridge does not fade.
+    random_state : seed of the features.
+
+    Attributes
+    ----------
+    recursion_ : RecursiveLeastSquares, the state.
+    features_ : the fitted transformer, or None.
+    coef_ : (D,), or (D, T) where y had two dimensions; computed when asked.
+    noise_ : (T,), running mean of e^2 / (1 + s): the noise's variance, from the error e that each
+        row was met with, and its leverage s.
+    n_features_in_ : d.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        ridge: float = 1.0,
+        *,
+        features: Any = None,
+        n_features: int = 500,
+        forgetting: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.ridge = ridge
+        self.features = features
+        self.n_features = n_features
+        self.forgetting = forgetting
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecursiveRLS:
+        """Forget everything, then learn rows X (n, d) with y (n,) or (n, T), in their order."""
+        return self._learn(X, y, sample_weight, first=True)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecursiveRLS:
+        """Learn more rows. Raises ValueError for another number of inputs or outputs."""
+        return self._learn(X, y, sample_weight, first=not hasattr(self, "recursion_"))
+
+    @classmethod
+    def from_batch(
+        cls, model: Any, X: Any, y: Any, ridge: float | None = None, forgetting: float = 1.0
+    ) -> RecursiveRLS:
+        """Continue a model that was trained in batch on X (n, d), y: it predicts the same.
+
+        model : fitted, with centers_ (KRLS, NystromKRLS, Falkon, NYTRO, NystromSGM, ...) or with
+            frequencies_ (RandomFeaturesKRLS).
+        ridge : None: the model's own penalty times n. Where the model was a ridge regression of
+            just that, all later updates are as if nothing had been learned in batch.
+
+        Raises LearningError for a model of another kind or one without a penalty.
+        """
+        if ridge is None:
+            penalty = getattr(model, "penalty", None)
+            if penalty is None:
+                raise LearningError(f"{type(model).__name__} has no penalty: pass a ridge.")
+            ridge = penalty * len(X)
+        X, y = validate_data(model, X, y, reset=False, multi_output=True, dtype=np.float64)
+        features: Any
+        if hasattr(model, "frequencies_"):
+            frequencies, weights = fourier_start(model)
+            features = RandomFourierFeatures(2 * len(frequencies)).fit(X)
+            features.frequencies_ = frequencies
+        else:
+            basis, weights = nystrom_start(model)
+            features = NystromFeatures(basis.kernel, centers=basis.centers).fit(X)
+        new = cls(ridge=ridge, features=features, forgetting=forgetting)
+        new.n_features_in_ = X.shape[1]
+        Y = y.reshape(len(X), -1)
+        new._start(X, Y, one_output=y.ndim == 1)
+        new.recursion_ = recursion_from(new._transform, X, weights, ridge)
+        new.recursion_.forgetting = forgetting
+        outputs, left_out = fitted_rows(new.recursion_, new._transform, X)
+        new._squares = np.sum((Y - outputs) ** 2 / left_out[:, None], axis=0)
+        new._weight = float(len(X))
+        return new
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """f(x), (n,) or (n, T) as y was, for inputs X (n, d).
+
+        With `return_std` also the standard deviation of a new measurement there, of the same
+        shape: sqrt(noise (1 + s)), with s the leverage of x.
+        """
+        check_is_fitted(self, "recursion_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        core = self.recursion_
+        mean = np.empty((len(X), core.n_outputs))
+        leverage = np.empty(len(X))
+        for rows in self._blocks(len(X)):
+            mean[rows], leverage[rows] = predict_block(core, self._transform(X[rows]))
+        std = np.sqrt((1.0 + leverage)[:, None] * self.noise_)
+        if self._one_output:
+            mean, std = mean[:, 0], std[:, 0]
+        return (mean, std) if return_std else mean
+
+    @property
+    def coef_(self) -> Array:
+        """The features' weights, (D,) or (D, T)."""
+        weights = self.recursion_.weights()
+        return weights[:, 0] if self._one_output else weights
+
+    @property
+    def noise_(self) -> Array:
+        """The noise's variance, (T,); 0 before anything of positive weight was learned."""
+        noise: Array = self._squares / max(self._weight, np.finfo(float).tiny)
+        return noise
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool) -> RecursiveRLS:
+        X, y = validate_data(
+            self, X, y, reset=first, multi_output=True, y_numeric=True, dtype=np.float64
+        )
+        weights = None
+        if sample_weight is not None:
+            weights = checked_weights(sample_weight, len(X), X.dtype)
+            if first and not weights.any():
+                raise LearningError("The sample weights sum to zero: there is nothing to learn.")
+        Y = np.asarray(y, dtype=float).reshape(len(X), -1)
+        if first:
+            self._start(X, Y, one_output=np.ndim(y) == 1)
+        elif Y.shape[1] != self.recursion_.n_outputs:
+            raise LearningError(
+                f"y has {Y.shape[1]} outputs, and what was learned before had "
+                f"{self.recursion_.n_outputs}."
+            )
+        for rows in self._blocks(len(X)):
+            w = None if weights is None else weights[rows]
+            self._learn_rows(self._transform(X[rows]), Y[rows], w)
+        self.recursion_.apply_pending()  # so that predictions in several threads change nothing
+        return self
+
+    def _start(self, X: Array, Y: Array, one_output: bool) -> None:
+        ridge = positive(self.ridge, "ridge")
+        if not 0.0 < self.forgetting <= 1.0:
+            raise ConfigurationError(f"forgetting must lie in (0, 1], not {self.forgetting}.")
+        self.features_ = feature_option(
+            self.features, self.kernel, self.n_features, self.random_state, X
+        )
+        D = X.shape[1] if self.features_ is None else self._transform(X[:1]).shape[1]
+        self.recursion_ = RecursiveLeastSquares(D, Y.shape[1], ridge, forgetting=self.forgetting)
+        self._one_output = one_output
+        self._squares = np.zeros(Y.shape[1])
+        self._weight = 0.0
+
+    def _transform(self, X: Array) -> Array:
+        Z = X if self.features_ is None else self.features_.transform(X)
+        return np.ascontiguousarray(Z, dtype=float)
+
+    def _blocks(self, n: int) -> list[slice]:
+        size = max(1, BLOCK_VALUES // max(self.recursion_.n_features, 1))
+        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+    def _learn_rows(self, Z: Array, Y: Array, weights: Array | None) -> None:
+        k, mu = len(Z), self.forgetting
+        root = np.ones(k) if weights is None else np.sqrt(weights)
+        errors, leverages = self.recursion_.update_rows(Z * root[:, None], Y * root[:, None])
+        squares = errors**2 / (1.0 + leverages)[:, None]
+        age = mu ** np.arange(k - 1, -1, -1)
+        self._squares = math.pow(mu, k) * self._squares + age @ squares
+        self._weight = math.pow(mu, k) * self._weight + float(age @ root**2)
+
+
+# -------------------------------------------------------------------------------------------------
+# From a model trained in batch to a recursion that continues it.
+#
+# A batch model f(x) = phi(x)'W and a recursion with the same features differ only in what they
+# keep: the recursion also needs R with R'R = ridge I + sum phi phi' over the rows the model was
+# trained on. With it and U = R W it predicts what the model predicts, and each new row counts
+# against the old ones as if the recursion had learned them all (thesis 8.2.4). For a ridge model
+# of the same ridge this is exact; for one that was stopped early, W is the starting point and R
+# says how firmly it is held.
 
 
 def recursion_from(
-    transform: Transform, X: Array, weights: Array, penalty: float, capacity: int | None = None
+    transform: Transform, X: Array, weights: Array, ridge: float, capacity: int | None = None
 ) -> RecursiveLeastSquares:
     """A recursion that predicts transform(x) @ weights and has learned the rows X.
 
     transform : inputs (k, d) to features (k, D).
     X : (n, d), the inputs that the weights (D, T) were trained on.
-    penalty : the plain ridge: a batch model's penalty times the n it was trained on.
+    ridge : of the sum of squares: a batch model's penalty times the n it was trained on.
     capacity : room for features that are added later.
     """
-    core = RecursiveLeastSquares(len(weights), weights.shape[1], penalty, capacity=capacity)
-    R = information_factor(transform, X, len(weights), penalty)
+    core = RecursiveLeastSquares(len(weights), weights.shape[1], ridge, capacity=capacity)
+    R = information_factor(transform, X, len(weights), ridge)
     core.restore({"R": R, "U": R @ weights, "refreshed": np.array(0)})
     return core
 
 
-def information_factor(transform: Transform, X: Array, n_features: int, penalty: float) -> Array:
-    """Upper triangular R (D, D) with R'R = penalty I + Z'Z, Z = transform(X); one pass, BLAS 3.
+def information_factor(transform: Transform, X: Array, n_features: int, ridge: float) -> Array:
+    """Upper triangular R (D, D) with R'R = ridge I + Z'Z, Z = transform(X); one pass, BLAS 3.
 
     By QR, block after block: the rounding of Z'Z would be squared.
     """
-    R = math.sqrt(positive_penalty(penalty)) * np.eye(n_features)
+    factor = CholeskyFactor(n_features, positive(ridge, "ridge"))
     size = max(BLOCK, 4 * n_features)
     for start in range(0, len(X), size):
-        Z = transform(X[start : start + size])
-        R = np.asarray(np.linalg.qr(np.concatenate((R, Z)), mode="r"))
-    result: Array = R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None]
-    return result
+        factor.update(transform(X[start : start + size]))
+    return factor.R
 
 
 def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis, Array]:
@@ -151,178 +331,3 @@ def fourier_start(model: Any) -> tuple[Array, Array]:
     b = np.asarray(model.offsets_, dtype=float)[:, None]
     coefficients = math.sqrt(2.0) * coefficients
     return frequencies, np.concatenate((np.cos(b) * coefficients, -np.sin(b) * coefficients))
-
-
-BLOCK_VALUES = 2**21  # features held at a time
-
-
-class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Ridge regression that goes on learning: `partial_fit` costs the same however much it knows.
-
-    min_w sum_i |y_i - z_i w|^2 + penalty |w|^2 over the rows z_i = features(x_i), exactly, kept
-    as a Cholesky factor that each row is rotated into. No intercept.
-
-    Parameters
-    ----------
-    kernel : the kernel whose features are used; None is the Gaussian of width 1. Random Fourier
-        features know the Gaussian only. Not used where `features` is None or a transformer.
-    penalty : the plain ridge. It is added once, and **not** multiplied by the number of rows as
-        in the batch estimators: their `penalty` times their n is this one.
-    features : None (the inputs themselves), "random_fourier", "nystrom" (its centres are chosen
-        among the first rows learned), or a transformer. One that is fitted is used as it is, any
-        other is fitted to the first rows.
-    n_features : how many features, or centres; not used with a transformer.
-    forgetting : in (0, 1]: a row that is k rows old counts forgetting^k; the ridge does not fade.
-    random_state : seed of the features.
-
-    Attributes
-    ----------
-    recursion_ : RecursiveLeastSquares, the state.
-    features_ : the fitted transformer, or None.
-    coef_ : (D,), or (D, T) where y had two dimensions; computed when asked.
-    noise_ : (T,), running mean of e^2 / (1 + s): the noise's variance, from the error e that each
-        row was met with, and its leverage s.
-    n_features_in_ : d.
-    """
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1.0,
-        *,
-        features: Any = None,
-        n_features: int = 500,
-        forgetting: float = 1.0,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.features = features
-        self.n_features = n_features
-        self.forgetting = forgetting
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecursiveRLS:
-        """Forget everything, then learn rows X (n, d) with y (n,) or (n, T), in their order."""
-        return self._learn(X, y, sample_weight, first=True)
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecursiveRLS:
-        """Learn more rows. Raises ValueError for another number of inputs or outputs."""
-        return self._learn(X, y, sample_weight, first=not hasattr(self, "recursion_"))
-
-    @classmethod
-    def from_batch(
-        cls, model: Any, X: Any, y: Any, penalty: float | None = None, forgetting: float = 1.0
-    ) -> RecursiveRLS:
-        """Go on from a model that was trained in batch on X (n, d), y: it predicts the same.
-
-        model : fitted, with centers_ (KRLS, NystromKRLS, Falkon, NYTRO, NystromSGM, ...) or with
-            frequencies_ (RandomFeaturesKRLS).
-        penalty : the plain ridge; None: the model's own penalty times n. Where the model was a
-            ridge of just that, what is learned from here on is as if nothing had been in batch.
-
-        Raises LearningError for a model of another kind or one without a penalty.
-        """
-        ridge = getattr(model, "penalty", None) if penalty is None else penalty / len(X)
-        if ridge is None:
-            raise LearningError(f"{type(model).__name__} has no penalty: say which is to hold it.")
-        X, y = validate_data(model, X, y, reset=False, multi_output=True, dtype=np.float64)
-        features: Any
-        if hasattr(model, "frequencies_"):
-            frequencies, weights = fourier_start(model)
-            features = RandomFourierFeatures(2 * len(frequencies)).fit(X)
-            features.frequencies_ = frequencies
-        else:
-            basis, weights = nystrom_start(model)
-            features = NystromFeatures(basis.kernel, centers=basis.centers).fit(X)
-        new = cls(penalty=ridge * len(X), features=features, forgetting=forgetting)
-        new.n_features_in_ = X.shape[1]
-        Y = y.reshape(len(X), -1)
-        new._start(X, Y, one_output=y.ndim == 1)
-        new.recursion_ = recursion_from(new._transform, X, weights, new.penalty)
-        new.recursion_.forgetting = forgetting
-        outputs, left_out = fitted_rows(new.recursion_, new._transform, X)
-        new._squares = np.sum((Y - outputs) ** 2 / left_out[:, None], axis=0)
-        new._weight = float(len(X))
-        return new
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """f(x), (n,) or (n, T) as y was, for inputs X (n, d).
-
-        With `return_std` also the standard deviation of a new measurement there, of the same
-        shape: sqrt(noise (1 + s)), with s the leverage of x.
-        """
-        check_is_fitted(self, "recursion_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        core = self.recursion_
-        mean = np.empty((len(X), core.n_outputs))
-        leverage = np.empty(len(X))
-        for rows in self._blocks(len(X)):
-            mean[rows], leverage[rows] = predict_block(core, self._transform(X[rows]))
-        std = np.sqrt((1.0 + leverage)[:, None] * self.noise_)
-        if self._one_output:
-            mean, std = mean[:, 0], std[:, 0]
-        return (mean, std) if return_std else mean
-
-    @property
-    def coef_(self) -> Array:
-        """The features' weights, (D,) or (D, T)."""
-        weights = self.recursion_.weights()
-        return weights[:, 0] if self._one_output else weights
-
-    @property
-    def noise_(self) -> Array:
-        """The noise's variance, (T,); 0 before anything of positive weight was learned."""
-        noise: Array = self._squares / max(self._weight, np.finfo(float).tiny)
-        return noise
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool) -> RecursiveRLS:
-        X, y = validate_data(
-            self, X, y, reset=first, multi_output=True, y_numeric=True, dtype=np.float64
-        )
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
-        if weights is not None and (weights < 0.0).any():
-            raise LearningError("Sample weights must not be negative.")
-        Y = np.asarray(y, dtype=float).reshape(len(X), -1)
-        if first:
-            self._start(X, Y, one_output=np.ndim(y) == 1)
-        elif Y.shape[1] != self.recursion_.n_outputs:
-            raise LearningError(
-                f"y has {Y.shape[1]} outputs, and what was learned before had "
-                f"{self.recursion_.n_outputs}."
-            )
-        for rows in self._blocks(len(X)):
-            w = None if weights is None else weights[rows]
-            self._learn_rows(self._transform(X[rows]), Y[rows], w)
-        self.recursion_.apply_pending()  # so that predictions in several threads change nothing
-        return self
-
-    def _start(self, X: Array, Y: Array, one_output: bool) -> None:
-        penalty = positive_penalty(self.penalty)
-        if not 0.0 < self.forgetting <= 1.0:
-            raise ConfigurationError(f"forgetting must lie in (0, 1], not {self.forgetting}.")
-        self.features_ = fitted_features(
-            self.features, self.kernel, self.n_features, self.random_state, X
-        )
-        D = X.shape[1] if self.features_ is None else self._transform(X[:1]).shape[1]
-        self.recursion_ = RecursiveLeastSquares(D, Y.shape[1], penalty, forgetting=self.forgetting)
-        self._one_output = one_output
-        self._squares = np.zeros(Y.shape[1])
-        self._weight = 0.0
-
-    def _transform(self, X: Array) -> Array:
-        Z = X if self.features_ is None else self.features_.transform(X)
-        return np.ascontiguousarray(Z, dtype=float)
-
-    def _blocks(self, n: int) -> list[slice]:
-        size = max(1, BLOCK_VALUES // max(self.recursion_.n_features, 1))
-        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
-
-    def _learn_rows(self, Z: Array, Y: Array, weights: Array | None) -> None:
-        k, mu = len(Z), self.forgetting
-        root = np.ones(k) if weights is None else np.sqrt(weights)
-        errors, leverages = self.recursion_.update_rows(Z * root[:, None], Y * root[:, None])
-        squares = errors**2 / (1.0 + leverages)[:, None]
-        age = mu ** np.arange(k - 1, -1, -1)
-        self._squares = math.pow(mu, k) * self._squares + age @ squares
-        self._weight = math.pow(mu, k) * self._weight + float(age @ root**2)

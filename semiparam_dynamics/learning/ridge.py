@@ -215,23 +215,7 @@ class NestedRidge:
                 yield [factor.weights(t) for t in sizes]
 
 
-def accumulate(
-    stream: Stream, n_features: int, n_outputs: int, ridge: float, largest: float
-) -> NestedRidge:
-    """The system of all rows of a stream, fit for ridges down to `ridge`; see below."""
-
-    def add_up(orthogonal: bool) -> NestedRidge:
-        system = NestedRidge(n_features, n_outputs, orthogonal)
-        for A, Y, weights in stream():
-            system.add(A, Y, weights)
-        return system
-
-    return accumulate_by(add_up, ridge, largest)
-
-
-def accumulate_by(
-    add_up: Callable[[bool], NestedRidge], ridge: float, largest: float
-) -> NestedRidge:
+def accumulate(add_up: Callable[[bool], NestedRidge], ridge: float, largest: float) -> NestedRidge:
     """The system that add_up(orthogonal) gives, fit for ridges down to `ridge`.
 
     `largest` bounds the diagonal of A'WA. Below QR_BELOW times it the system is accumulated by

@@ -18,123 +18,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 import psutil
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn import get_config
+from sklearn.utils import check_array, validation
 from threadpoolctl import ThreadpoolController
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.backends.devices import device_of, is_dask
 
-# -------------------------------------------------------------------------------------------------
-# What scikit-learn's versions name differently: 1.4 is Ubuntu 24.04's, 1.6 moved validation.
-
-try:
-    from sklearn.utils.validation import validate_data
-except ImportError:  # before 1.6 it was a method of every estimator
-
-    def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
-        """Check and convert the data as scikit-learn does, and remember the inputs' number."""
-        return estimator._validate_data(*args, **settings)
-
-
-__all__ = ["validate_data"]
-
-
-# -------------------------------------------------------------------------------------------------
-# How much memory a computation may take, and in what blocks it therefore runs.
-
-FRACTION = 0.25  # of the memory that is free when a limit isn't given
-
-
-def memory_budget(limit: int | None) -> int:
-    """The bytes that kernel matrices may take: `limit`, or by default a quarter of what is free.
-
-    Raises ConfigurationError for a limit that isn't positive.
-    """
-    if limit is None:
-        return int(FRACTION * psutil.virtual_memory().available)
-    if limit <= 0:
-        raise ConfigurationError(f"memory_limit must be a positive number of bytes, not {limit}.")
-    return int(limit)
-
-
-def rows_within(budget: int, row_bytes: int, what: str) -> int:
-    """How many rows of `row_bytes` fit into `budget` bytes.
-
-    Raises LearningError, naming `what`, when not even one does.
-    """
-    rows = budget // max(row_bytes, 1)
-    if rows < 1:
-        raise LearningError(
-            f"{what} needs at least {row_bytes} bytes and memory_limit leaves {budget}: "
-            f"raise the limit or use fewer centres."
-        )
-    return rows
-
-
-def require(budget: int, needed: int, what: str) -> None:
-    """Raise LearningError, naming `what`, when it needs more bytes than the budget has."""
-    if needed > budget:
-        raise LearningError(
-            f"{what} needs {needed / 1e9:.3g} GB and the limit is {budget / 1e9:.3g} GB: raise "
-            f"memory_limit, or use NystromKRLS or Falkon, which need less."
-        )
-
-
-# -------------------------------------------------------------------------------------------------
-# Work on blocks of rows by several threads, with results in the blocks' order.
-
-T = TypeVar("T")
-S = TypeVar("S")
-_this = threading.local()
-
-
-def n_threads() -> int:
-    """The cores that this process may use; 1 within :func:`one_thread`."""
-    if getattr(_this, "alone", False):
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """What this thread does in here, it does alone: it is one of several that share the cores."""
-    before, _this.alone = getattr(_this, "alone", False), True
-    try:
-        yield
-    finally:
-        _this.alone = before
-
-
-def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """function(item) of each item, in order, computed by as many threads as there are cores.
-
-    At most two items a thread are read ahead. Products inside run on one thread each: NumPy's
-    elementwise functions use one core only, so the blocks share the cores, not the products.
-    """
-    threads = n_threads()
-    if threads == 1:
-        yield from map(function, items)
-        return
-    with _controller().limit(limits=1), ThreadPoolExecutor(threads) as pool:
-        pending: deque[Future[T]] = deque()
-        try:
-            for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) >= 2 * threads:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """Looking for the libraries takes milliseconds: once, not for every product."""
-    return ThreadpoolController()
-
+FLOATS = [np.float64, np.float32]  # inputs of another dtype are converted to the first
+READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
 
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
@@ -198,7 +90,7 @@ class Rows:
             dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
         if len(X) != len(y):
             raise LearningError(f"X has {len(X)} rows and y has {len(y)}.")
-        size = max(1, 2**26 // max(X[:1].nbytes, 1))
+        size = max(1, READ_BYTES // max(X[:1].nbytes, 1))
 
         def chunks() -> Iterator[Chunk]:
             for i in range(0, len(X), size):
@@ -237,15 +129,23 @@ class Rows:
 
         return cls(chunks, dtype)
 
-    def like(self, X: Any, y: Any) -> Rows:
-        """Other rows at the same place and in the same precision."""
-        return Rows.from_arrays(X, y, dtype=self.dtype)
+    def like(self, X: Array) -> Rows:
+        """Inputs (k, d) without outputs, on the same device and with the same dtype."""
+        return ArrayRows(np.asarray(X, dtype=self.dtype))
 
     def blocks(self, size: int) -> Iterator[Block]:
         """The rows in order, at most `size` at a time."""
         for block in self._read():
             for i in range(0, len(block.X), size):
                 yield block[i : i + size]
+
+    def whole(self) -> Block:
+        """All rows as one block, in memory."""
+        blocks = list(self.blocks(self.n_samples))
+        if len(blocks) == 1:
+            return blocks[0]
+        X, Y = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("X", "Y"))
+        return Block(X, Y, self.weights())
 
     def take(self, indices: Indices) -> Array:
         """The inputs (k, d) at the given row numbers, in their order; one pass over the data."""
@@ -297,36 +197,230 @@ class Rows:
             check_array(block.Y, input_name="y")
         except ValueError as problem:
             raise LearningError(str(problem)) from None
-        if block.weights is not None and (
-            block.weights.shape != (len(block.X),)
-            or not np.isfinite(block.weights).all()
-            or (block.weights < 0.0).any()
+        if block.weights is not None:
+            checked_weights(block.weights, len(block.X), self.dtype)
+
+
+class ArrayRows(Rows):
+    """Rows of arrays in memory that have been checked: X (n, d), y (n,) or (n, T), weights (n,).
+
+    Without y there are no outputs, T = 0: inputs whose predictions are asked for.
+    """
+
+    def __init__(self, X: Array, y: Array | None = None, sample_weight: Array | None = None):
+        self.dtype = X.dtype
+        self.n_samples, self.n_features = X.shape
+        self.one_output, self.weighted = y is not None and y.ndim == 1, sample_weight is not None
+        Y = np.empty((len(X), 0)) if y is None else y.reshape(len(X), -1)
+        self._rows = Block(X, Y.astype(X.dtype, copy=False), sample_weight)
+        self.n_outputs = Y.shape[1]
+        self.total_weight = float(len(X) if sample_weight is None else sample_weight.sum())
+        if y is not None:
+            self._check_total()
+
+    def take(self, indices: Indices) -> Array:
+        """See :class:`Rows`."""
+        taken: Array = self._rows.X[indices]
+        return taken
+
+    def weights(self) -> Array | None:
+        """See :class:`Rows`."""
+        return self._rows.weights
+
+    def _read(self) -> Iterator[Block]:
+        yield self._rows
+
+
+class MaskedRows(Rows):
+    """The rows of others where `mask` (n,) is true; nothing is copied but the block that is read.
+
+    Raises LearningError where their weights sum to zero.
+    """
+
+    def __init__(self, rows: Rows, mask: Mask) -> None:
+        self._all, self._mask = rows, mask
+        self.dtype, self.n_features, self.n_outputs = rows.dtype, rows.n_features, rows.n_outputs
+        self.one_output, self.weighted = rows.one_output, rows.weighted
+        self.n_samples = int(np.count_nonzero(mask))
+        weights = rows.weights()
+        self.total_weight = float(self.n_samples if weights is None else weights[mask].sum())
+        self._check_total()
+
+    def _read(self) -> Iterator[Block]:
+        start = 0
+        for block in self._all.blocks(
+            max(1, READ_BYTES // (self.n_features * self.dtype.itemsize))
         ):
-            raise LearningError("Sample weights must be one for each row, and not negative.")
+            some = self._mask[start : start + len(block.X)]
+            start += len(block.X)
+            if some.any():
+                weights = None if block.weights is None else block.weights[some]
+                yield Block(block.X[some], block.Y[some], weights)
 
 
-def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Rows:
-    """What an estimator's `fit` was given, checked as scikit-learn does; sets n_features_in_."""
+def training_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, on_device: bool = False
+) -> Rows:
+    """Rows of the arguments of `fit`, checked as scikit-learn does; sets n_features_in_.
+
+    `on_device` : the estimator computes where X is. Otherwise arrays on a device are converted to
+    NumPy's. Raises LearningError, or scikit-learn's ValueError, for data that are unusable.
+    """
     if isinstance(X, Rows):
         if y is not None or sample_weight is not None:
             raise LearningError("Rows bring their y and weights; pass nothing beside them.")
         estimator.n_features_in_ = X.n_features
         return X
-    if is_dask(X):
-        from semiparam_dynamics.learning.backends.dask_rows import DaskRows
-
-        rows = DaskRows(X, y, sample_weight)
-        estimator.n_features_in_ = rows.n_features
+    backend = backend_of(X)
+    if backend is not None and (on_device or backend.STAYS):
+        rows: Rows = backend.training_rows(estimator, X, y, sample_weight)
         return rows
     if isinstance(X, np.memmap) and y is not None:
         estimator.n_features_in_ = X.shape[1]
         return Rows.from_arrays(X, y, sample_weight)
-    there = device_of(X)
-    if there is not None:  # for estimators that compute in NumPy only
-        X, y = there.numpy(X), there.numpy(y)
-    X, y = validate_data(
-        estimator, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32]
-    )
+    X, y, sample_weight = to_numpy(X), to_numpy(y), to_numpy(sample_weight)
+    X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=FLOATS)
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-    return Rows.from_arrays(X, y, sample_weight, X.dtype)
+        sample_weight = checked_weights(sample_weight, len(X), X.dtype)
+    return ArrayRows(X, np.asarray(y), sample_weight)
+
+
+def checked_weights(sample_weight: Any, n_rows: int, dtype: Any) -> Array:
+    """Sample weights as an array (n_rows,); LearningError for a wrong shape or value."""
+    weights: Array = np.asarray(sample_weight, dtype=dtype)
+    if weights.shape != (n_rows,) or not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise LearningError("Sample weights must be one for each row, and not negative.")
+    return weights
+
+
+def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
+    """Check and convert the data as scikit-learn does, and set n_features_in_."""
+    if hasattr(validation, "validate_data"):
+        return validation.validate_data(estimator, *args, **settings)
+    return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
+
+
+# -------------------------------------------------------------------------------------------------
+# Arrays of other libraries. Their modules are imported when the first such array comes. Each has
+# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), and STAYS:
+# whether such arrays stay where they are for estimators that compute with NumPy only.
+
+
+def backend_of(X: Any) -> Any:
+    """The module that computes with X; None for NumPy's arrays, lists, tables and the like.
+
+    With scikit-learn's `array_api_dispatch` off, the default, only Dask's arrays have one.
+    """
+    if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
+        return None
+    if type(X).__module__.startswith("dask.array"):
+        from semiparam_dynamics.learning.backends import dask_arrays
+
+        return dask_arrays
+    if get_config()["array_api_dispatch"]:
+        from semiparam_dynamics.learning.backends import devices
+
+        return None if devices.device_of(X) is None else devices
+    return None
+
+
+def to_numpy(X: Any) -> Any:
+    """Arrays of other libraries as NumPy's; anything else as it is."""
+    backend = backend_of(X)
+    return X if backend is None else backend.to_numpy(X)
+
+
+# -------------------------------------------------------------------------------------------------
+# Memory limits.
+
+FRACTION = 0.25  # of the memory that is free where no limit is given
+
+
+def memory_budget(limit: int | None) -> int:
+    """The bytes for kernel matrices: `limit`, or a quarter of the free memory for None.
+
+    Raises ConfigurationError for a limit that isn't positive.
+    """
+    if limit is None:
+        return int(FRACTION * psutil.virtual_memory().available)
+    if limit <= 0:
+        raise ConfigurationError(f"memory_limit must be a positive number of bytes, not {limit}.")
+    return int(limit)
+
+
+def rows_within(budget: int, row_bytes: int, what: str) -> int:
+    """The number of rows of `row_bytes` that fit into `budget` bytes.
+
+    Raises LearningError, naming `what`, when not even one does.
+    """
+    rows = budget // max(row_bytes, 1)
+    if rows < 1:
+        raise LearningError(
+            f"{what} needs at least {row_bytes} bytes and memory_limit leaves {budget}: "
+            f"raise the limit or use fewer centres."
+        )
+    return rows
+
+
+def require(budget: int, needed: int, what: str) -> None:
+    """Raise LearningError, naming `what`, when it needs more bytes than the budget has."""
+    if needed > budget:
+        raise LearningError(
+            f"{what} needs {needed / 1e9:.3g} GB and the limit is {budget / 1e9:.3g} GB: raise "
+            f"memory_limit, or use NystromKRLS or Falkon, which need less."
+        )
+
+
+# -------------------------------------------------------------------------------------------------
+# Threads.
+
+T = TypeVar("T")
+S = TypeVar("S")
+_this = threading.local()
+
+
+def n_threads() -> int:
+    """The cores that this process may use; 1 within :func:`one_thread`."""
+    if getattr(_this, "alone", False):
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which this thread starts no others, for it is one of several already."""
+    before, _this.alone = getattr(_this, "alone", False), True
+    try:
+        yield
+    finally:
+        _this.alone = before
+
+
+def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """function(item) of each item, in order, computed by as many threads as there are cores.
+
+    At most two items a thread are read ahead. Products inside run on one thread each: NumPy's
+    elementwise functions use one core only, so the blocks share the cores, not the products.
+    """
+    threads = n_threads()
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with _controller().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[T]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) >= 2 * threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looking for the libraries takes milliseconds: once, not for every product."""
+    return ThreadpoolController()

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, ShuffleSplit, check_cv
-from sklearn.utils import _safe_indexing
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
@@ -46,7 +45,7 @@ def folds(
     random_state: Any = None,
     sample_weight: Any = None,
 ) -> tuple[int, Iterator[Fold]]:
-    """How many folds `validation` describes (see :func:`~.selection.select`), and the folds."""
+    """The number of folds that `validation` describes (see :func:`select`), and the folds."""
     if isinstance(validation, tuple) and len(validation) == 2:
         return 1, iter([Fold(X, y, sample_weight, *validation, None)])
     if isinstance(X, Rows):
@@ -55,7 +54,7 @@ def folds(
 
     def make(train: Any, test: Any) -> Fold:
         parts = [
-            None if data is None else _safe_indexing(data, indices)
+            None if data is None else _rows_of(data, indices)
             for indices in (train, test)
             for data in (X, y, sample_weight)
         ]
@@ -63,6 +62,13 @@ def folds(
 
     splits = splitter.split(X, y, groups)
     return splitter.get_n_splits(X, y, groups), (make(train, test) for train, test in splits)
+
+
+def _rows_of(data: Any, indices: Any) -> Any:
+    """The rows of an array, a table or a list, as one of the same kind."""
+    if hasattr(data, "iloc"):
+        return data.iloc[indices]
+    return data[indices] if hasattr(data, "shape") else [data[i] for i in indices]
 
 
 def _splitter(estimator: Any, y: Any, validation: Any, random_state: Any) -> Any:
@@ -220,7 +226,7 @@ def _fit_predict(model: Any, fold: Fold, weights: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Selection:
-    """What was tried, and what was best.
+    """Settings, their validation errors, and the best of them.
 
     Attributes
     ----------

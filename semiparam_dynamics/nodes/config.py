@@ -1,18 +1,15 @@
-"""The nodes' own parameters, around those of the core that they run."""
+"""The parameters of the nodes but `inverse_dynamics`, around those of the core that they run."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.control.session import SessionConfig
 from semiparam_dynamics.parameters import group, parameter, replace
 from semiparam_dynamics.recognition.config import BackboneConfig, RecognitionConfig
 from semiparam_dynamics.simulation.config import MotionConfig, SimulatorConfig
 from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
-
-# -------------------------------------------------------------------------------------------------
-# Parameters of the `computed_torque` node.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,69 +32,6 @@ class ComputedTorqueNodeConfig:
     seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
     motion: MotionConfig = group(MotionConfig, inline=True)
     session: SessionConfig = group(SessionConfig, inline=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class InverseDynamicsNodeConfig:
-    """Parameters of the `inverse_dynamics` node."""
-
-    autostart: bool = parameter(
-        True, "configure and activate at the start, without a lifecycle manager"
-    )
-    urdf: str = parameter(
-        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
-    )
-    model_file: str = parameter(
-        "",
-        "file that what was learned is saved to and loaded from; the one before is kept beside it; "
-        "empty: nothing is saved",
-    )
-    autoload: bool = parameter(
-        True, "when configured go on from the newest whole model_file, if there is one"
-    )
-    autosave: bool = parameter(
-        True, "save to model_file every save_interval, when deactivated and at the end"
-    )
-    save_interval: float = parameter(
-        60.0,
-        "at most so much learning is lost by a kill or a power cut; 0: saved only when deactivated "
-        "and at the end",
-        unit="s",
-        low=0.0,
-        high=1e6,
-        live=True,
-    )
-    learning_queue: int = parameter(
-        100,
-        "samples that may wait to be learned while predictions go first",
-        low=1,
-        high=100000,
-        live=True,
-    )
-    defer_learning: bool = parameter(
-        True,
-        "predictions go first: learn while no message waits, or in a thread beside them; false: "
-        "learn each sample before the next message, so that a bag gives the same numbers under any "
-        "load",
-        live=True,
-    )
-    feedforward: bool = parameter(
-        False,
-        "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
-        "target)",
-    )
-    real_bodies: bool = parameter(
-        True,
-        "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
-        "inertias); false: as they are identified, which may belong to no bodies that exist",
-    )
-    snapshot_name: str = parameter(
-        "",
-        "name of the payload that ~/snapshot, ~/recall and ~/forget_snapshot are about "
-        "(changes.detect)",
-        live=True,
-    )
-    learner: InverseDynamicsConfig = group(InverseDynamicsConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +121,7 @@ class ObjectRecognitionNodeConfig:
         "empty: nothing is saved",
     )
     autoload: bool = parameter(
-        True, "when configured go on from the newest whole model_file, if there is one"
+        True, "when configured resume from the newest whole model_file, if there is one"
     )
     autosave: bool = parameter(
         True,

@@ -16,7 +16,7 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
-from rclpy.executors import Executor
+from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
@@ -323,7 +323,7 @@ def run_demo(
             NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
         ):
             monitor = Monitor(recorder, LEARNER, ERROR_WINDOW)
-            executor = runtime.make_executor()
+            executor = SingleThreadedExecutor()
             executor.add_node(monitor)
             table = LiveTable(sys.stdout)
             for k, (motion, meaning) in enumerate(PHASES.items()):

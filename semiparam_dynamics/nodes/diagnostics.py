@@ -10,9 +10,9 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ESTIMATING, PayloadStatus
-from semiparam_dynamics.learner import KEPT_OUT, MODELS, InverseDynamicsLearner, Step
+from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.messages import number
-from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.nodes.session import STOPPED, Session
 
 # -------------------------------------------------------------------------------------------------
 # What the `inverse_dynamics` node knows of changes at an instant, in numbers and in words.
@@ -40,9 +40,9 @@ class ChangeReport:
         They are those that contacts are looked for with; None without a measurement.
         """
         monitor, step = self._learner.changes, self.step
-        if monitor is None or step is None or step.y is None or step.learned is None:
+        if monitor is None or step is None or step.y is None:
             return None
-        sure = step.learned.confidence
+        sure = step.unchanged.confidence
         spread = monitor.contact.spread(step.prediction.semiparametric_std, sure)
         external: Array = step.y - step.prediction.semiparametric
         return external / np.maximum(spread, 1e-12)
@@ -101,7 +101,7 @@ class ChangeReport:
         return values
 
 
-OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
 class SessionReport:
@@ -119,12 +119,14 @@ class SessionReport:
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
         """Level and one sentence; `silent` says which topics bring nothing."""
         session = self._session
-        dropped = session.dropped() + session.bounded() + self._lost
+        dropped = session.dropped() + session.learner.bounded + self._lost
         since = dropped - self._before
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
-        for intended in ("learning switched off", KEPT_OUT):
+        for intended in ("learning switched off", KEPT_OUT, STOPPED):
             since.pop(intended, None)
+        if session.problem:
+            return ERROR, stopped("learning", session.problem)
         if trouble := session.autosave.trouble():
             return WARN, trouble
         if problems := list(silent):
@@ -139,7 +141,7 @@ class SessionReport:
         if not session.learning:
             return OK, f"predicting, learning is switched off after {learned} samples"
         recent = session.learner.recent
-        errors = {name: float(np.mean(recent.nmse(name))) for name in MODELS}
+        errors = {name: float(np.mean(recent.nmse(name))) for name in session.learner.compared}
         return OK, (
             f"{learned} samples learned; recent normalised MSE: rigid body "
             f"{errors['rigid_body']:.3g}, semiparametric {errors['semiparametric']:.3g}"
@@ -160,7 +162,7 @@ class SessionReport:
         }
         for reason, count in sorted((session.dropped() + self._lost).items()):
             values[f"dropped: {reason}"] = str(count)
-        for reason, count in sorted(session.bounded().items()):
+        for reason, count in sorted(session.learner.bounded.items()):
             values[reason] = str(count)
         gate = learner.estimator.gate
         if gate.config.gate > 0.0:
@@ -168,10 +170,15 @@ class SessionReport:
         values |= timing_values({"predict": session.predict_us, "learn": session.learn_us})
         rank, full = learner.estimator.rigid_body.excitation_rank(), session.model.n_parameters
         values["rank of the excitation"] = f"{rank} of {full}"
-        for model in MODELS:
+        for model in learner.compared:
             for axis, nmse in zip(session.model.axes, learner.scores.nmse(model), strict=True):
                 values[f"nmse {model} {axis}"] = f"{nmse:.6g}"
         return values
+
+
+def stopped(what: str, problem: str) -> str:
+    """The sentence for an exception in a node's thread."""
+    return f"{what} has stopped ({problem}); ~/reset, or ~/learn with true, starts it again"
 
 
 def timing_values(timings: Mapping[str, deque[float]]) -> dict[str, str]:

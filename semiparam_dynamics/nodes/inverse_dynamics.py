@@ -15,12 +15,17 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes import parameters, runtime
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes.diagnostics import SessionReport
-from semiparam_dynamics.nodes.managed import PATIENCE, Lag, ManagedNode, WatchedTopic
+from semiparam_dynamics.nodes.diagnostics import ERROR, SessionReport
+from semiparam_dynamics.nodes.managed import (
+    PATIENCE,
+    ManagedNode,
+    MonitoredSubscription,
+    QueueDelay,
+)
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices
 from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
@@ -40,8 +45,9 @@ class InverseDynamicsNode(ManagedNode):
     one on `robot_description` is tried again.
     """
 
-    def __init__(self) -> None:
-        super().__init__("inverse_dynamics")
+    def __init__(self, **options: Any) -> None:
+        """`options` are those of `rclpy.node.Node`."""
+        super().__init__("inverse_dynamics", **options)
         self._config = parameters.declare(self, InverseDynamicsNodeConfig)
         parameters.follow(self, self._config, self._configure, self._refuse)
         self._urdf = os.path.expanduser(self._config.urdf)
@@ -51,10 +57,10 @@ class InverseDynamicsNode(ManagedNode):
         self._changes: ChangeOutputs | None = None
         self._report: SessionReport | None = None
         self._lost: Counter[str] = Counter()
-        self._lag = Lag(self._lost, self._patience())
-        self._inputs: list[WatchedTopic] = []
+        self._delay = QueueDelay(self._lost, self._patience())
+        self._inputs: list[MonitoredSubscription] = []
         self._desired: DesiredStates | None = None
-        self._description: WatchedTopic | None = None
+        self._description: MonitoredSubscription | None = None
         self._model_services = ModelServices(self, self._required_session, self._model_file)
         if self._config.learner.changes.detect:
             SnapshotServices(
@@ -64,7 +70,7 @@ class InverseDynamicsNode(ManagedNode):
                 self._tell_changes,
             )
         if not self._urdf:
-            self._description = WatchedTopic(
+            self._description = MonitoredSubscription(
                 self, "robot_description", String, self._described, LATCHED
             )
 
@@ -76,10 +82,10 @@ class InverseDynamicsNode(ManagedNode):
         """Make the session, unless its URDF has yet to come."""
         if not self._urdf:
             return
-        with self._model_services.claiming(self._config.autosave):
+        with self._model_services.locked(self._config.autosave):
             session = Session(self._urdf, self._config)
             if self._config.autoload:
-                self._model_services.go_on(session)
+                self._model_services.resume(session)
         self.session = session
         self._lost.clear()
         self._outputs = Outputs(
@@ -123,7 +129,7 @@ class InverseDynamicsNode(ManagedNode):
             if outputs is not None:
                 outputs.destroy()
         self.session = self._outputs = self._changes = self._report = None
-        self._model_services.give_up()
+        self._model_services.close()
 
     def _unsubscribe(self) -> None:
         for topic in self._inputs:
@@ -134,11 +140,14 @@ class InverseDynamicsNode(ManagedNode):
             self._desired = None
 
     def _listen(self, topic: str, kind: type, predict: Callable[[Any], Iterator[Step]]) -> None:
+        session = self._required_session()
+
         def answer(message: Any) -> None:
             for step in predict(message):
                 self._publish(step)
+                session.learn(step)
 
-        self._inputs.append(WatchedTopic(self, topic, kind, answer, SENSORS, self._lag))
+        self._inputs.append(MonitoredSubscription(self, topic, kind, answer, SENSORS, self._delay))
 
     def _publish(self, step: Step) -> None:
         if self._outputs is not None:
@@ -152,7 +161,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _configure(self, config: InverseDynamicsNodeConfig) -> None:
         self._config = config
-        self._lag.patience = self._patience()
+        self._delay.patience = self._patience()
         if self.session is not None:
             self.session.configure(config)
 
@@ -200,12 +209,13 @@ class InverseDynamicsNode(ManagedNode):
             level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
             return self.status(level, self._waiting(), {})
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
-        with self.session.still():
+        with self.session.paused():
             self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
             level, summary = self._report.summary(silent)
             values = self._report.values()
         self.session.save_if_due()
-        if self.state != "active" and not self.session.autosave.trouble():
+        quiet = level != ERROR and not self.session.autosave.trouble()
+        if self.state != "active" and quiet:
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         if self._desired is not None:
             values |= self._desired.values()
@@ -219,7 +229,7 @@ class InverseDynamicsNode(ManagedNode):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
-    return runtime.run("inverse_dynamics", InverseDynamicsNode, runtime.spin_learner, arguments)
+    return runtime.run("inverse_dynamics", InverseDynamicsNode, runtime.spin_managed, arguments)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import TextIO
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.executors import Executor
+from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -254,7 +254,7 @@ def run_objects(out: Path, config: ObjectStreamNodeConfig, *, features: bool) ->
             NodeProcess(STREAM, {}, logs / f"{STREAM}.log", stream_yaml) as pictures,
         ):
             monitor = ObjectMonitor(RECOGNITION, table.row)
-            executor = runtime.make_executor()
+            executor = SingleThreadedExecutor()
             executor.add_node(monitor)
             complete = _follow(executor, monitor, table, answers, pictures)
             runtime.spin_for(executor, DRAIN)

@@ -19,8 +19,8 @@ from std_srvs.srv import Trigger
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.nodes.diagnostics import timing_values
-from semiparam_dynamics.nodes.managed import ManagedNode, Outlet, WatchedTopic
+from semiparam_dynamics.nodes.diagnostics import stopped, timing_values
+from semiparam_dynamics.nodes.managed import ManagedNode, MonitoredSubscription, Outlet
 from semiparam_dynamics.nodes.messages import labels_layout, scores_message
 from semiparam_dynamics.nodes.model_services import ModelServices, answering
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
@@ -51,7 +51,7 @@ class RecognitionOutputs:
         self._label.publish(String(data=recognition.label))
         self._confidence.publish(Float32(data=float(recognition.confidence)))
         # With a thousand classes this costs more than all the rest: only where somebody listens.
-        if not self._scores.heard():
+        if not self._scores.has_subscribers():
             return
         if recognition.labels is not self._labels:
             self._labels, self._layout = recognition.labels, labels_layout(recognition.labels)
@@ -66,7 +66,7 @@ class RecognitionOutputs:
 # -------------------------------------------------------------------------------------------------
 # What the `object_recognition` node says on `/diagnostics`.
 
-OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 LISTED = 40  # classes
 
 
@@ -84,6 +84,8 @@ class RecognitionReport:
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
         """Level and one sentence; `silent` says which topics bring nothing."""
         session = self._session
+        if session.problem:
+            return ERROR, stopped("recognition", session.problem)
         since = session.refusals.counts - self._before
         self._before = session.refusals.counts.copy()
         if trouble := session.autosave.trouble():
@@ -109,7 +111,7 @@ class RecognitionReport:
             "frames seen": str(session.seen),
             "frames recognised": str(session.recognized),
             "frames taught": str(session.taught),
-            "frames dropped": str(session.backlog.dropped),
+            "frames dropped": str(session.dropped),
             "frames not learned, learning switched off": str(session.not_learned),
             "learning": str(session.learning).lower(),
             "objects": str(len(recognizer.labels)),
@@ -133,8 +135,8 @@ class RecognitionReport:
     def _chosen(self) -> dict[str, str]:
         model = self._session.recognizer.model
         return {
-            "recoding exponent": f"{model.alpha_:.2f}",
-            "penalty": f"{model.penalty_:g}",
+            "recoding exponent": f"{model.recoding_:.2f}",
+            "penalty": f"{model.ridge_:g}",
             "held-out examples to look at again": str(model.recursion_.outdated()),
         }
 
@@ -178,7 +180,7 @@ class ObjectRecognitionNode(ManagedNode):
         self.session: RecognitionSession | None = None
         self._outputs: RecognitionOutputs | None = None
         self._report: RecognitionReport | None = None
-        self._topics: list[WatchedTopic] = []
+        self._topics: list[MonitoredSubscription] = []
         self._model_services = ModelServices(self, self._required_session, self._model_file)
         self.create_service(Trigger, "~/forget", answering(self._forget))
 
@@ -190,10 +192,10 @@ class ObjectRecognitionNode(ManagedNode):
         """Make the session, with the image network where images come in."""
         outputs = RecognitionOutputs(self)
         try:
-            with self._model_services.claiming(self._config.autosave):
+            with self._model_services.locked(self._config.autosave):
                 session = RecognitionSession(self._config, outputs.publish)
                 if self._config.autoload:
-                    self._model_services.go_on(session)
+                    self._model_services.resume(session)
         except BaseException:
             outputs.destroy()
             raise
@@ -223,7 +225,7 @@ class ObjectRecognitionNode(ManagedNode):
         if self._outputs is not None:
             self._outputs.destroy()
         self.session = self._outputs = self._report = None
-        self._model_services.give_up()
+        self._model_services.close()
 
     def _unsubscribe(self) -> None:
         for topic in self._topics:
@@ -231,7 +233,7 @@ class ObjectRecognitionNode(ManagedNode):
         self._topics.clear()
 
     def _listen(self, topic: str, kind: type, take: Callable[[Any], None], qos: QoSProfile) -> None:
-        self._topics.append(WatchedTopic(self, topic, kind, take, qos))
+        self._topics.append(MonitoredSubscription(self, topic, kind, take, qos))
 
     def _configure(self, config: ObjectRecognitionNodeConfig) -> None:
         self._config = config
@@ -256,17 +258,19 @@ class ObjectRecognitionNode(ManagedNode):
         """The session's figures and what is wrong, if anything."""
         if self.session is None or self._report is None:
             return super().report()
-        self.session.autosave.step()  # one that is due, or had to wait for the one before
+        self.session.save_if_due()
         frames = [problem for topic in self._topics[:1] if (problem := topic.problem())]
-        level, summary = self._report.summary(frames)
-        if self.state != "active" and not self.session.autosave.trouble():
+        with self.session.paused():
+            level, summary = self._report.summary(frames)
+            values = self._report.values()
+        if self.state != "active" and level != ERROR and not self.session.autosave.trouble():
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
-        return self.status(level, summary, self._report.values())
+        return self.status(level, summary, values)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
-    return runtime.run("object_recognition", ObjectRecognitionNode, runtime.spin_learner, arguments)
+    return runtime.run("object_recognition", ObjectRecognitionNode, runtime.spin_managed, arguments)
 
 
 if __name__ == "__main__":

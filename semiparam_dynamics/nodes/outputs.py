@@ -20,7 +20,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, UNEXPLAINED
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
-from semiparam_dynamics.learner import Step, learner_feedforward
+from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes.diagnostics import ChangeReport, timing_values
 from semiparam_dynamics.nodes.managed import Outlet
 from semiparam_dynamics.nodes.messages import (
@@ -38,7 +38,7 @@ from semiparam_dynamics.robot.model import RobotModel
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
-    from semiparam_dynamics.identification.real_bodies import RealBodies
+    from semiparam_dynamics.identification.consistent import RealBodies
 
 
 # -------------------------------------------------------------------------------------------------
@@ -94,11 +94,14 @@ class ChangeOutputs:
     def publish(self, step: Step) -> None:
         """Publish what a sample that was just predicted has changed."""
         self.report.step = step
-        if self._deviation.heard() and (deviations := self.report.deviations()) is not None:
+        if (
+            self._deviation.has_subscribers()
+            and (deviations := self.report.deviations()) is not None
+        ):
             self._deviation.publish(self._message(step.stamp, deviations))
         if (monitor := self._session.learner.changes) is not None:
             touched, external = monitor.status.contact, monitor.status.external
-            if touched and external is not None and self._contact_external.heard():
+            if touched and external is not None and self._contact_external.has_subscribers():
                 self._contact_external.publish(self._message(step.stamp, external))
         self.refresh()
 
@@ -190,7 +193,6 @@ class DesiredStates:
     def _answer(self, message: JointTrajectory) -> None:
         start = time.perf_counter()
         session, names = self._session, self._session.model.joint_names
-        session.backlog.interrupted()
         try:
             states = desired_states(message, names)
         except SampleError as error:
@@ -198,11 +200,11 @@ class DesiredStates:
             if len(self._refused) > DEPTH:  # whoever sends nonsense shall not fill the memory
                 self._refused = Counter({"several reasons": self._refused.total()})
             return
-        said, stamp = learner_feedforward(session.learner, *states), stamp_of(message)
+        said, stamp = session.learner.feedforward(*states), stamp_of(message)
         for model, outlets in self._outlets.items():
             both = (said.values[model], said.stds[model])
             for outlet, values in zip(outlets, both, strict=True):
-                if outlet.heard():
+                if outlet.has_subscribers():
                     outlet.publish(trajectory_effort_message(stamp, names, values, message))
         self._answered += 1
         self._us.append((time.perf_counter() - start) * 1e6)
@@ -254,17 +256,17 @@ class Outputs:
         """Publish a sample's predictions and, where it was measured, the difference."""
         predicted = step.prediction.semiparametric
         # Making a message costs as much as half a prediction: only where somebody listens.
-        if self._predicted.heard():
+        if self._predicted.has_subscribers():
             self._predicted.publish(self._message(step.stamp, predicted))
-        if self._rigid_body.heard():
+        if self._rigid_body.has_subscribers():
             rigid_body = self._within_bounds(step.prediction.rigid_body)
             self._rigid_body.publish(self._message(step.stamp, rigid_body))
-        if step.y is not None and self._external.heard():
+        if step.y is not None and self._external.has_subscribers():
             self._external.publish(self._message(step.stamp, step.y - predicted))
 
     def publish_parameters(self, identifier: RigidBodyIdentifier) -> None:
         """Publish the base parameters as they stand, where somebody listens."""
-        if not self._parameters.heard():
+        if not self._parameters.has_subscribers():
             return
         values = identifier.parameters
         if self._bodies is not None:
@@ -282,7 +284,7 @@ class Outputs:
 
 def _bodies(model: RobotModel) -> RealBodies | None:
     # Only here: loading it would make every start of a node longer.
-    from semiparam_dynamics.identification.real_bodies import RealBodies
+    from semiparam_dynamics.identification.consistent import RealBodies
 
     try:
         return RealBodies(model)

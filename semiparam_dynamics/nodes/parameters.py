@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
@@ -16,25 +16,33 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
+from semiparam_dynamics.config_files import ROS_PARAMETERS
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import Parameter, Value, from_flat, parameters, to_flat
 
 C = TypeVar("C")
-# Keys that rclpy itself understands besides those that a node declares.
-RCLPY_KEYS = ("use_sim_time", "start_type_description_service")
-RCLPY_PREFIXES = ("qos_overrides.",)
+QOS_PREFIX = "qos_overrides."  # of keys that rclpy declares itself, like ROS_PARAMETERS
 INT64 = 2**63
 
 
 def declare(node: Node, config_type: type[C]) -> C:
     """Declare every parameter of `config_type` on the node; return the configuration as given.
 
-    A whole number given for a real one is taken as one, which plain rclpy refuses.
+    Given is what the command line and the parameter files set for this node. A whole number for a
+    real one is accepted, which rclpy alone refuses.
 
-    Raises ConfigurationError for a key that nothing declares, which rclpy would ignore in silence,
-    and for a value of the wrong type or outside its range.
+    Raises ConfigurationError for an unknown key, which rclpy would ignore without a warning, and
+    for a value of the wrong type or outside its range.
     """
-    given = {name: value for name, value in overrides(node).items() if not _is_rclpys(name)}
+    # Not automatically_declare_parameters_from_overrides, which fails at an empty list: that has
+    # neither a type nor a value.
+    with node.handle:
+        overrides = node.handle.get_parameters(RosParameter)
+    given = {
+        name: () if override.value is None else override.value
+        for name, override in overrides.items()
+        if name not in ROS_PARAMETERS and not name.startswith(QOS_PREFIX)
+    }
     config = from_flat(config_type, given)
     values = to_flat(config)
     for parameter in parameters(config_type):
@@ -54,11 +62,11 @@ def follow(
 ) -> None:
     """Let the parameters marked `live` be set while the node runs; call `changed` when they were.
 
-    What is set is checked as at the start, all that is set together together, and refused with the
-    same sentences; a whole number is taken for a real one. `changed` gets the whole configuration.
+    Parameters set together are checked together, by the rules and with the sentences of the start;
+    a whole number is accepted for a real one. `changed` gets the whole configuration.
 
-    config: what `declare` returned on this node.
-    refuse: raises ConfigurationError for a configuration that can't be gone on with.
+    config: the one returned by `declare` for this node.
+    refuse: raises ConfigurationError for a configuration that the node can't continue with.
     """
     known = {parameter.name: parameter for parameter in parameters(type(config))}
     current = config
@@ -92,13 +100,6 @@ def follow(
     node.add_pre_set_parameters_callback(with_real_numbers)
     node.add_on_set_parameters_callback(check)
     node.add_post_set_parameters_callback(take)
-
-
-def overrides(node: Node) -> dict[str, object]:
-    """What the command line and the parameter files set for this node, declared or not."""
-    # rclpy keeps no public record of it. An empty list arrives without a type and value.
-    given: Mapping[str, RosParameter] = node._parameter_overrides
-    return {name: () if entry.value is None else entry.value for name, entry in given.items()}
 
 
 def descriptor(parameter: Parameter) -> ParameterDescriptor:
@@ -141,9 +142,5 @@ def ros_type(parameter: Parameter) -> RosParameter.Type:
 
 
 def ros_value(value: Value) -> Any:
-    """A parameter's value as ROS wants it: lists for tuples."""
+    """The value of a parameter in ROS: lists for tuples."""
     return list(value) if isinstance(value, tuple) else value
-
-
-def _is_rclpys(name: str) -> bool:
-    return name in RCLPY_KEYS or name.startswith(RCLPY_PREFIXES)

@@ -1,8 +1,8 @@
 """From messages to recognition, and to learning what a teacher names; without any ROS.
 
-One frame's way through the node: it waits, and a newer one takes its place; then its features are
-found, it is recognised, the caller publishes, and if it came under a label it is learned. So each
-frame is recognised by what was taught before it.
+A frame waits until the one before it is done, and a newer one takes its place. Then, in a thread,
+its features are computed, it is recognised and published, and if it came under a label it is
+learned. So each frame is recognised by what was taught before it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RefusedError, SemiparamError
 from semiparam_dynamics.nodes.autosave import Autosave
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.nodes.runtime import Backlog
+from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
 from semiparam_dynamics.recognition.feature_vectors import feature_vector
 from semiparam_dynamics.recognition.labels import Edit, Refusals, Teacher, parse_edit
@@ -25,7 +26,6 @@ from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer
 
 TIMINGS = 2000  # frames over which the percentiles are taken
 WAITING = 1  # frames that may wait
-PATIENCE = 0.05  # s for which a flood of messages may keep a frame waiting
 
 
 class Frame(NamedTuple):
@@ -36,12 +36,12 @@ class Frame(NamedTuple):
 
 
 class RecognitionSession:
-    """What the node does with one model.
+    """One model's frames, labels and edits. Call it from one thread at a time.
 
     Parameters
     ----------
     config: the node's parameters.
-    publish: called with what each frame was recognised as.
+    publish: called with what each frame was recognised as, in the session's thread.
 
     Raises ConfigurationError, BackboneError and MissingExtraError, each with a sentence.
     """
@@ -63,10 +63,8 @@ class RecognitionSession:
             lambda: (self.recognizer.identity(), self.recognizer.state()),
             config.save_interval,
         )
-        self.backlog: Backlog[Frame] = Backlog(
-            self._answer, WAITING, patience=PATIENCE, spare=self._spare
-        )
-        self.learning = True
+        self._thread: LearnerThread[Frame] = LearnerThread(self._answer, WAITING, idle=self._idle)
+        self._learning = True
         self.reset()
 
     def reset(self) -> None:
@@ -74,13 +72,18 @@ class RecognitionSession:
 
         The file stays as it is until something is saved.
         """
-        self.recognizer.reset()
-        self.autosave.agree()
+        self._thread.clear()
+        with self.paused():
+            self.recognizer.reset()
+            self.autosave.mark_saved()
+            self._thread.restart()
+            self._thread.dropped = 0
+            self._count_anew()
+
+    def _count_anew(self) -> None:
         limits, unknown = self._config.recognition.limits, self._config.recognition.unknown
         self.teacher = Teacher(limits, unknown)
         self.refusals = Refusals()
-        self.backlog.clear()
-        self.backlog.dropped = 0
         self.seen = self.recognized = self.taught = self.not_learned = 0
         self.last: Recognition | None = None
         self.last_edit = ""
@@ -90,37 +93,37 @@ class RecognitionSession:
         }
 
     def configure(self, config: ObjectRecognitionNodeConfig) -> None:
-        """Go on with other values of the live parameters."""
-        self._config = config
-        self.recognizer.configure(config.recognition)
-        self.teacher.limits = config.recognition.limits
-        self.autosave.interval = config.save_interval
-        self.backlog.stir()
+        """Continue with other values of the live parameters."""
+        with self.paused():
+            self._config = config
+            self.recognizer.configure(config.recognition)
+            self.teacher.limits = config.recognition.limits
+            self.autosave.interval = config.save_interval
+        self._thread.call_idle()
 
     def frame(self, message: Any) -> None:
         """Take an Image, or a Float32MultiArray where the input is features."""
-        self.backlog.interrupted()
         self.seen += 1
-        self.backlog.add(Frame(message, self.teacher.label))
+        self._thread.put(Frame(message, self.teacher.label))
 
     def label(self, message: Any) -> None:
         """Take the teacher's label, a String."""
-        self.backlog.interrupted()
         before = self.teacher.label
-        try:
-            self.teacher.say(message.data, self.recognizer.classes, len(self.recognizer.labels))
-        except SemiparamError as error:
-            self.refusals.note(error)
+        with self.paused():
+            try:
+                self.teacher.say(message.data, self.recognizer.classes, len(self.recognizer.labels))
+            except SemiparamError as error:
+                self.refusals.note(error)
         if before and self.teacher.label != before:
             self._want_saved()
 
     def edit(self, message: Any) -> None:
         """Take an edit of the objects, a String; what came of it is `last_edit`."""
-        self.backlog.interrupted()
         try:
             self.last_edit = self._edit(parse_edit(message.data))
         except SemiparamError as error:
-            self.refusals.note(error)
+            with self.paused():
+                self.refusals.note(error)
             self.last_edit = f"refused: {error}"[:200]
 
     def forget_last(self) -> str:
@@ -131,28 +134,28 @@ class RecognitionSession:
 
     def save(self, path: Path) -> None:
         """Save what was taught. Raises StorageError."""
-        self.backlog.do_all()
-        self.autosave.save(path)
+        with self.paused(drained=True):
+            self.autosave.save(path)
 
     def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
         """The same in a thread; see `Autosave.begin`."""
-        self.backlog.do_all()
-        self.autosave.begin(path, done)
+        with self.paused(drained=True):
+            self.autosave.begin(path, done)
 
     def load(self, path: Path) -> None:
-        """Go on from a file, or from the one before it where it is damaged.
+        """Resume from a file, or from the one before it where it is damaged.
 
         Raises StorageError; what was taught is then what it was.
         """
-        self.autosave.load(path, self.recognizer.load)
-        self.backlog.clear()
+        with self.paused(drained=True):
+            self.autosave.load(path, self.recognizer.load)
 
     def finish(self) -> None:
-        """End the teaching and save what isn't saved yet, if that is to happen by itself.
+        """End the teaching and save unsaved changes, unless autosave is off.
 
         Raises StorageError.
         """
-        self.backlog.do_all()
+        self._thread.close()
         self.teacher.stop()
         self.autosave.finish()
 
@@ -160,24 +163,62 @@ class RecognitionSession:
         """How much was learned, in words."""
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
 
+    def save_if_due(self) -> None:
+        """Save pending changes if nothing has come for a while."""
+        self._thread.call_idle()
+
+    def paused(self, *, drained: bool = False) -> AbstractContextManager[None]:
+        """No frame is answered meanwhile; with `drained` also none waits."""
+        return self._thread.paused(drained=drained)
+
+    @property
+    def learning(self) -> bool:
+        """Whether named frames are learned. Setting it to true continues after a `problem`."""
+        return self._learning
+
+    @learning.setter
+    def learning(self, wanted: bool) -> None:
+        self._learning = wanted
+        if wanted:
+            self._thread.restart()
+
+    @property
+    def problem(self) -> str:
+        """The error that ended recognition, as a sentence; empty where none did."""
+        return self._thread.problem
+
+    @property
+    def trace(self) -> str:
+        """The traceback of :attr:`problem`."""
+        return self._thread.trace
+
+    @property
+    def dropped(self) -> int:
+        """Frames that gave way to newer ones."""
+        return self._thread.dropped
+
     def _edit(self, edit: Edit) -> str:
-        self.backlog.do_all()  # a frame that waits is taught under the name that it came with
-        done = self.recognizer.edit(edit)
-        self.teacher.follow(edit)
-        self.autosave.changed()
+        with self.paused(drained=True):  # a frame is taught under the name that it came with
+            done = self.recognizer.edit(edit)
+            self.teacher.follow(edit)
+            self.autosave.changed()
         self._want_saved()
         return done
 
     def _want_saved(self) -> None:
-        self.autosave.request()
-        self.backlog.stir()
+        with self.paused():
+            self.autosave.request()
+        self._thread.call_idle()
 
-    def _spare(self) -> bool:
-        """In pauses: begin a save that is due, and look at held-out examples again."""
+    # In the thread.
+
+    def _idle(self) -> float | None:
+        """Begin a save that is due, and look at held-out examples again, one at a time."""
         self.autosave.step()
-        return self.recognizer.refresh()
+        return 0.0 if self.recognizer.refresh() else None
 
-    def _answer(self, frame: Frame) -> None:
+    def _answer(self, frames: list[Frame]) -> None:
+        (frame,) = frames
         start = time.perf_counter()
         try:
             x = self._features(frame.message)

@@ -126,7 +126,7 @@ class DeferredRotation:
         self.n += 1
 
     def copy_from(self, other: DeferredRotation) -> None:
-        """Become a copy of `other`, a pending rotation included, in the memory at hand.
+        """Become a copy of `other`, whose pending rotation is done first, in the memory at hand.
 
         Raises LearningError where `other` has another capacity or number of outputs.
         """
@@ -135,12 +135,13 @@ class DeferredRotation:
                 f"A recursion of at most {other.capacity} features and {other.n_outputs} outputs "
                 f"does not fit one of {self.capacity} and {self.n_outputs}."
             )
+        other.apply_pending()
         end = _whole_blocks(max(self.n, other.n))
-        mine, theirs = self._arrays, other._arrays
-        mine[0][:end, :end] = theirs[0][:end, :end]
-        mine[1][:end] = theirs[1][:end]
-        mine[2][:], mine[3][:] = theirs[2], theirs[3]
-        self.n, self._pending, self._solved = other.n, other._pending, other._solved
+        (R, U, _, _), (other_R, other_U, _, _) = self._arrays, other._arrays
+        R[:end, :end] = other_R[:end, :end]
+        U[:end] = other_U[:end]
+        self.n = other.n
+        self._reset()
 
     def predict(self, row: Array) -> tuple[Array, float]:
         """Outputs (T,) at a row z (n,), and z (R'R)^-1 z'."""

@@ -262,8 +262,8 @@ class RecursiveLeastSquares:
     def copy_from(self, other: RecursiveLeastSquares) -> None:
         """Become a copy of `other`, in the memory at hand: no array is made.
 
-        A pending rotation is copied as such: :meth:`apply_pending` of `other` before saves both
-        from doing it. Raises LearningError where `other` has another capacity or number of outputs.
+        A pending rotation of `other` is done first, so that neither of them has to. Raises
+        LearningError where `other` has another capacity or number of outputs.
         """
         self._factor.copy_from(other._factor)
         self.penalty, self.forgetting = other.penalty, other.forgetting

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.filtering import RecordingFilter
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.parameters import replace
@@ -140,7 +140,7 @@ class Recordings:
         for recording in self._measurements:
             end = recording[0].stamp + 1e9 * seconds
             within = [m for m in recording if m.stamp <= end]
-            samples = RecordingFilter(self.model, config).filter_recording(within)
+            samples = SampleFilter(self.model, config).filter_recording(within)
             motions.append(motion_of(self.arm, samples))
         return motions
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
 from semiparam_dynamics.evaluation.report import NODE
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.motion import Recordings
 from semiparam_dynamics.tuning.page import tuning_page

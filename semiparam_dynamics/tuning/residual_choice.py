@@ -79,7 +79,7 @@ SHARED = Grid(
 )
 JOINTS = Grid(
     "joints",
-    {"nystrom.joint_length_scale": (0.05, 0.1, 0.2, 0.4)},
+    {"nystrom.joint_length_scale": tuple(0.1414213562373095 * k for k in (0.5, 1.0, 2.0, 4.0))},
     "nystrom.joint_penalty",
     (25.0, 50.0, 100.0, 200.0),
     "nystrom.joint_max_centers",

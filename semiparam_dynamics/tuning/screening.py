@@ -16,7 +16,12 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
-from semiparam_dynamics.dynamics.residual import GROUPS, RESIDUAL, group_sizes, input_widths
+from semiparam_dynamics.dynamics.residual import (
+    GROUPS,
+    group_sizes,
+    input_widths,
+    kernel_width,
+)
 from semiparam_dynamics.learning.grown_features import grow_features
 from semiparam_dynamics.learning.prequential import prequential_errors
 from semiparam_dynamics.learning.ridge import NestedRidge
@@ -59,7 +64,7 @@ def nystrom_rows(
     novelty: float,
 ) -> LevelRows:
     """Local features that grow along the samples; `length_scale` in units of sqrt(d / 2)."""
-    width = length_scale * math.sqrt(inputs.shape[1] / 2)
+    width = kernel_width(length_scale, inputs.shape[1])
     grown = grow_features(inputs, width, max_centers, novelty, first)
     n_train = len(inputs) - len(frozen_inputs)
     there = int(grown.counts[n_train - 1])
@@ -71,7 +76,7 @@ def fourier_rows(
 ) -> LevelRows:
     """Random Fourier features, cosine and sine in turn, so that the first t are a smaller draw."""
     half, d = n_features // 2, inputs.shape[1]
-    frequencies = draw_frequencies(half, d, length_scale * math.sqrt(d / 2), seed)
+    frequencies = draw_frequencies(half, d, kernel_width(length_scale, d), seed)
     order = np.arange(2 * half).reshape(2, half).T.ravel()
     rows, frozen = (
         fourier_features(X, frequencies)[:, order] * math.sqrt(half)
@@ -201,7 +206,7 @@ def screen_joints(
             inputs[:, columns],
             frozen_inputs[:, columns],
             fold.first,
-            local.joint_length_scale * np.sqrt(2.0),  # in units of sqrt(3) there
+            local.joint_length_scale,
             most,
             local.novelty,
         )
@@ -244,6 +249,7 @@ def _first_level(fold: Fold, config: EstimatorConfig, size: int) -> LevelRows:
 def _inputs(fold: Fold, config: EstimatorConfig, kind: str) -> tuple[Array, Array]:
     """The inputs of a kind of residual, (n, d) and (k, d), each over its group's width."""
     n, axes = fold.n_joints, fold.n_axes
-    used = np.repeat([g in RESIDUAL[kind] for g in GROUPS], group_sizes(GROUPS, n, axes))
-    widths = input_widths(getattr(config, kind), RESIDUAL[kind], n, axes)
+    own = getattr(config, kind)
+    used = np.repeat([g in own.INPUTS for g in GROUPS], group_sizes(GROUPS, n, axes))
+    widths = input_widths(own, own.INPUTS, n, axes)
     return fold.inputs[:, used] / widths, fold.frozen_inputs[:, used] / widths

@@ -42,7 +42,7 @@ def confirm(urdf: str | Path, config: InverseDynamicsConfig, split: Split) -> Fo
     arm = Arm.of(model)
     window = f"{config.estimator.residual}.window"
     seconds = least_window(getattr(config.estimator, config.estimator.residual).window, split.train)
-    tried = replace(config.estimator, **{"comparison": False, window: seconds})
+    tried = replace(config.estimator, **{window: seconds})
     estimator = SemiparametricEstimator(model, tried)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         first = ProtocolRun(estimator, "sequential")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,17 +19,24 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 from ..dynamics.arms import motion, small_arm
 
+MODEL = small_arm()
+ON = 22.0  # s at which something changes; detection begins after 10 s
 RATE = 50.0
 START = 1_000_000_000
 NOISE = 0.05  # of an axis' output's standard deviation, white
 Change = Callable[[float, np.ndarray, np.ndarray], np.ndarray]  # t, dq, columns -> (n_axes,)
 
 
-def learner(model: RobotModel, **values: Any) -> InverseDynamicsLearner:
+def learner(model: RobotModel = MODEL, **values: Any) -> InverseDynamicsLearner:
     """Quick to settle; the second residual is left out."""
     settings: dict[str, Any] = {"changes.detect": True, "changes.settle": 10.0, "comparison": False}
     settings |= {"nystrom.window": 5.0, "nystrom.joint_max_centers": 0} | values
     return InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, settings))
+
+
+def copied(of: InverseDynamicsLearner) -> InverseDynamicsLearner:
+    """A copy that learns on by itself; the robot's model is shared."""
+    return copy.deepcopy(of, {id(of.model): of.model})
 
 
 def monitor(of: InverseDynamicsLearner) -> ChangeMonitor:
@@ -37,20 +45,30 @@ def monitor(of: InverseDynamicsLearner) -> ChangeMonitor:
 
 
 def moving(
-    model: RobotModel, seconds: float, change: Change, *, seed: int = 0, noise: float = NOISE
+    seconds: float, change: Change, *, begin: float = 0.0, seed: int = 0, model: RobotModel = MODEL
 ) -> Iterator[Measurement]:
-    """The arm's own dynamics, an effect that no rigid body has, noise, and `change` on top."""
+    """The arm's own dynamics, an effect that no rigid body has, noise, and `change` on top.
+
+    From `begin` to `seconds`, of a motion that repeats every 5 s.
+    """
     t = np.arange(int(seconds * RATE)) / RATE
     q, dq, ddq = motion(model, t)
     regressors = model.regressors(q, dq, ddq)
     y = regressors @ model.prior
-    size = y.std(axis=0)
+    size = y[: int(5.0 * RATE)].std(axis=0)
     y = y + 0.2 * size * np.sin(3.0 * q[:, :1]) * np.cos(2.0 * q[:, 1:2])
-    y += noise * size * np.random.default_rng(seed).standard_normal(y.shape)
+    y += NOISE * size * np.random.default_rng(seed).standard_normal(y.shape)
     columns = regressors @ Causes(model, ChangesConfig()).combination
     for k, instant in enumerate(t):
+        if instant < begin:
+            continue
         changed = y[k] + change(float(instant), dq[k], columns[k])
         yield Measurement(START + round(instant * 1e9), q[k], dq[k], changed)
+
+
+def nothing(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """No change."""
+    return np.zeros(MODEL.n_axes)
 
 
 def held(parameters: np.ndarray, since: float, until: float = np.inf) -> Change:
@@ -63,6 +81,12 @@ def held(parameters: np.ndarray, since: float, until: float = np.inf) -> Change:
     return change
 
 
+def largest_weight() -> float:
+    """The largest effort that gravity takes."""
+    at_rest = MODEL.regressors(*(np.zeros((1, 4)),) * 3)[0]
+    return float(np.abs(at_rest @ MODEL.prior).max())
+
+
 def pushed(effort: np.ndarray, since: float, until: float) -> Change:
     """Constant efforts from outside."""
     return lambda t, dq, columns: effort if since <= t < until else 0.0 * effort
@@ -72,9 +96,9 @@ def follow(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> l
     """Every step of it, learned at once."""
     steps = []
     for measurement in measurements:
-        step = of.observe(measurement)
+        step = of.predict(measurement)
         if step is not None:
-            of.learn(step)
+            of.update(of.admit(step))
             steps.append(step)
     return steps
 
@@ -89,6 +113,3 @@ def errors(steps: list[Step], begin: float, end: float) -> np.ndarray:
     left = np.array([s.y - s.prediction.semiparametric for s in chosen])
     rms: np.ndarray = np.sqrt(np.mean(left**2, axis=0))
     return rms
-
-
-__all__ = ["errors", "follow", "held", "learner", "monitor", "moving", "pushed", "small_arm"]

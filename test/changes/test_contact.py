@@ -7,7 +7,12 @@ import pytest
 from scipy import stats
 
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.contact import CALM, UNKNOWN, ContactDetector, as_rare
+from semiparam_dynamics.changes.contact import (
+    END_TIME_S,
+    UNKNOWN_MOTION_FACTOR,
+    ContactDetector,
+    as_rare,
+)
 
 STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
@@ -25,7 +30,7 @@ def run(detector: ContactDetector, deviations: list[float], start: int = 0) -> d
 
 def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), 2)
-    calm = round(CALM * 1e9 / STEP)
+    calm = round(END_TIME_S * 1e9 / STEP)
     said = run(detector, [1.0] * 5 + [6.1] + [4.0] * 9 + [1.0] * 50)
     assert said == {5: "begins", 14 + calm: "over"}
 
@@ -79,10 +84,10 @@ def test_each_axis_has_its_own_usual_errors() -> None:
     assert detector.threshold == 6.0 and detector.deviation > 6.0
 
 
-def test_a_file_with_one_usual_error_for_all_axes_is_taken() -> None:
-    one, other = (ContactDetector(ChangesConfig(contact=6.0), 2) for _ in range(2))
-    other.restore(one.state() | {"usual": np.array([1.0, 8.0])})
-    np.testing.assert_array_equal(other.limits, [12.0, 12.0, 12.0])
+def test_the_usual_errors_of_another_number_of_axes_are_refused() -> None:
+    one, other = (ContactDetector(ChangesConfig(contact=6.0), n) for n in (2, 3))
+    with pytest.raises(ValueError, match="another number of axes"):
+        other.restore(one.state())
 
 
 def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
@@ -118,4 +123,4 @@ def test_errors_smaller_than_predicted_are_expected_only_where_the_motion_is_kno
     for k in range(1000):
         detector.observe(k * STEP, 0.2 * STD * rng.standard_normal(2), STD, 1.0)
     np.testing.assert_allclose(detector.spread(STD, 1.0), 0.2 * STD, rtol=0.1)
-    np.testing.assert_allclose(detector.spread(STD, 0.0), UNKNOWN * STD)
+    np.testing.assert_allclose(detector.spread(STD, 0.0), UNKNOWN_MOTION_FACTOR * STD)

@@ -1,36 +1,49 @@
-"""Changes of a small arm, noticed, named, allowed for and taken back."""
+"""Changes of a small arm: found, named, corrected, taken back, saved and loaded."""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.payload import compact_body
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.changes.monitor import DEFER, EXCLUDE, LEARN, LearningExclusions
+from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.storage import save_state
 
-from .changing_arm import errors, follow, held, learner, monitor, moving, pushed, seconds, small_arm
+from .changing_arm import (
+    MODEL,
+    ON,
+    errors,
+    follow,
+    held,
+    largest_weight,
+    learner,
+    monitor,
+    moving,
+    nothing,
+    pushed,
+    seconds,
+)
 
-MODEL = small_arm()
-BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
-ON, OFF, END = 22.0, 35.0, 42.0
-
-
-def nothing(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return np.zeros(MODEL.n_axes)
+OFF, END = ON + 13.0, ON + 20.0
+PUSH = largest_weight() * np.array([1.0, 1.0, 0.0, 0.5])
+EXCLUDED = "during a change (changes.detect)"
 
 
 @pytest.fixture(scope="module")
-def grasped():
-    """A payload is held from ON to OFF."""
-    of = learner(MODEL)
-    steps = follow(of, moving(MODEL, END, held(BODY, ON, OFF)))
-    return of, steps
+def released(holding, grasp, warm_run, body):
+    """The payload that is held since ON, known by no name, is released at OFF."""
+    of = holding()
+    monitor(of).snapshots.remove("cup")
+    monitor(of).correction.name = ""
+    steps = follow(of, moving(END, held(body, ON, OFF), begin=ON + 12.0))
+    return of, warm_run[1] + grasp[1] + steps
 
 
-def test_a_payload_is_found_within_a_second_and_its_release_at_once(grasped) -> None:
-    of, _ = grasped
+def test_a_payload_is_found_within_a_second_and_its_release_at_once(released) -> None:
+    of, _ = released
     events = [e for e in monitor(of).events if e.cause == "payload"]
     assert [e.name for e in events] == ["", "bare"]
     delays = [seconds(e.stamp) - t for e, t in zip(events, (ON, OFF), strict=True)]
@@ -38,58 +51,53 @@ def test_a_payload_is_found_within_a_second_and_its_release_at_once(grasped) -> 
     assert monitor(of).payload is None and not monitor(of).correction.theta.any()
 
 
-def test_its_predictions_are_as_good_as_before_with_it_and_after_it(grasped) -> None:
-    _, steps = grasped
+def test_predictions_are_as_good_as_before_with_the_payload_and_after_it(released) -> None:
+    _, steps = released
     before = errors(steps, ON - 5.0, ON)
     for begin, end in ((ON + 3.0, OFF), (OFF + 1.0, END)):
         assert np.all(errors(steps, begin, end) < 1.5 * before + 0.03 * before.max())
     assert np.max(errors(steps, ON, ON + 0.5) / before) > 3.0
 
 
-def test_its_standard_deviations_cover_what_is_not_known_yet(grasped) -> None:
-    _, steps = grasped
+def test_standard_deviations_cover_what_is_not_known_yet(released) -> None:
+    _, steps = released
     chosen = [s for s in steps if ON + 1.0 < seconds(s.stamp) < ON + 3.0]
     left = np.array([s.y - s.prediction.semiparametric for s in chosen])
     std = np.array([s.prediction.semiparametric_std for s in chosen])
     assert np.mean(np.abs(left) < 2.0 * std) > 0.85
 
 
-def test_the_estimate_is_the_body_and_that_of_least_squares() -> None:
-    of = learner(MODEL)
-    steps = follow(of, moving(MODEL, ON + 11.0, held(BODY, ON)))
+def test_the_estimate_is_the_body_and_that_of_least_squares(grasp, body) -> None:
+    of, steps, _ = grasp
     found = monitor(of).payload
     assert found is not None and found.settled and found.link == MODEL.bodies[-1]
     assert found.mass == pytest.approx(0.5, rel=0.05)
-    assert np.linalg.norm(found.center - BODY[1:4] / 0.5) < 0.01
+    assert np.linalg.norm(found.center - body[1:4] / 0.5) < 0.01
     assert abs(found.mass - 0.5) < 4.0 * found.mass_std
     # All samples since the filters let the payload through, each as good as any other.
     chosen = [s for s in steps if ON + 0.5 < seconds(s.stamp) < ON + 10.0]
     columns = monitor(of).causes.combination[:, :10]
     rows = np.array([s.sample.regressor @ columns for s in chosen])
-    left = np.array([s.y - s.learned.semiparametric for s in chosen])
+    left = np.array([s.y - s.unchanged.semiparametric for s in chosen])
     size = left.std(axis=0)
     batch = np.linalg.lstsq((rows / size[:, None]).reshape(-1, 10), (left / size).ravel())[0]
     assert found.mass == pytest.approx(batch[0], abs=4.0 * found.mass_std)
 
 
-def test_nothing_of_a_payload_gets_into_the_model() -> None:
-    loaded, bare = learner(MODEL), learner(MODEL)
-    follow(loaded, moving(MODEL, ON + 9.0, held(BODY, ON)))
-    follow(bare, moving(MODEL, ON, nothing))
-    one, other = (of.estimator.rigid_body.parameters for of in (loaded, bare))
-    step = np.abs(MODEL.base.combination[:, -10:] @ BODY)
+def test_nothing_of_a_payload_gets_into_the_model(grasp, warm_run, body) -> None:
+    _, _, loaded = grasp
+    bare = warm_run[0].estimator.rigid_body.parameters
+    step = np.abs(MODEL.base.combination[:, -10:] @ body)
     # Some samples are learned before anything can be suspected.
-    assert np.linalg.norm(one - other) < 0.03 * np.linalg.norm(step)
+    assert np.linalg.norm(loaded - bare) < 0.03 * np.linalg.norm(step)
 
 
-def test_a_payload_known_before_is_known_again_by_name() -> None:
-    of = learner(MODEL)
-    follow(of, moving(MODEL, ON + 11.0, held(BODY, ON)))
-    monitor(of).remember("cup")
-    assert monitor(of).payload is not None and monitor(of).payload.name == "cup"
-    again = learner(MODEL)
-    monitor(again).snapshots.restore(monitor(of).snapshots.state())
-    follow(again, moving(MODEL, ON + 2.0, held(BODY, ON), seed=5))
+def test_a_known_payload_is_recognized_by_name(grasp, warm, body) -> None:
+    known = monitor(grasp[0])
+    assert known.payload is not None and known.payload.name == "cup"
+    again = warm()
+    monitor(again).snapshots.restore(known.snapshots.state())
+    follow(again, moving(ON + 2.0, held(body, ON), begin=ON, seed=5))
     names = [e.name for e in monitor(again).events if e.cause == "payload"]
     assert names == ["cup"] and monitor(again).payload.settled
     monitor(again).recall("bare")
@@ -98,36 +106,35 @@ def test_a_payload_known_before_is_known_again_by_name() -> None:
         monitor(again).recall("mug")
 
 
-def test_an_offset_and_friction_are_named_and_allowed_for() -> None:
-    size = np.abs(MODEL.regressors(*(np.zeros((1, 4)),) * 3)[0] @ MODEL.prior).max()
-    offset = np.array([0.0, 0.5 * size, 0.0, 0.0])
-    rough = 0.3 * size
-
-    def friction(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return (rough * np.tanh(dq / 0.02) if t >= ON else 0.0 * dq) * np.array([0, 1, 0, 0])
-
-    for cause, change in (("offset", pushed(offset, ON, np.inf)), ("friction", friction)):
-        of = learner(MODEL)
-        steps = follow(of, moving(MODEL, ON + 18.0, change))
-        found = [
-            e.cause for e in monitor(of).events if e.cause in ("payload", "offset", "friction")
-        ]
-        assert found[-1] == cause
-        after, before = errors(steps, ON + 14.0, ON + 18.0), errors(steps, ON - 6.0, ON)
-        assert np.all(after < 1.5 * before + 0.03 * before.max())
+def friction(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    rough = 0.3 * largest_weight() * np.tanh(dq / 0.02)
+    return (rough if t >= ON else 0.0 * dq) * np.array([0, 1, 0, 0])
 
 
-def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned() -> None:
-    size = np.abs(MODEL.regressors(*(np.zeros((1, 4)),) * 3)[0] @ MODEL.prior).max()
-    push = size * np.array([1.0, 1.0, 0.0, 0.5])
-    touched, free = learner(MODEL), learner(MODEL)
-    follow(touched, moving(MODEL, ON + 5.0, pushed(push, ON, ON + 0.4)))
-    steps = follow(free, moving(MODEL, ON + 5.0, nothing))
+@pytest.mark.parametrize(
+    ("cause", "change"),
+    [
+        ("offset", pushed(0.5 * largest_weight() * np.array([0.0, 1.0, 0.0, 0.0]), ON, np.inf)),
+        ("friction", friction),
+    ],
+)
+def test_an_offset_and_friction_are_named_and_corrected(warm, warm_run, cause, change) -> None:
+    of = warm()
+    steps = warm_run[1] + follow(of, moving(ON + 18.0, change, begin=ON))
+    found = [e.cause for e in monitor(of).events if e.cause in ("payload", "offset", "friction")]
+    assert found[-1] == cause
+    after, before = errors(steps, ON + 14.0, ON + 18.0), errors(steps, ON - 6.0, ON)
+    assert np.all(after < 1.5 * before + 0.03 * before.max())
+
+
+def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned(warm, undisturbed) -> None:
+    touched, (free, steps) = warm(), undisturbed
+    follow(touched, moving(ON + 5.0, pushed(PUSH, ON, ON + 0.4), begin=ON))
     begins = [e for e in monitor(touched).events if e.cause == "contact"]
     ends = [e for e in monitor(touched).events if e.cause == "contact over"]
     assert len(begins) == len(ends) == 1
     assert seconds(begins[0].stamp) - ON <= 0.05 and 0.4 < seconds(ends[0].stamp) - ON < 1.2
-    assert touched.dropped["during a change (changes.detect)"] > 10
+    assert touched.dropped[EXCLUDED] > 10
     last = steps[-1].sample
     one, other = (of.estimator.predict(last) for of in (touched, free))
     assert np.all(np.abs(one.semiparametric - other.semiparametric) < 0.1 * one.semiparametric_std)
@@ -136,47 +143,163 @@ def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned() -> None:
 @pytest.mark.parametrize(
     ("length", "shift"), [(0.4, 0.0), (np.inf, 0.0), (np.inf, 30.0)], ids=["over", "again", "pause"]
 )
-def test_a_contact_ends_with_its_recording(length: float, shift: float) -> None:
-    """The next one, from the same stamps on or later, has none at the same instants."""
-    size = np.abs(MODEL.regressors(*(np.zeros((1, 4)),) * 3)[0] @ MODEL.prior).max()
-    push = size * np.array([1.0, 1.0, 0.0, 0.5])
-    of = learner(MODEL)
-    follow(of, moving(MODEL, ON + 1.5, pushed(push, ON, ON + length)))
+def test_a_contact_ends_with_its_recording(warm, length: float, shift: float) -> None:
+    """The next one, from earlier stamps on or later, has none at the same instants."""
+    of = warm()
+    follow(of, moving(ON + 1.5, pushed(PUSH, ON, ON + length), begin=ON))
     assert [e.cause for e in monitor(of).events][:1] == ["contact"]
     again = [
         dataclasses.replace(m, stamp=m.stamp + round(shift * 1e9))
-        for m in moving(MODEL, ON + 1.5, nothing)
+        for m in moving(ON + 1.5, nothing, begin=ON - 4.0)
     ]
-    dropped = of.dropped["during a change (changes.detect)"]
+    dropped = of.dropped[EXCLUDED]
     follow(of, iter(again))
     assert [e.cause for e in monitor(of).events] == ["contact", "contact over"]
     assert not monitor(of).contact.active and monitor(of).status.learning
-    assert of.dropped["during a change (changes.detect)"] == dropped
+    assert of.dropped[EXCLUDED] == dropped
 
 
-def test_where_nothing_happens_everything_is_learned() -> None:
-    watched, blind = learner(MODEL), learner(MODEL, **{"changes.detect": False})
-    follow(watched, moving(MODEL, 28.0, nothing))
-    follow(blind, moving(MODEL, 28.0, nothing))
+def test_where_nothing_happens_everything_is_learned(undisturbed) -> None:
+    watched, blind = undisturbed[0], learner(**{"changes.detect": False})
+    follow(blind, moving(ON + 5.0, nothing))
     assert not monitor(watched).events and blind.changes is None
     assert watched.estimator.n_learned == blind.estimator.n_learned
     one, other = (of.estimator.rigid_body.parameters for of in (watched, blind))
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-def test_a_restored_monitor_goes_on_alike() -> None:
-    one, other = learner(MODEL), learner(MODEL)
-    measured = list(moving(MODEL, ON + 14.0, held(BODY, ON)))
-    cut = round(len(measured) * (ON + 12.0) / (ON + 14.0))
-    follow(one, iter(measured[:cut]))
-    monitor(one).remember("cup")
-    monitor(other).restore(monitor(one).state())
-    assert monitor(other).payload.mass == monitor(one).payload.mass
-    assert monitor(other).snapshots.names == ("bare", "cup")
-    assert monitor(other).contact.threshold == monitor(one).contact.threshold
+def test_a_restored_monitor_continues_alike(grasp) -> None:
+    one, other = monitor(grasp[0]), monitor(learner())
+    other.restore(one.state())
+    assert other.payload.mass == one.payload.mass
+    assert other.snapshots.names == ("bare", "cup")
+    assert other.contact.threshold == one.contact.threshold
 
 
 def test_a_link_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="payload_link.*slider.*not 'hand'"):
-        learner(MODEL, **{"changes.payload_link": "hand"})
-    assert monitor(learner(MODEL, **{"changes.payload_link": "slider"})).causes.link == "slider"
+        learner(**{"changes.payload_link": "hand"})
+    assert monitor(learner(**{"changes.payload_link": "slider"})).causes.link == "slider"
+
+
+@pytest.fixture(scope="module")
+def path(grasp, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a learner that holds the cup."""
+    file = tmp_path_factory.mktemp("model") / "model.npz"
+    grasp[0].save(file)
+    return file
+
+
+def test_a_loaded_learner_predicts_the_same_with_the_same_payload(holding, path, body) -> None:
+    of, other = holding(), learner()
+    other.load(path)
+    assert monitor(other).payload.name == "cup"
+    assert monitor(other).payload.mass == monitor(of).payload.mass
+    measured = list(moving(2.0, held(body, 0.0), seed=3))
+    predictions = []
+    for one in (of, other):
+        one.filter.reset()
+        steps = [one.predict(measurement) for measurement in measured]
+        predictions.append([s.prediction.semiparametric for s in steps if s is not None])
+    np.testing.assert_array_equal(*predictions)
+
+
+def test_a_learner_without_detection_loads_the_bare_model(grasp, path) -> None:
+    other = learner(**{"changes.detect": False})
+    other.load(path)
+    same = grasp[0].estimator.rigid_body.parameters
+    np.testing.assert_array_equal(other.estimator.rigid_body.parameters, same)
+
+
+def test_a_model_without_changes_is_loaded_with_the_bare_hand(grasp, tmp_path: Path) -> None:
+    grasp[0].estimator.save(tmp_path / "bare.npz")
+    other = learner()
+    other.load(tmp_path / "bare.npz")
+    assert monitor(other).payload is None and monitor(other).snapshots.names == ("bare",)
+
+
+def test_changes_of_other_columns_are_refused_and_nothing_is_lost(
+    grasp, path, tmp_path: Path
+) -> None:
+    of = grasp[0]
+    state = of.state() | {"changes.correction.theta": np.zeros(3)}
+    save_state(tmp_path / "broken.npz", of.identity(), state)
+    other = learner()
+    other.load(path)
+    with pytest.raises(StorageError, match="other columns"):
+        other.load(tmp_path / "broken.npz")
+    assert monitor(other).payload.name == "cup"
+
+
+def test_payloads_of_another_link_are_refused_and_nothing_is_lost(grasp, path) -> None:
+    of = monitor(grasp[0])
+    link = next(body for body in MODEL.bodies if body != of.causes.link)
+    other = learner(**{"changes.payload_link": link})
+    monitor(other).snapshots.store("own", of.snapshots["cup"])
+    with pytest.raises(StorageError, match=f"changes.payload_link' makes it '{link}'"):
+        other.load(path)
+    assert "own" in monitor(other).snapshots.names and monitor(other).payload is None
+    assert other.estimator.n_learned == 0
+
+
+def test_forgetting_everything_keeps_the_names(path) -> None:
+    other = learner()
+    other.load(path)
+    other.reset()
+    assert monitor(other).payload is None and "cup" in monitor(other).snapshots.names
+
+
+def verdicts(exclusions: LearningExclusions, *stamps: int) -> list[str]:
+    return [exclusions.verdict(stamp) for stamp in stamps]
+
+
+def test_deferred_samples_are_learned_where_there_was_no_change() -> None:
+    exclusions = LearningExclusions()
+    exclusions.defer(10)
+    exclusions.defer(20)
+    assert verdicts(exclusions, 9, 10, 25) == [LEARN, DEFER, DEFER]
+    exclusions.release()
+    assert verdicts(exclusions, 9, 10, 25) == [LEARN] * 3
+
+
+def test_deferred_samples_are_never_learned_where_there_was_a_change() -> None:
+    exclusions = LearningExclusions()
+    exclusions.defer(10)
+    exclusions.exclude(20)
+    assert exclusions.active and verdicts(exclusions, 9, 10, 25) == [LEARN, EXCLUDE, EXCLUDE]
+    exclusions.release()  # nothing is deferred any more
+    exclusions.resume(30)
+    assert not exclusions.active
+    assert verdicts(exclusions, 9, 10, 30, 31) == [LEARN, EXCLUDE, EXCLUDE, LEARN]
+
+
+def test_late_samples_are_judged_by_their_stamps() -> None:
+    exclusions = LearningExclusions()
+    for start in (100, 200, 300):
+        exclusions.exclude(start)
+        exclusions.resume(start + 50)
+    assert verdicts(exclusions, 120, 160, 220, 270, 340, 351) == [EXCLUDE, LEARN] * 3
+
+
+def test_a_change_within_a_change_ends_with_it() -> None:
+    exclusions = LearningExclusions()
+    exclusions.exclude(100)
+    exclusions.defer(150)
+    exclusions.exclude(160)
+    exclusions.resume(200)
+    expected = [LEARN, EXCLUDE, EXCLUDE, EXCLUDE, LEARN]
+    assert verdicts(exclusions, 99, 100, 155, 200, 201) == expected
+
+
+def test_a_clock_that_goes_back_leaves_no_interval() -> None:
+    exclusions = LearningExclusions()
+    exclusions.exclude(100)
+    exclusions.resume(200)
+    exclusions.defer(300)
+    exclusions.restart(5)
+    assert not exclusions.active and verdicts(exclusions, 5, 150, 300) == [LEARN] * 3
+    exclusions.exclude(150)
+    exclusions.restart(5)  # the exclusion continues from there
+    assert exclusions.active and verdicts(exclusions, 5, 150) == [EXCLUDE, EXCLUDE]
+    exclusions.resume(60)
+    assert verdicts(exclusions, 5, 60, 61, 150) == [EXCLUDE, EXCLUDE, LEARN, LEARN]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
@@ -57,7 +57,7 @@ def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
     assert config.learner.estimator.nystrom.penalty < 100.0
     assert config.learner.filter.cutoff == 10.0
     session = Session(Path(config.urdf).read_text(), config)
-    steps = [session.learner.observe(m) for m in measurements(small_arm(), 0.5, 50.0)]
+    steps = [session.learner.predict(m) for m in measurements(small_arm(), 0.5, 50.0)]
     assert any(step is not None for step in steps)
     page = out.with_suffix(".html").read_text()
     for heading in ("What was changed", "Before and after", "Local features", "How it was judged"):
@@ -95,27 +95,6 @@ def test_ctrl_c_leaves_what_was_done_and_the_same_command_goes_on(
     assert done >= 2 and not out.exists()
     assert subprocess.run(command, env=environment, check=False, timeout=240.0).returncode == 0
     assert out.exists() and len(journal.read_text().splitlines()) - 1 > done
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--out", "tuned.txt"], "name a YAML file"),
-        (["--out", "t.yaml", "--keep", "nystrom.width"], "no such parameter or group"),
-        (["--out", "t.yaml", "--jobs", "-1"], "can't be less than one process"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    options: list[str],
-    message: str,
-    bags: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["tune", *bags, *OPTIONS, *options]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_a_cluster_gives_what_one_process_gives(bags: list[str], tmp_path: Path) -> None:

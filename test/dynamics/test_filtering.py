@@ -1,24 +1,40 @@
-"""Both sides of the equation filtered alike, against SciPy's filters and exact derivatives."""
+"""Both sides of the equation filtered alike, against SciPy's filters and exact derivatives.
+
+A recording filtered in blocks is the stream filtered message by message, to the last bit.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy.signal import butter, lfilter, lfilter_zi
 
-from semiparam_dynamics.dynamics.filtering import FilterConfig, LowPass, SampleFilter
+from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter, lowpass_row
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 from .arms import measurements, motion, small_arm
+
+Change = Callable[[list[Measurement]], list[Measurement]]
+
+
+def low_passed(rows: np.ndarray, steps: np.ndarray, cutoff: float, stages: int = 1) -> np.ndarray:
+    """Rows (n, size) through one low-pass, each so many seconds after the one before."""
+    out, state = rows.copy(), np.zeros((2, stages, rows.shape[1]))
+    for k, row in enumerate(out):
+        lowpass_row(row, steps[k], state, cutoff, k > 0)
+    return out
 
 
 @pytest.mark.parametrize("stages", [1, 2])
 def test_low_pass_is_scipys_butterworth_at_a_constant_step(stages: int) -> None:
     u = np.random.default_rng(0).standard_normal((300, 4)) + 3.0
-    low = LowPass(4, 5.0, stages)
-    ours = np.array([low(x, 0.01) for x in u])
+    ours = low_passed(u, np.full(300, 0.01), 5.0, stages)
     b, a = butter(2, 5.0, fs=100.0)
     expected = u
     for _ in range(stages):
@@ -31,16 +47,14 @@ def test_low_pass_is_scipys_butterworth_at_a_constant_step(stages: int) -> None:
 def test_low_pass_commutes_with_linear_models_at_uneven_steps() -> None:
     rng = np.random.default_rng(1)
     Phi, pi = rng.standard_normal((200, 6)), rng.standard_normal(6)
-    both = LowPass(7, 3.0)
-    for phi in Phi:
-        out = both(np.concatenate((phi, [phi @ pi])), rng.uniform(0.001, 0.05))
-        np.testing.assert_allclose(out[:6] @ pi, out[6], rtol=1e-9, atol=1e-12)
+    both = low_passed(np.column_stack((Phi, Phi @ pi)), rng.uniform(0.001, 0.05, 200), 3.0)
+    np.testing.assert_allclose(both[:, :6] @ pi, both[:, 6], rtol=1e-9, atol=1e-12)
+    assert not np.allclose(both[:, :6], Phi, atol=0.1)
 
 
 def test_no_cutoff_passes_everything() -> None:
-    low = LowPass(2, 0.0)
-    assert low(np.array([1.0, 2.0]), 0.1).tolist() == [1.0, 2.0]
-    assert low(np.array([5.0, -2.0]), 0.1).tolist() == [5.0, -2.0]
+    u = np.array([[1.0, 2.0], [5.0, -2.0]])
+    assert np.array_equal(low_passed(u, np.full(2, 0.1), 0.0), u)
 
 
 @pytest.mark.parametrize("velocity", [True, False])
@@ -50,7 +64,7 @@ def test_the_true_parameters_explain_the_filtered_samples(velocity: bool) -> Non
     worst, size = 0.0, 0.0
     for m in measurements(model, 10.0, 200.0, velocity=velocity):
         sample = sampler.push(m)
-        if sample is not None and sample.y is not None and m.stamp > 2_000_000_000:
+        if sample is not None and sample.y is not None and m.stamp > 2 * SECOND:
             worst = max(worst, np.abs(sample.y - sample.regressor @ model.prior).max())
             size = max(size, np.abs(sample.y).max())
     assert worst < 0.01 * size
@@ -64,7 +78,7 @@ def test_unfiltered_samples_are_the_instant_before_with_central_differences() ->
     q, dq, ddq = motion(model, np.arange(200) / 100.0)
     for k, sample in enumerate(samples[2:], start=1):
         assert sample is not None
-        assert sample.stamp == 1_000_000_000 + k * 10_000_000
+        assert sample.stamp == SECOND + k * SECOND // 100
         np.testing.assert_allclose(sample.q, q[k], atol=1e-12)
         np.testing.assert_allclose(sample.dq, (q[k + 1] - q[k - 1]) / 0.02, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(sample.dq, dq[k], atol=0.01)
@@ -89,7 +103,7 @@ def test_late_and_repeated_stamps_are_left_out_and_change_nothing() -> None:
             assert np.array_equal(a.y, b.y)
 
 
-@pytest.mark.parametrize("jump", [5_000_000_000, -5_000_000_000])
+@pytest.mark.parametrize("jump", [5 * SECOND, -5 * SECOND])
 def test_a_pause_or_a_clock_gone_back_starts_anew(jump: int) -> None:
     model = small_arm()
     stream = list(measurements(model, 1.0))
@@ -137,7 +151,7 @@ def test_max_rate_thins_the_samples_not_the_filter() -> None:
             all_samples[a.stamp] = a
         if (b := some.push(m)) is not None:
             thinned.append(b)
-    assert np.all(np.diff([s.stamp for s in thinned]) == 100_000_000)
+    assert np.all(np.diff([s.stamp for s in thinned]) == SECOND // 10)
     for s in thinned:
         assert np.array_equal(s.regressor, all_samples[s.stamp].regressor)
 
@@ -169,7 +183,87 @@ def test_a_start_in_the_middle_of_motion_is_not_learned_before_the_filters_know_
         recorded = [dataclasses.replace(m, q=rest.q, y=rest.y) for m in recorded]
     samples = [s for s in map(sampler.push, recorded) if s is not None]
     first = next(s for s in samples if s.y is not None)
-    waited = (first.stamp - recorded[0].stamp) * 1e-9
+    waited = (first.stamp - recorded[0].stamp) / SECOND
     assert waited == pytest.approx(0.2 if moving else 0.0, abs=0.01)
     errors = [abs(s.y - s.regressor @ model.prior).max() for s in samples if s.y is not None]
     assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)
+
+
+def jittered(stream: list[Measurement]) -> list[Measurement]:
+    delays = np.random.default_rng(0).integers(0, 3_000_000, len(stream))
+    return [
+        dataclasses.replace(m, stamp=m.stamp + int(late))
+        for m, late in zip(stream, delays, strict=True)
+    ]
+
+
+def disturbed(stream: list[Measurement]) -> list[Measurement]:
+    """Repeats, a pause, a clock that goes back, degrees, missing efforts and velocities."""
+    stream = [*stream[:40], stream[10], *stream[39:100], *stream[170:]]
+    for i in (150, 151, 400, 620):
+        stream[i] = dataclasses.replace(stream[i], y=None)
+    for i in (300, 500, 501):
+        stream[i] = dataclasses.replace(stream[i], q=stream[i].q + 500.0)
+    for i in (*range(450, 470), 530):
+        stream[i] = dataclasses.replace(stream[i], dq=None)
+    return stream + stream[5:60]
+
+
+def equal(got: list[Sample], wanted: list[Sample]) -> None:
+    assert [s.stamp for s in got] == [s.stamp for s in wanted]
+    assert [s.y is None for s in got] == [s.y is None for s in wanted]
+    for name in ("q", "dq", "ddq", "regressor"):
+        pairs = [(getattr(a, name), getattr(b, name)) for a, b in zip(got, wanted, strict=True)]
+        assert all(a.shape == b.shape and np.array_equal(a, b) for a, b in pairs), name
+    for a, b in zip(got, wanted, strict=True):
+        assert a.y is None or np.array_equal(a.y, b.y)
+
+
+def both(
+    model: RobotModel, config: FilterConfig, stream: list[Measurement]
+) -> tuple[list[Sample], list[Sample]]:
+    one, many = (SampleFilter(model, config) for _ in range(2))
+    wanted = [s for s in map(one.push, stream) if s is not None]
+    got = list(many.filter_recording(stream))
+    assert many.dropped == one.dropped
+    return got, wanted
+
+
+@pytest.mark.parametrize("target", ["effort", "wrench"])
+@pytest.mark.parametrize("velocity", [True, False])
+@pytest.mark.parametrize("change", [list, jittered, disturbed])
+def test_a_recording_equals_the_stream(target: str, velocity: bool, change: Change) -> None:
+    model = small_arm(target=target, sensor_frame="boom_sensor" if target == "wrench" else "")
+    stream = change(list(measurements(model, 8.0, velocity=velocity)))
+    got, wanted = both(model, FilterConfig(max_gap=0.3), stream)
+    assert len(wanted) > 500
+    equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [FilterConfig(cutoff=0.0), FilterConfig(stages=3), FilterConfig(max_rate=30.0)],
+)
+def test_a_recording_equals_the_stream_with_other_filters(config: FilterConfig) -> None:
+    model = small_arm()
+    got, wanted = both(model, config, disturbed(list(measurements(model, 8.0))))
+    equal(got, wanted)
+
+
+def test_a_recording_continues_where_it_ended_and_message_by_message() -> None:
+    model = small_arm()
+    stream = jittered(list(measurements(model, 6.0)))
+    one, many = (SampleFilter(model, FilterConfig()) for _ in range(2))
+    wanted = [s for s in map(one.push, stream) if s is not None]
+    got = list(many.filter_recording(stream[:1]))
+    got += list(many.filter_recording(stream[1:101]))
+    got += [s for s in map(many.push, stream[101:130]) if s is not None]
+    got += list(many.filter_recording(stream[130:]))
+    equal(got, wanted)
+
+
+def test_an_empty_or_short_recording_has_no_samples() -> None:
+    model = small_arm()
+    sampler = SampleFilter(model, FilterConfig())
+    assert list(sampler.filter_recording([])) == []
+    assert list(sampler.filter_recording(list(measurements(model, 0.02)))) == []

@@ -1,24 +1,33 @@
-"""Consistent parameters: they fit, they are bodies, and the URDF fills what motion leaves out."""
+"""Consistent parameters: they fit, they are bodies, and unexcited ones stay the URDF's."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.identification.consistent import (
     AxisFactors,
+    RealBodies,
     axis_weights,
     consistent,
+    effect_bounds,
+    effect_labels,
+    effect_prior,
     unconstrained,
 )
-from semiparam_dynamics.identification.joint_friction import effect_bounds
 from semiparam_dynamics.identification.log_cholesky import is_body, pseudo_inertia
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.identification.urdf_export import export_urdf
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
-from ..dynamics.arms import small_arm
+from ..dynamics.arms import URDF, small_arm
 from .arm_samples import factors, other_robot, samples
+
+EFFORT_ARM = small_arm(
+    viscous=True, coulomb=True, offset=False, rotor_inertia=False
+)  # whose effects all have the lower bound 0
 
 
 def bodies(model: RobotModel, values: np.ndarray) -> np.ndarray:
@@ -131,3 +140,119 @@ def test_what_is_refused() -> None:
         consistent(model, AxisFactors(model.n_axes, model.n_parameters), weight=0.0)
     with pytest.raises(LearningError, match="no measured sample"):
         consistent(model, AxisFactors(model.n_axes, model.n_parameters))
+
+
+def test_bounds_of_coupled_joints() -> None:
+    model = RobotModel(str(URDF), coupled_joints=("slew-lift", "lift+grip"))
+    bounds = dict(zip(effect_labels(model), zip(*effect_bounds(model), strict=True), strict=True))
+    assert bounds["viscous slew"] == (0.0, np.inf)
+    assert bounds["offset slew"] == (-np.inf, np.inf)
+    assert bounds["coulomb slew-lift on slew"] == (0.0, np.inf)
+    assert bounds["coulomb slew-lift on lift"] == (-np.inf, 0.0)
+    assert bounds["rotor_inertia lift+grip on grip"] == (0.0, np.inf)
+
+
+def test_the_urdf_s_friction_is_where_identification_starts() -> None:
+    text = export_urdf(URDF.read_text(), {}, {"lift": {"damping": 0.7, "friction": 2.0}})
+    model = RobotModel(text)
+    prior = dict(zip(effect_labels(model), effect_prior(model), strict=True))
+    assert prior["viscous lift"] == 0.7 and prior["coulomb lift"] == 2.0
+    assert sum(prior.values()) == 2.7
+
+
+def test_errors_are_those_of_the_rows() -> None:
+    model = small_arm()
+    measured = samples(model, model.prior, n=1300, noise=0.3)  # more than two chunks
+    data = factors(model, measured)
+    Phi, y = np.array([s.regressor for s in measured]), np.array([s.y for s in measured])
+    pi = model.prior + np.random.default_rng(1).standard_normal(model.n_parameters)
+    squares = np.mean((y - Phi @ pi) ** 2, axis=0)
+    assert data.n_samples == 1300
+    assert np.allclose(data.squared_error(pi), squares, rtol=1e-9)
+    assert np.allclose(data.nmse(pi), squares / y.var(axis=0), rtol=1e-7)
+    weights = np.array([1.0, 0.5, 2.0, 3.0])
+    R, U, rest = data.weighted(weights)
+    expected = 1300 * np.sum(weights**2 * squares)
+    assert np.sum((R @ pi - U) ** 2) + rest == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_axis_that_stands_still_has_no_nmse() -> None:
+    data = AxisFactors(2, 1)
+    for k in range(5):
+        data.add(Sample(k, *[np.zeros(1)] * 3, np.ones((2, 1)), np.array([3.0, float(k)])))
+    data.add(Sample(9, *[np.zeros(1)] * 3, np.ones((2, 1))))  # nothing was measured
+    assert data.n_samples == 5
+    assert np.isnan(data.nmse(np.zeros(1))[0])
+    assert data.nmse(np.array([2.0]))[1] == pytest.approx(1.0)
+
+
+def test_without_samples_there_is_no_error() -> None:
+    with pytest.raises(LearningError, match="no measured sample"):
+        AxisFactors(2, 3).nmse(np.zeros(3))
+
+
+def identifier() -> RigidBodyIdentifier:
+    scales = expected_scales(EFFORT_ARM)
+    zero = np.zeros(EFFORT_ARM.n_parameters)
+    return RigidBodyIdentifier(scales.output, scales.column, zero, RigidBodyConfig())
+
+
+def noisy(n: int = 300, moving: np.ndarray | None = None) -> list[Sample]:
+    true = np.zeros(len(EFFORT_ARM.full_labels))
+    true[: EFFORT_ARM.inertial_prior.size] = 1.3 * EFFORT_ARM.inertial_prior
+    true[EFFORT_ARM.inertial_prior.size :] = 0.4
+    size = np.abs(EFFORT_ARM.base.project(true)).max()
+    return samples(EFFORT_ARM, EFFORT_ARM.base.project(true), n=n, noise=0.02 * size, moving=moving)
+
+
+def assert_real(values: np.ndarray) -> None:
+    for body in values[: EFFORT_ARM.inertial_prior.size].reshape(-1, 10):
+        assert body[0] > 0.0 and np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0.0
+    assert np.all(values[EFFORT_ARM.inertial_prior.size :] >= 0.0)
+
+
+def test_at_every_moment_they_are_bodies() -> None:
+    rigid_body, bodies = identifier(), RealBodies(EFFORT_ARM)
+    assert_real(bodies.values)
+    # One joint moves, so that most of what is identified at first belongs to no body at all.
+    for k, sample in enumerate(noisy(moving=np.array([0.0, 1.0, 0.0, 0.0]))):
+        rigid_body.update(sample.regressor, sample.y, sample.stamp)
+        if k % 30 == 0:
+            assert_real(bodies.follow(rigid_body, steps=1))
+
+
+def test_they_predict_as_well_as_what_they_stand_for() -> None:
+    rigid_body, bodies = identifier(), RealBodies(EFFORT_ARM)
+    measured = noisy()
+    for k, sample in enumerate(measured):
+        rigid_body.update(sample.regressor, sample.y, sample.stamp)
+        if k % 20 == 0:
+            bodies.follow(rigid_body)
+    bodies.follow(rigid_body, steps=20)
+    rows = np.array([sample.regressor for sample in measured])
+    y = np.array([sample.y for sample in measured])
+    free = np.mean((y - rows @ rigid_body.parameters) ** 2, axis=0)
+    real = np.mean((y - rows @ bodies.base) ** 2, axis=0)
+    # The URDF's pull, a sample's weight, costs less than a hundredth of what is measured.
+    assert np.all(np.sqrt(real) < np.sqrt(free) + 0.01 * y.std(axis=0))
+
+
+def test_many_steps_lead_where_the_batch_solution_is() -> None:
+    rigid_body, bodies, measured = identifier(), RealBodies(EFFORT_ARM), noisy()
+    for sample in measured:
+        rigid_body.update(sample.regressor, sample.y, sample.stamp)
+    bodies.follow(rigid_body, steps=100)
+    # It has neither the learner's ridge nor its running scales: the same up to what these weigh.
+    batch = consistent(EFFORT_ARM, factors(EFFORT_ARM, measured))
+    rows = np.array([sample.regressor for sample in measured])
+    one, other = rows @ bodies.base, rows @ batch.base
+    assert np.sqrt(np.mean((one - other) ** 2)) < 0.01 * np.std(other)
+
+
+def test_without_data_they_are_the_urdf_s() -> None:
+    bodies = RealBodies(EFFORT_ARM)
+    before = bodies.values.copy()
+    empty = identifier()
+    state = empty.core.state()
+    empty.core.restore(state | {"R": 0.0 * state["R"]})
+    np.testing.assert_allclose(bodies.follow(empty, steps=5), before, atol=1e-9)

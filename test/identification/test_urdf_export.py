@@ -11,8 +11,12 @@ import pytest
 
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.identification.consistent import ConsistentParameters, consistent
-from semiparam_dynamics.identification.joint_friction import joint_dynamics
-from semiparam_dynamics.identification.urdf_export import export_urdf, link_inertias, read_inertial
+from semiparam_dynamics.identification.urdf_export import (
+    export_urdf,
+    joint_dynamics,
+    link_inertias,
+    read_inertial,
+)
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF, motion, small_arm
@@ -139,6 +143,14 @@ def test_a_body_with_a_mere_mass_goes_to_its_first_link() -> None:
     again = RobotModel(written)
     expected = found.values[: model.inertial_prior.size]
     assert np.allclose(again.inertial_prior, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_only_columns_that_are_there_are_written() -> None:
+    model = small_arm(coulomb=False)
+    values = np.arange(len(model.full_labels), dtype=float)
+    found = joint_dynamics(model, values)
+    place = model.full_labels.index("viscous reach")
+    assert found["reach"] == {"damping": float(place)}
 
 
 TRICKY = """

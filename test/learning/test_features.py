@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.learning.features import RandomFourierFeatures
 
@@ -20,7 +19,3 @@ def test_random_fourier_features_approximate_the_kernel() -> None:
         errors.append(np.abs(phi @ phi.T - exact).max())
     assert errors[1] < 0.04
     assert errors[1] < 0.35 * errors[0]  # falls as 1 / sqrt(n)
-
-
-def test_random_fourier_features_are_a_scikit_learn_transformer() -> None:
-    check_estimator(RandomFourierFeatures(n_features=10))

@@ -20,8 +20,10 @@ try:
     from rclpy.qos import QoSProfile, ReliabilityPolicy
     from sensor_msgs.msg import JointState
 
+    from semiparam_dynamics.learner import Step
     from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
     from semiparam_dynamics.nodes.processes import NodeProcess
+    from semiparam_dynamics.nodes.session import Session
 except ImportError:  # no ROS 2 here: neither the extra 'ros' nor an installation
     collect_ignore_glob = ["test_*.py"]
 
@@ -39,6 +41,15 @@ URDF = """<robot name="two_links">
     <origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>
     <limit lower="-3" upper="3" effort="100" velocity="10"/></joint>
 </robot>"""
+
+
+def take(session: Session, message: Any) -> list[Step]:
+    """Predict and learn what a JointState or WrenchStamped completes, as the node does."""
+    steps = []
+    for step in (session.wrench if hasattr(message, "wrench") else session.joint_state)(message):
+        steps.append(step)
+        session.learn(step)
+    return steps
 
 
 class Peer:

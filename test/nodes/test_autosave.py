@@ -82,7 +82,7 @@ def test_what_agrees_with_the_file_is_not_written(tmp_path: Path):
     model = Model(path)
     model.change(1.0)
     model.autosave.request()
-    model.autosave.agree()
+    model.autosave.mark_saved()
     model.autosave.step()
     model.autosave.finish()
     assert not path.exists()
@@ -206,7 +206,7 @@ def test_goes_on_from_the_one_before_and_tells_until_a_whole_one_is_written(tmp_
     again.autosave.load(path, lambda file: again.value.fill(saved(file)))
     assert again.value[0] == 1.0
     assert again.autosave.loaded == previous_of(path)
-    assert again.autosave.values()["went on from"] == str(previous_of(path))
+    assert again.autosave.values()["resumed from"] == str(previous_of(path))
     assert "damaged" in again.autosave.problem
     again.change(3.0)
     again.autosave.finish()

@@ -13,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
+
+from .conftest import take
 
 NAMES = ("shoulder", "elbow")
 NODE = "/inverse_dynamics"
@@ -68,7 +70,7 @@ def session(urdf) -> Session:
 def run(session: Session, messages: list[Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """What was predicted and what was learned of all messages."""
     session.reset()
-    steps = [step for message in messages for step in session.joint_state(message)]
+    steps = [step for message in messages for step in take(session, message)]
     predicted = np.array([step.prediction.semiparametric for step in steps])
     return predicted, session.learner.estimator.state()
 
@@ -122,7 +124,7 @@ def test_a_sensor_that_sticks_is_not_learned_and_what_was_learned_stays(session)
     session.reset()
     states = {}
     for k, message in enumerate(messages):
-        list(session.joint_state(message))
+        take(session, message)
         if k in (210, 299, 399):
             states[k] = session.learner.estimator.state()
     differing = [n for n, held in states[210].items() if not np.array_equal(held, states[299][n])]

@@ -18,12 +18,12 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
 from semiparam_dynamics.nodes.session import Session
 
-from .conftest import URDF
+from .conftest import URDF, take
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 
@@ -70,7 +70,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = load_yaml(folder / "arm.yaml", InverseDynamicsNodeConfig)
     session, arm = Session(str(folder / "arm.urdf"), config), simulated()
     for _ in range(round(14.0 * RATE)):
-        list(session.joint_state(message(arm, 1.0)))
+        take(session, message(arm, 1.0))
     session.save(folder / "arm.npz")
     assert session.learner.changes is not None and not session.learner.changes.events
     return folder

@@ -40,7 +40,7 @@ def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_
     peer.until(lambda: int(figures().get("samples learned", 0)) > 200, "samples learned")
     peer.spin(1.5)
     peer.until(lambda: figures()["changes not saved"] == "0", "the checkpoint")
-    assert figures()["went on from"] == ""
+    assert figures()["resumed from"] == ""
     learned = arrays(path)
     count = int(learned["counts"][0])
     assert figures()["samples learned"] == str(count)
@@ -49,7 +49,7 @@ def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_
 
     peer.status = None
     process = start("inverse_dynamics", **given)
-    peer.until(lambda: figures().get("went on from") == str(path), "the file's name")
+    peer.until(lambda: figures().get("resumed from") == str(path), "the file's name")
     assert figures()["samples learned"] == str(count)
     # Written anew it is the same to the last bit; and the one before is kept.
     assert peer.call(Trigger, f"{NODE}/save").success
@@ -68,7 +68,7 @@ def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_
     path.write_bytes(content)
     peer.status = None
     process = start("inverse_dynamics", **given)
-    peer.until(lambda: figures().get("went on from") == str(previous_of(path)), "the one before")
+    peer.until(lambda: figures().get("resumed from") == str(previous_of(path)), "the one before")
     assert peer.status.level == WARN and "checksum" in peer.status.message
     assert str(path) in peer.status.message
     assert "checksum" in (tmp_path / "inverse_dynamics.log").read_text()

@@ -11,9 +11,8 @@ from sensor_msgs.msg import JointState
 pytest.importorskip("trajectory_msgs.msg", reason="the controller needs trajectory_msgs")
 from trajectory_msgs.msg import JointTrajectory
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.learner import feedforward
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import (
     desired_message,
     desired_states,
@@ -22,6 +21,8 @@ from semiparam_dynamics.nodes.messages import (
 )
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import from_flat
+
+from .conftest import take
 
 SEVEN = str(Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf")
 JOINTS = "[joint1,joint2,joint3,joint4]"
@@ -96,8 +97,8 @@ def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, u
 
     session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, {"defer_learning": False}))
     for state in states:
-        list(session.joint_state(state))
-    said = feedforward(session.learner.estimator, *STATES)
+        take(session, state)
+    said = session.learner.estimator.feedforward(*STATES)
     expected = (
         said.values["semiparametric"],
         said.stds["semiparametric"],

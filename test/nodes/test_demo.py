@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import BagReader, read_measurements
 
@@ -43,10 +43,10 @@ def test_the_recorded_bag_gives_the_numbers_of_the_live_node(ros_environment, tm
     learner = InverseDynamicsLearner(model, config)
     offline: dict[int, np.ndarray] = {}
     for measurement in recording.measurements:
-        step = learner.observe(measurement)
+        step = learner.predict(measurement)
         if step is not None:
             offline[step.stamp] = step.prediction.semiparametric
-            learner.learn(step)
+            learner.update(learner.admit(step))
     live: dict[int, np.ndarray] = {}
     with BagReader(out / "bag") as reader:
         for _, message, _ in reader.messages(["/inverse_dynamics/predicted"]):

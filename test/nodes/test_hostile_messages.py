@@ -16,15 +16,17 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float32MultiArray, MultiArrayLayout, String
 from std_srvs.srv import Trigger
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
-    InverseDynamicsNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
 )
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import parameters, replace
+
+from .conftest import take
 
 CONFIGS = (
     ArmSimulatorNodeConfig,
@@ -151,7 +153,7 @@ def test_long_feature_vectors_are_refused_before_anything_is_made_of_them() -> N
 
     def show() -> None:
         session.frame(message)
-        session.backlog.do_all()
+        session.drain()
 
     assert allocated(show) < 100_000
     assert session.refusals.counts["feature vector's length"] == 2
@@ -179,7 +181,7 @@ def test_an_image_that_says_it_is_large_is_refused_before_anything_is_made_of_it
 
     def show() -> None:
         session.frame(message)
-        session.backlog.do_all()
+        session.drain()
 
     assert allocated(show) < 100_000
     assert session.recognized == 0 and sum(session.refusals.counts.values()) == 2
@@ -193,7 +195,7 @@ def test_a_million_joints_are_refused_before_anything_is_made_of_them(urdf) -> N
     message = Fields(header=header, name=names, position=values, velocity=values, effort=values)
 
     def tell() -> None:
-        assert list(session.joint_state(message)) == []
+        assert take(session, message) == []
 
     assert allocated(tell) < 100_000
     assert session.dropped() == {"too many joints": 2}

@@ -13,10 +13,12 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import from_flat
+
+from .conftest import take
 
 NODE = "/inverse_dynamics"
 ERROR, WARN, OK = b"\x02", b"\x01", b"\x00"
@@ -49,7 +51,7 @@ def test_publishes_what_the_core_gives_for_the_same_messages(peer, start, urdf, 
     for k in range(198):
         steps = []
         while not steps:
-            steps = list(session.joint_state(again.message()))
+            steps = take(session, again.message())
         (step,) = steps
         predicted, external = heard["predicted"][k].effort, heard["external"][k].effort
         np.testing.assert_allclose(predicted, step.prediction.semiparametric, rtol=1e-9)

@@ -11,19 +11,21 @@ from typing import Any
 import pytest
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import ChangeReport, SessionReport
 from semiparam_dynamics.nodes.layouts import (
     UR_JOINTS,
     Topics,
     contents,
     effort_pages,
-    main,
     wrench_pages,
 )
 from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
+
+from .conftest import take
 
 NODE = "/inverse_dynamics"
 OUTPUTS = {f"{NODE}/{name}" for name in ("predicted", "rigid_body", "external")}
@@ -48,12 +50,14 @@ def panels_of(layout: Any) -> list[str]:
 
 def test_the_files_in_config_are_what_is_written(repository: Path) -> None:
     for name, text in contents(Topics(), UR_JOINTS).items():
-        assert (repository / "config" / name).read_text() == text, f"{name}: run write_layouts"
+        assert (repository / "config" / name).read_text() == text, (
+            f"{name}: run semiparam layouts config"
+        )
 
 
 def test_another_robot_s_names_and_topics(tmp_path: Path) -> None:
     options = ["--joints", "a", "b", "--node", "/arm/learner", "--joint-states", "/arm/states"]
-    main([str(tmp_path), *options])
+    assert main(["layouts", str(tmp_path), *options]) == 0
     named = curves((tmp_path / "plotjuggler" / "effort.xml").read_text())
     assert {"/arm/states/a/effort", "/arm/learner/predicted/b/effort"} <= named
     assert "/diagnostics/learner/nmse semiparametric b" in named
@@ -145,9 +149,9 @@ def test_wrenches_are_found_in_their_messages(urdf) -> None:
     for k in range(5):
         stamp, q = 10_000_000 * (k + 1), [0.1 * k, 0.2 * k]
         joints = joint_state_message(stamp, ("shoulder", "elbow"), q, q, q)
-        list(session.wrench(wrench_message(stamp, "upper", [1.0] * 6)))
-        list(session.joint_state(joints))
-        session.backlog.do_all()
+        take(session, wrench_message(stamp, "upper", [1.0] * 6))
+        take(session, joints)
+        session.drain()
     keys = set(SessionReport(session).values() | ChangeReport(session.learner).values())
     assert "learn p99 [us]" in keys
     files = contents(Topics(), UR_JOINTS)

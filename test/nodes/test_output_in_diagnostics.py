@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.limits import CLIPPED
-from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
+
+from .conftest import take
 
 
 def moved(urdf, **changes: object) -> Session:
@@ -20,7 +22,7 @@ def moved(urdf, **changes: object) -> Session:
         q = np.sin(0.3 + 0.01 * k * np.array([2.0, 3.1]))
         stamp = 1_000_000_000 + 10_000_000 * k
         message = joint_state_message(stamp, ("shoulder", "elbow"), q, 0.1 * q, 5.0 * q)
-        list(session.joint_state(message))
+        take(session, message)
     return session
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import rclpy
@@ -20,6 +21,7 @@ from semiparam_dynamics.parameters import group, parameter, to_flat
 
 @dataclass(frozen=True)
 class Inner:
+    RENAMED: ClassVar = {"force": "gain"}
     gain: float = parameter(2.0, "how much", unit="N", low=0.0, high=10.0, live=True)
     names: tuple[str, ...] = parameter((), "which")
 
@@ -83,6 +85,8 @@ def test_takes_the_command_lines_and_the_files_values(make_node, tmp_path):
     ("argument", "reason"),
     [
         ("inner.gian:=3.0", "did you mean 'inner.gain'"),
+        ("inner.force:=3.0", "'inner.force' is called 'inner.gain' now"),
+        ("inner.force:=[]", "'inner.force' is called 'inner.gain' now"),
         ("count:=0", "between 1 and inf"),
         ("count:=two", "whole number"),
         ("kind:=c", "one of a, b"),

@@ -1,33 +1,46 @@
 """Arrays of other libraries, on a GPU for instance, through the array API standard.
 
-Off unless scikit-learn's `array_api_dispatch` is set (which needs the environment variable
+Used only where scikit-learn's `array_api_dispatch` is set (which needs the environment variable
 SCIPY_ARRAY_API=1): then PyTorch's and CuPy's arrays, and others that keep to the standard, are
 computed with where they are. What grows with the rows does; matrices of the centres stay in NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _array_api
+from sklearn.utils import _array_api  # private: there is no public way from a tensor to its library
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,
     Gaussian,
     Kernel,
     Linear,
     Polynomial,
+    as_kernel,
 )
+from semiparam_dynamics.learning.products import kernel_rows
+from semiparam_dynamics.learning.rows import (
+    Block,
+    Rows,
+    checked_weights,
+    rows_within,
+    validate_data,
+)
+
+STAYS = False  # estimators that compute with NumPy only get the arrays converted
+BUDGET = 2**30  # bytes on the device where no limit is given: its free memory isn't known
+BLOCK_BYTES = 2**26  # a block's kernel, large enough to keep a GPU busy
 
 
 @dataclass(frozen=True)
 class Device:
-    """Where arrays are: their library's namespace, and its name of the device."""
+    """The library of some arrays, its namespace, and its name of the device where they are."""
 
     xp: Any
     device: Any
@@ -40,33 +53,163 @@ class Device:
         return self.xp.asarray(values, dtype=chosen, device=self.device)
 
     def numpy(self, values: Any) -> Array:
-        """The same in NumPy."""
+        """The same as NumPy's array."""
         result: Array = _array_api._convert_to_numpy(values, self.xp)
         return result
 
     def float_dtypes(self) -> Any:
-        """The precisions that there are, the library's own."""
+        """The library's floating-point dtypes."""
         return _array_api.supported_float_dtypes(self.xp)
 
 
 def device_of(X: Any) -> Device | None:
-    """Where X is; None for NumPy's and Dask's arrays and lists, and for all if dispatch is off."""
-    if isinstance(X, np.ndarray) or is_dask(X) or not hasattr(X, "dtype"):
-        return None
+    """The device of X; None for NumPy's arrays, and for all while dispatch is off."""
     xp, dispatched = _array_api.get_namespace(X)
     if not dispatched or _array_api._is_numpy_namespace(xp):
         return None
     return Device(xp, _array_api.device(X))
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array: in chunks, on the workers of a cluster."""
-    return type(X).__module__.startswith("dask.array")
+def to_numpy(X: Any) -> Array:
+    """An array on a device as NumPy's."""
+    return _device(X).numpy(X)
 
 
-def numpy_dtype(X: Any) -> np.dtype:
-    """The dtype of X, a library's array, as NumPy has it."""
-    return np.dtype(str(X.dtype).rpartition(".")[2])
+def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DeviceRows:
+    """Rows of the arguments of `fit`, checked as scikit-learn does; sets n_features_in_."""
+    there = _device(X)
+    X, y = validate_data(
+        estimator, X, y, multi_output=True, y_numeric=True, dtype=there.float_dtypes()
+    )
+    return DeviceRows(there, X, y, sample_weight)
+
+
+def predict(estimator: Any, X: Any) -> Any:
+    """sum_j K(x, c_j) coef_j of a fitted kernel estimator, as an array of the device of X.
+
+    In the centres' precision: (n,) or (n, T).
+    """
+    there = _device(X)
+    centers, coefficients = estimator.centers_, estimator.coef_
+    X = validate_data(estimator, X, dtype=there.float_dtypes(), reset=False)
+    rows = DeviceRows(there, there.array(X, centers.dtype))
+    kernel = as_kernel(estimator.kernel)
+    data = DeviceKernelRows(rows, kernel, centers, estimator.memory_limit, keep=False)
+    columns = coefficients.reshape(len(coefficients), -1)
+    result = there.xp.concat(list(data.multiply_there(columns)))
+    return result[:, 0] if coefficients.ndim == 1 else result
+
+
+class DeviceRows(Rows):
+    """Checked inputs X (n, d) on a device; outputs (n,) or (n, T) and weights (n,) are taken there.
+
+    The blocks' arrays are the device's; single rows and the weights are also given in NumPy.
+    Raises LearningError for unusable weights.
+    """
+
+    def __init__(self, there: Device, X: Any, y: Any = None, sample_weight: Any = None) -> None:
+        self.there = there
+        self.dtype = np.dtype(str(X.dtype).rpartition(".")[2])
+        self.n_samples, self.n_features = (int(size) for size in X.shape)
+        Y = there.array(np.empty((self.n_samples, 0)) if y is None else y, self.dtype)
+        self.one_output, self.weighted = Y.ndim == 1, sample_weight is not None
+        weights = there.array(sample_weight, self.dtype) if self.weighted else None
+        self.n_outputs = 1 if self.one_output else int(Y.shape[1])
+        Y = there.xp.reshape(Y, (self.n_samples, self.n_outputs))
+        self._block = Block(X, Y, weights)
+        self.total_weight = float(self.n_samples)
+        known = self.weights()
+        if known is not None:
+            self.total_weight = float(checked_weights(known, self.n_samples, self.dtype).sum())
+            self._check_total()
+
+    def take(self, indices: Indices) -> Array:
+        """See :class:`Rows`."""
+        numbers = self.there.array(indices)
+        return self.there.numpy(self.there.xp.take(self._block.X, numbers, axis=0))
+
+    def weights(self) -> Array | None:
+        """See :class:`Rows`."""
+        return None if self._block.weights is None else self.there.numpy(self._block.weights)
+
+    def like(self, X: Array) -> DeviceRows:
+        """See :class:`Rows`."""
+        return DeviceRows(self.there, self.there.array(X, self.dtype))
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """See :class:`Rows`."""
+        for i in range(0, self.n_samples, size):
+            yield self._block[i : min(i + size, self.n_samples)]
+
+
+class DeviceKernelRows:
+    """:class:`KernelRows` of rows on a device: arguments and results are NumPy's."""
+
+    def __init__(
+        self,
+        rows: DeviceRows,
+        kernel: Kernel,
+        centers: Array,
+        memory_limit: int | None = None,
+        keep: bool = True,
+    ) -> None:
+        self.rows: Rows = rows
+        self.there = rows.there
+        self.centers = np.ascontiguousarray(centers, dtype=rows.dtype)
+        self._bound = bind_there(kernel, self.centers, self.there)
+        budget = BUDGET if memory_limit is None else memory_limit
+        # Of a row: its kernel in its own precision, twice on the way, and in float64.
+        m = max(len(centers), 1)
+        working = (2 * rows.dtype.itemsize + 8) * m
+        kept = rows.n_samples * m * rows.dtype.itemsize
+        self.fits = keep and kept + min(64, rows.n_samples) * working <= budget
+        left = budget - kept if self.fits else budget
+        share = rows_within(left, working, "A block of the kernel matrix")
+        self.block_rows = min(share, max(64, BLOCK_BYTES // working))
+        self._kept: list[tuple[Any, Block]] | None = None
+
+    def multiply(self, B: Array) -> Iterator[Array]:
+        """K B for B (m, T), a block of rows (k, T) at a time."""
+        yield from map(self.there.numpy, self.multiply_there(B))
+
+    def multiply_there(self, B: Array) -> Iterator[Any]:
+        """The same as arrays of the device."""
+        wide = self.there.array(B, float)
+        for K, block in self._blocks():
+            yield self.there.xp.astype(self._wide(K) @ wide, block.X.dtype)
+
+    def normal(self, B: Array) -> Array:
+        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
+        wide = self.there.array(B, float)
+        return self._sum(lambda K, block: K.T @ _weighted(K @ wide, block))
+
+    def targets(self) -> Array:
+        """K' W Y, (m, T) in float64."""
+        return self._sum(lambda K, block: K.T @ _weighted(self._wide(block.Y), block))
+
+    def _sum(self, function: Callable[[Any, Block], Any]) -> Array:
+        total: Any = 0.0
+        for K, block in self._blocks():
+            total = total + function(self._wide(K), block)
+        return self.there.numpy(total)
+
+    def _blocks(self) -> Iterator[tuple[Any, Block]]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        evaluated = ((self._bound(b.X), b) for b in self.rows.blocks(self.block_rows))
+        if self.fits:
+            self._kept = list(evaluated)
+            yield from self._kept
+        else:
+            yield from evaluated
+
+    def _wide(self, values: Any) -> Any:
+        """In float64, as all sums."""
+        return self.there.xp.astype(values, self.there.xp.float64)
+
+
+kernel_rows.register(DeviceRows, DeviceKernelRows)
 
 
 def bind_there(kernel: Kernel, C: Array, there: Device) -> Callable[[Any], Any]:
@@ -74,15 +217,26 @@ def bind_there(kernel: Kernel, C: Array, there: Device) -> Callable[[Any], Any]:
 
     Raises ConfigurationError for kernels whose distances have no function in the standard.
     """
-    if isinstance(kernel, Gaussian):
-        return _gaussian(kernel, C, there)
+    xp = there.xp
     if isinstance(kernel, Linear):
         kernel = Polynomial(1, 1.0, kernel.offset)
+    if isinstance(kernel, Gaussian):
+        blocks = kernel.bind(C)
+        origin, scale = there.array(blocks.origin), there.array(blocks.scale)
+        scaled = (there.array(C) - origin) * scale
+        transposed, norms = scaled.T, 0.5 * xp.sum(scaled * scaled, axis=1)
+
+        def gaussian(X: Any) -> Any:
+            X = (X - origin) * scale
+            exponents = X @ transposed - 0.5 * xp.sum(X * X, axis=1)[:, None] - norms
+            return xp.exp(xp.where(exponents < 0.0, exponents, xp.zeros_like(exponents)))
+
+        return gaussian
     centers = there.array(C)
     if isinstance(kernel, Polynomial):
         kernel.bind(C)  # checks its parameters
-        scale, offset, degree = kernel.scale, kernel.offset, int(kernel.degree)
-        return lambda X: (scale * (X @ centers.T) + offset) ** degree
+        factor, offset, degree = kernel.scale, kernel.offset, int(kernel.degree)
+        return lambda X: (factor * (X @ centers.T) + offset) ** degree
     if isinstance(kernel, CallableKernel):
         function = kernel.function
         return lambda X: function(X, centers)
@@ -92,16 +246,12 @@ def bind_there(kernel: Kernel, C: Array, there: Device) -> Callable[[Any], Any]:
     )
 
 
-def _gaussian(kernel: Gaussian, C: Array, there: Device) -> Callable[[Any], Any]:
-    xp = there.xp
-    blocks = kernel.bind(C)
-    origin, scale = there.array(blocks.origin), there.array(blocks.scale)
-    centers = (there.array(C) - origin) * scale
-    transposed, norms = centers.T, 0.5 * xp.sum(centers * centers, axis=1)
+def _device(X: Any) -> Device:
+    there = device_of(X)
+    if there is None:
+        raise LearningError("X is an array of NumPy: it is on no device.")
+    return there
 
-    def block(X: Any) -> Any:
-        X = (X - origin) * scale
-        exponents = X @ transposed - 0.5 * xp.sum(X * X, axis=1)[:, None] - norms
-        return xp.exp(xp.where(exponents < 0.0, exponents, xp.zeros_like(exponents)))
 
-    return block
+def _weighted(Y: Any, block: Block) -> Any:
+    return Y if block.weights is None else Y * block.weights[:, None]

@@ -1,0 +1,259 @@
+"""FALKON's time on synthetic data beside that of its multiplications alone, by NumPy's BLAS."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import threading
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning.base import Iteration
+from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.kernels import Gaussian
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Rows, map_in_order
+
+NOISE = 0.5  # standard deviation; the function's is about 0.7
+N_TEST = 10_000
+WIDTH = 7.0  # of the Gaussian that learns it
+BLOCKS = (64, 256, 1024)  # rows at a time, of which the fastest counts
+ENTRIES = 2**28  # of the kernel at most, that are multiplied to learn the time of one
+INNER = 1000  # of the factorisations' stand-in
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows to learn from, X (n, d) and y (n,), and test inputs with their noise-free outputs."""
+
+    X: Array
+    y: Array
+    X_test: Array
+    f_test: Array
+
+    def error(self, predicted: Any) -> float:
+        """Root mean square of the difference from the noise-free outputs."""
+        difference = np.asarray(predicted, dtype=float).reshape(-1) - self.f_test
+        return math.sqrt(np.mean(difference**2))
+
+
+def synthetic(n: int, n_inputs: int = 28, dtype: Any = np.float32, seed: int = 0) -> Problem:
+    """n rows of standard normal inputs; a smooth function of two directions, and noise."""
+    draw = np.random.default_rng(seed)
+
+    def inputs(rows: int) -> Array:
+        drawn: Any = draw.standard_normal((rows, n_inputs), dtype=np.float32)
+        return drawn.astype(dtype, copy=False)  # type: ignore[no-any-return]
+
+    X, X_test = inputs(n), inputs(N_TEST)
+    noise: Any = NOISE * draw.standard_normal(n, dtype=np.float32)
+    return Problem(X, (_function(X) + noise).astype(dtype, copy=False), X_test, _function(X_test))
+
+
+def _function(X: Array) -> Array:
+    d = X.shape[1]
+    signs = np.where(np.arange(d) % 2, -1.0, 1.0).astype(X.dtype)
+    along, across = X.sum(axis=1) / math.sqrt(d), X @ signs / math.sqrt(d)
+    result: Array = np.sin(along) + 0.5 * np.tanh(across)
+    return result
+
+
+@dataclass(frozen=True)
+class FalkonTimes:
+    """One size's figures; times in seconds.
+
+    Attributes
+    ----------
+    n, centers, iterations : rows, M as asked for, and iterations done.
+    stored : whether the kernel matrix fitted into the memory limit and was kept.
+    fits : of each repetition.
+    setup : before the first iteration, its median: basis, preconditioner, right-hand side.
+    gemm : of the multiplications alone, measured before and after the fits: the lesser.
+    busy : processor time over wall time of the fits: the cores at work.
+    peak_bytes : what NumPy held at most during one more fit, beside the data.
+    error : on the test inputs, against the noise-free outputs.
+    """
+
+    n: int
+    centers: int
+    iterations: int
+    stored: bool
+    fits: tuple[float, ...]
+    setup: float
+    gemm: GemmTimes
+    busy: float
+    peak_bytes: int
+    error: float
+
+    @property
+    def seconds(self) -> float:
+        """A fit's median."""
+        return statistics.median(self.fits)
+
+    @property
+    def ratio(self) -> float:
+        """The fastest fit's time over the least of its multiplications, were the kernel evaluated
+        in each iteration.
+        """
+        return min(self.fits) / self.gemm.fit(self.iterations)
+
+
+def estimator(centers: int, penalty: float, iterations: int, limit: int | None) -> Falkon:
+    """FALKON as it is measured here."""
+    return Falkon(
+        Gaussian(WIDTH),
+        penalty=penalty,
+        n_centers=centers,
+        max_iter=iterations,
+        tolerance=0.0,
+        random_state=0,
+        memory_limit=limit,
+    )
+
+
+def measure(
+    problem: Problem, centers: int, penalty: float, iterations: int, limit: int | None, repeats: int
+) -> FalkonTimes:
+    """Fit `repeats` times within a memory limit (bytes), once more to see the memory."""
+    model = estimator(centers, penalty, iterations, limit)
+    warm_up(problem, limit)
+    C = problem.X[:centers]
+    before = gemm_times(problem.X, C)
+    fits, setups, busy = [], [], []
+    for _ in range(repeats):
+        starts: list[float] = []
+        model.set_params(callback=_note(starts))
+        used, start = time.process_time(), time.perf_counter()
+        _fit(model, problem)
+        fits.append(time.perf_counter() - start)
+        busy.append((time.process_time() - used) / fits[-1])
+        each = np.diff(starts).mean() if len(starts) > 1 else 0.0
+        setups.append(starts[0] - start - each)
+    after = gemm_times(problem.X, C)
+    least = min(before, after, key=lambda times: times.fit(model.n_iter_))
+    error, done = problem.error(model.predict(problem.X_test)), model.n_iter_
+    stored = _stored(problem, model, limit)
+    return FalkonTimes(
+        len(problem.X),
+        centers,
+        done,
+        stored,
+        tuple(fits),
+        statistics.median(setups),
+        least,
+        statistics.median(busy),
+        _peak(model, problem),
+        error,
+    )
+
+
+def warm_up(problem: Problem, limit: int | None) -> None:
+    """Have everything compiled and loaded."""
+    few = Problem(problem.X[:2000], problem.y[:2000], problem.X_test, problem.f_test)
+    _fit(estimator(50, 1e-3, 2, limit), few)
+    _fit(estimator(50, 1e-3, 2, 300_000), few)
+
+
+def _fit(model: Any, problem: Problem) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations are given
+        model.fit(problem.X, problem.y)
+
+
+def _note(times: list[float]) -> Any:
+    def note(iteration: Iteration) -> bool:
+        times.append(time.perf_counter())
+        return False
+
+    return note
+
+
+def _peak(model: Falkon, problem: Problem) -> int:
+    """Of one iteration: the others hold no more."""
+    short = estimator(model.n_centers, model.penalty, 1, model.memory_limit)
+    tracemalloc.start()
+    try:
+        _fit(short, problem)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def _stored(problem: Problem, model: Falkon, limit: int | None) -> bool:
+    rows = Rows.from_arrays(problem.X, problem.y)
+    return KernelRows(rows, Gaussian(WIDTH), model.centers_, limit).fits
+
+
+@dataclass(frozen=True)
+class GemmTimes:
+    """Seconds of one pass over the n rows, and of the factorisations, both with all cores.
+
+    Attributes
+    ----------
+    both : X C' (n x d by d x M), K v and K' u, a block of rows at a time: one iteration's.
+    one : X C' and K' u: those of the right-hand side.
+    factors : as many multiplications as two Cholesky factorisations and a product of triangles of
+        (M, M) take, M^3 / 2, as a product of matrices in double precision.
+    """
+
+    both: float
+    one: float
+    factors: float
+
+    def fit(self, iterations: int) -> float:
+        """Those of a fit that evaluates the kernel anew in each iteration."""
+        return iterations * self.both + self.one + self.factors
+
+
+def gemm_times(X: Array, C: Array, repeats: int = 3) -> GemmTimes:
+    """The least times of X (n, d) and centres C (M, d), in their precision.
+
+    Timed on the first rows, and scaled, where n M is above ENTRIES.
+    """
+    rows = X[: max(max(BLOCKS), ENTRIES // len(C))]
+
+    def fastest(both: bool) -> float:
+        return min(_seconds(partial(_pass, rows, C, size, both), repeats) for size in BLOCKS)
+
+    scale = len(X) / len(rows)
+    M = len(C)
+    inner = min(M, INNER)
+    A, B = np.ones((M, inner)), np.ones((inner, -(-M // 2)))
+    factors = _seconds(lambda: A @ B, repeats) * M / inner
+    return GemmTimes(scale * fastest(True), scale * fastest(False), factors)
+
+
+def _pass(X: Array, C: Array, size: int, both: bool) -> None:
+    transposed = np.ascontiguousarray(C.T)
+    v = np.full(len(C), 1e-3, X.dtype)
+    own = threading.local()  # memory that is used again costs no page faults
+
+    def block(i: int) -> Array:
+        part = X[i : i + size]
+        if not hasattr(own, "K"):
+            own.K = np.empty((size, len(C)), X.dtype)
+        K = np.matmul(part, transposed, out=own.K[: len(part)])
+        u = K @ v if both else np.ones(len(K), X.dtype)
+        result: Array = u @ K
+        return result
+
+    for _ in map_in_order(block, range(0, len(X), size)):
+        pass
+
+
+def _seconds(function: Callable[[], object], repeats: int) -> float:
+    best = np.inf
+    for _ in range(repeats + 1):  # the first one warms up
+        start = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - start)
+    return float(best)

@@ -1,0 +1,121 @@
+"""FALKON beside its multiplications and its rivals, as tables."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from falkon_fits import FalkonTimes, measure, synthetic
+from falkon_rivals import Rival, rivals
+from output import machine, markdown
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.progress import ProgressBar
+
+DESCRIPTION = """\
+FALKON's time on synthetic data beside that of its multiplications alone (NumPy's, with all cores,
+the fastest of several block sizes, measured in the same process), its memory, and other
+estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ridge, and falkon and
+eigenpro2 where they are installed. --memory-limit says what the kernel matrix may take: within it,
+it is kept and read again, beyond it each iteration computes it anew."""
+KEPT = 2**33  # bytes of --kept's limit
+TIMES = ["n", "M", "iterations", "kernel", "fit, s (min to max)", "before iteration 1, s"]
+TIMES += [
+    "its GEMMs, s",
+    "fastest fit / GEMMs",
+    "cores busy",
+    "peak, MB",
+    "2 M² doubles, MB",
+    "test error",
+]
+RIVALS = ("estimator", "fit and predict, s", "beside FALKON", "test error", "")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000], metavar="N")
+    parser.add_argument("--centers", type=int, nargs="+", default=[1000, 3000], metavar="M")
+    parser.add_argument("--inputs", type=int, default=28, help="default %(default)s")
+    parser.add_argument("--iterations", type=int, default=10, help="default %(default)s")
+    parser.add_argument("--penalty", type=float, default=1e-6, help="default %(default)s")
+    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    parser.add_argument("--repeats", type=int, default=3, help="fits (default %(default)s)")
+    parser.add_argument(
+        "--memory-limit",
+        type=int,
+        default=10**8,
+        metavar="BYTES",
+        help="for the kernel matrix (default %(default)s)",
+    )
+    parser.add_argument("--kept", action="store_true", help="measure with the matrix kept, too")
+    parser.add_argument(
+        "--rivals",
+        type=int,
+        default=1,
+        metavar="COUNT",
+        help="sizes, the first ones, at which others are measured (default %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> str:
+    """Measure; the tables, and the machine they are of."""
+    limits = [args.memory_limit, *([KEPT] if args.kept else [])]
+    sizes = [(n, M) for n in args.rows for M in args.centers if M <= n]
+    if not sizes:
+        raise ConfigurationError("No number of centres is at most that of the rows: ask for fewer.")
+    steps = len(sizes) * len(limits) + min(args.rivals, len(sizes))
+    given = args.penalty, args.iterations
+    times: list[FalkonTimes] = []
+    others: list[str] = []
+    with ProgressBar("falkon", sys.stderr) as progress:
+        for number, (n, M) in enumerate(sizes):
+            problem = synthetic(n, args.inputs, np.dtype(args.dtype))
+            for limit in limits:
+                progress((len(times) + len(others)) / steps)
+                times.append(measure(problem, M, *given, limit, args.repeats))
+            if number < args.rivals:
+                progress((len(times) + len(others)) / steps)
+                found = rivals(problem, M, *given, args.memory_limit, args.repeats)
+                others.append(f"n = {n}, M = {M}\n\n{rivals_table(found)}")
+    about = f"{args.inputs} inputs, {args.dtype}, penalty {args.penalty:g}, {args.repeats} fits."
+    parts = [f"{about}\n{machine('scipy', 'scikit-learn')}.", times_table(times), *others]
+    return "\n\n".join(parts) + "\n"
+
+
+def times_table(found: Sequence[FalkonTimes]) -> str:
+    """A row for each size."""
+    rows = [
+        (
+            str(one.n),
+            str(one.centers),
+            str(one.iterations),
+            "kept" if one.stored else "anew each time",
+            f"{one.seconds:.2f} ({min(one.fits):.2f} to {max(one.fits):.2f})",
+            f"{one.setup:.2f}",
+            f"{one.gemm.fit(one.iterations):.2f}",
+            f"{one.ratio:.2f}",
+            f"{one.busy:.2f}",
+            f"{one.peak_bytes / 1e6:.0f}",
+            f"{16e-6 * one.centers**2:.0f}",
+            f"{one.error:.4f}",
+        )
+        for one in found
+    ]
+    return markdown(TIMES, rows)
+
+
+def rivals_table(found: Sequence[Rival]) -> str:
+    """A row for each estimator; times beside the first one's."""
+    rows = [
+        (
+            one.name,
+            f"{one.seconds:.2f}",
+            f"{one.seconds / found[0].seconds:.1f}",
+            f"{one.error:.4f}",
+            one.note,
+        )
+        for one in found
+    ]
+    return markdown(RIVALS, rows)

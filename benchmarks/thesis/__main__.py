@@ -1,0 +1,38 @@
+"""The thesis' table 7.1 and figure 8.4: python benchmarks/thesis NAME [options]."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import experiment
+import recognize
+
+from semiparam_dynamics.cli.main import run_command
+
+BENCHMARKS = {
+    "experiment": (experiment, "the validation experiment and its figure 8.4"),
+    "recognize": (recognize, "table 7.1's protocol on a file of features"),
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser; the parsed arguments have `run`, a function of them."""
+    parser = argparse.ArgumentParser(prog="thesis", description=__doc__)
+    names = parser.add_subparsers(title="what is reproduced", metavar="NAME", required=True)
+    for name, (module, summary) in BENCHMARKS.items():
+        one = names.add_parser(name, help=summary, description=module.DESCRIPTION)
+        module.add_arguments(one)
+        one.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Reproduce one of them; the exit code is that of `semiparam`."""
+    args = make_parser().parse_args(arguments)
+    return run_command(lambda: args.run(args), "thesis")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""The nonparametric baseline: the residual's kernel model without a rigid body, for comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
+from semiparam_dynamics.dynamics.estimator import (
+    BlockPrediction,
+    EstimatorConfig,
+    check_penalties,
+)
+from semiparam_dynamics.dynamics.residual import KernelResidual
+from semiparam_dynamics.dynamics.sample import (
+    ResidualBlock,
+    ResidualPrediction,
+    Sample,
+    SampleBlock,
+)
+from semiparam_dynamics.robot.model import RobotModel
+
+NAME = "nonparametric"  # in scores and reports
+
+
+@dataclass(frozen=True, slots=True)
+class BaselinePrediction:
+    """The baseline's prediction of one sample, both arrays (n_axes,)."""
+
+    nonparametric: Array
+    nonparametric_std: Array
+    residual: ResidualPrediction  # what learning the sample needs again
+
+
+class NonparametricBaseline:
+    """Learns y from [q, dq, ddq], with the residual's kernel, features and penalty.
+
+    No prediction of the robot's model needs it: it runs beside a `SemiparametricEstimator`, on the
+    samples that this one learns, and shows what the rigid body is worth.
+    """
+
+    def __init__(self, model: RobotModel, config: EstimatorConfig) -> None:
+        self.model = model
+        self.config = config
+        groups = ("position", "velocity", "acceleration")
+        sizes = model.n_joints, model.n_axes
+        # Another draw of random features than the residual's.
+        self.kernel_model = KernelResidual(config.kernel, groups, *sizes, seed=config.seed + 1)
+        self.errors = ErrorSpreads((NAME,), model.n_axes, config.error_horizon)
+
+    @property
+    def n_learned(self) -> int:
+        """Samples learned."""
+        return self.errors.n_learned
+
+    @property
+    def n_features(self) -> int:
+        """Features in use."""
+        return self.kernel_model.n_features
+
+    def predict(self, sample: Sample) -> BaselinePrediction:
+        """Predict the outputs at a sample's state; its measurement is not used."""
+        known = self.kernel_model.predict(self._inputs(sample), np.zeros(0))
+        near, far = self.errors[NAME].value, self.errors["y"].value
+        return BaselinePrediction(known.value, blend(known.confidence, near, far), known)
+
+    def update(self, sample: Sample, prediction: BaselinePrediction | None = None) -> None:
+        """Learn a sample; `prediction` is :meth:`predict`'s of it, see the estimator's `update`."""
+        if (y := sample.y) is None:
+            return
+        prediction = prediction or self.predict(sample)
+        x, nothing = self._inputs(sample), sample.regressor[:, :0]
+        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, 0.0 * y)
+        self.errors.record(sample.stamp, y, {NAME: y - prediction.nonparametric})
+
+    def predict_block(self, block: SampleBlock) -> BlockPrediction:
+        """:meth:`predict` of each sample."""
+        known = self.kernel_model.predict_block(self._inputs(block), np.zeros(0))
+        return self._block(known, self.errors.values())
+
+    def update_block(
+        self, block: SampleBlock, *, late: Mapping[str, Array] | None = None
+    ) -> tuple[BlockPrediction, BlockPrediction]:
+        """Predict and :meth:`update` each sample in turn; see the estimator's `update_block`."""
+        y, nothing = block.y, block.regressors[:, :, :0]
+        in_turn, before = self.kernel_model.update_block(
+            block.stamps, self._inputs(block), y, nothing, np.zeros_like(y), np.zeros((len(y), 0))
+        )
+        delayed = self._block(before, self.errors.values() if late is None else late)
+        errors = {NAME: y - in_turn.values}
+        return self._block(in_turn, self.errors.record_block(block.stamps, y, errors)), delayed
+
+    def _inputs(self, state: Sample | SampleBlock) -> Array:
+        return self.kernel_model.inputs(state.q, state.dq, state.ddq, state.q[..., :0])
+
+    def _block(self, known: ResidualBlock, spreads: Mapping[str, Array]) -> BlockPrediction:
+        std = blend(known.confidence[:, None], spreads[NAME], spreads["y"])
+        return BlockPrediction({NAME: known.values}, {NAME: std})
+
+    def check(self, config: EstimatorConfig) -> None:
+        """Raise ConfigurationError where :meth:`configure` can't continue with `config`."""
+        check_penalties(self.kernel_model.penalties(config.kernel))
+
+    def configure(self, config: EstimatorConfig) -> None:
+        """Continue with other values of the live parameters, as the estimator's `configure`."""
+        self.check(config)
+        for core, penalty in self.kernel_model.penalties(config.kernel):
+            core.set_penalty(penalty)
+        self.kernel_model.set_memory(config.kernel)
+        self.errors.set_horizon(config.error_horizon)
+        self.config = config
+
+    def copy(self) -> NonparametricBaseline:
+        """Another baseline that knows the same and learns on its own."""
+        other = NonparametricBaseline(self.model, self.config)
+        other.copy_from(self)
+        return other
+
+    def copy_from(self, other: NonparametricBaseline) -> None:
+        """Know what `other`, of the same configuration, knows; in the memory at hand."""
+        self.kernel_model.copy_from(other.kernel_model)
+        self.errors.restore(other.errors.state())

@@ -1,0 +1,369 @@
+"""Stochastic gradient descents in an RKHS, for several columns of coefficients at once.
+
+On single rows, with a coefficient for each of them, and on mini-batches within the span of
+Nyström centres (thesis chapter 6; Lin, Rosasco 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.errors import ConfigurationError, positive
+from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.kernels import Kernel
+from semiparam_dynamics.learning.losses import Loss, descend, scatter
+from semiparam_dynamics.learning.products import evaluate_into
+from semiparam_dynamics.learning.rows import Rows, map_in_order, n_threads, rows_within
+
+KEPT_SHARE = 0.75  # of the memory limit, at most, for a kernel matrix that is kept
+BLOCKS_SHARE = 0.125  # for blocks of it that are in work; as much at least is for validation
+BLOCK = 256  # draws whose kernel rows are evaluated together
+SMALL = 32  # batches below this size are gone through in blocks, by their inner products
+SLOW = 20.0  # how much faster products of matrices are, by operation, than matrix times vector
+
+
+class Descent(Protocol):
+    """Gradient descents that advance together, one for each setting and output.
+
+    Attributes
+    ----------
+    centers : (m, d).
+    memory : bytes of the kernel matrix that is kept, or zero.
+    """
+
+    centers: Array
+    memory: int
+
+    def run_pass(self) -> None:
+        """One pass: as many draws as there are rows."""
+
+    def coefficients(self, average: bool) -> Array:
+        """Of the kernels at the centres now, (m, S T), setting by setting."""
+
+    def used(self) -> Any:
+        """Which of the centres belong to the function: an index of them."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Step sizes step * t^-decay for t = 1, 2, ..., of S settings (thesis 6.3).
+
+    Attributes
+    ----------
+    step, decay : (S,).
+    """
+
+    step: Array
+    decay: Array
+
+    @classmethod
+    def of(cls, settings: list[tuple[Any, Any]], default: float) -> Steps:
+        """From (step, decay) of each setting, where the step None is `default`.
+
+        Raises ConfigurationError for a step that isn't positive, or a negative decay.
+        """
+        for step, decay in settings:
+            if step is not None:
+                positive(step, "step")
+            if not (np.isfinite(decay) and decay >= 0.0):
+                raise ConfigurationError(f"decay must not be negative, not {decay}.")
+        return cls(
+            np.array([default if step is None else step for step, _ in settings], dtype=float),
+            np.array([decay for _, decay in settings], dtype=float),
+        )
+
+    def after(self, done: int, count: int) -> Array:
+        """The sizes (count, S) of the `count` steps that follow the first `done`."""
+        t = np.arange(done + 1.0, done + count + 1.0)[:, None]
+        sizes: Array = self.step * t**-self.decay
+        return sizes
+
+
+class KernelDescent:
+    """Coefficients of all rows, for each of P = S T columns (S step settings, T outputs).
+
+    The rows are put into the order of their first draw, so that in the first pass, where most
+    coefficients are still zero, only the rows drawn so far need to be evaluated.
+
+    Parameters
+    ----------
+    X, Y : (n, d), (n, T).
+    passes : how many there will be; from two on, the kernel matrix is kept if it fits.
+    budget : bytes for kernel matrices; `memory` of them are then in use for good.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        Y: Array,
+        kernel: Kernel,
+        loss: Loss,
+        steps: Steps,
+        passes: int,
+        draw: np.random.RandomState,
+        budget: int,
+    ) -> None:
+        n, T = Y.shape
+        self._kernel, self._loss, self._steps, self._draw = kernel, loss, steps, draw
+        first = draw.randint(n, size=n)
+        drawn, when = np.unique(first, return_index=True)
+        order = np.concatenate((drawn[np.argsort(when)], np.setdiff1d(np.arange(n), drawn)))
+        self._rank = np.empty(n, dtype=np.intp)
+        self._rank[order] = np.arange(n)
+        self._pass: Indices | None = self._rank[first]
+        self._seen = np.zeros(n, dtype=bool)
+        self.centers = X[order]
+        self._targets = np.ascontiguousarray(Y[order].T, dtype=float)
+        self._coef = np.zeros((n, len(steps.step) * T))
+        self._moved = np.zeros_like(self._coef)
+        self._reach = 0  # rows beyond have not been drawn
+        self._done = 0  # draws
+        self._total = np.zeros(len(steps.step))  # the sum of the step sizes so far
+        row_bytes = n * X.dtype.itemsize
+        self._kept: Array | None = None
+        self.memory = 0
+        if passes > 1 and n * row_bytes <= KEPT_SHARE * budget:
+            self.memory = n * row_bytes
+            self._kept = np.empty((n, n), X.dtype)
+            evaluate_into(kernel.bind(self.centers), self.centers, self._kept)
+        fitting = block_rows(budget, row_bytes)
+        self._block = min(BLOCK, fitting, max(32, n // 8))
+
+    def run_pass(self) -> None:
+        """See :class:`Descent`."""
+        n = len(self.centers)
+        drawn = self._rank[self._draw.randint(n, size=n)] if self._pass is None else self._pass
+        self._pass = None
+        self._seen[drawn] = True
+        for J, K in map_in_order(self._evaluate, self._blocks(drawn)):
+            self._step(J, K)
+
+    def coefficients(self, average: bool) -> Array:
+        """See :class:`Descent`; the mean over t of w_t, before its draw, weighted by its step.
+
+        The change at draw i is in all later iterates, whose weights sum to a_t - a_i.
+        """
+        if not average:
+            return self._coef.copy()
+        T = len(self._targets)
+        return self._coef - self._moved / np.repeat(self._total, T)
+
+    def used(self) -> Any:
+        """See :class:`Descent`: the rows that have been drawn."""
+        return self._seen
+
+    def _blocks(self, drawn: Indices) -> Iterator[tuple[Indices, int]]:
+        """Draws (k,), and how many leading rows have been drawn by their end."""
+        for i in range(0, len(drawn), self._block):
+            J = drawn[i : i + self._block]
+            self._reach = max(self._reach, int(J.max()) + 1)
+            yield J, self._reach
+
+    def _evaluate(self, item: tuple[Indices, int]) -> tuple[Indices, Array]:
+        J, reach = item
+        if self._kept is not None:
+            return J, self._kept.take(J, axis=0)[:, :reach]
+        return J, self._kernel(self.centers[J], self.centers[:reach])
+
+    def _step(self, J: Indices, K: Array) -> None:
+        """Go through the draws J (k,), with K (k, r) of them and the first r rows.
+
+        K coef is what was predicted before the first of them; each step then changes the later
+        predictions by its own row's kernel, so that the long products are done for all at once.
+        """
+        F = np.ascontiguousarray((K @ self._coef[: K.shape[1]].astype(K.dtype)).T, dtype=float)
+        G = np.ascontiguousarray(K[:, J], dtype=float)
+        Y = np.ascontiguousarray(self._targets[:, J])
+        sizes = self._steps.after(self._done, len(J))
+        done = self._total + np.cumsum(sizes, axis=0)
+        change = np.empty_like(F)
+        descend(F, G, Y, sizes, 1, self._loss.code, self._loss.epsilon, change)
+        scatter(change, done, J, len(Y), self._coef, self._moved)
+        self._done += len(J)
+        self._total = done[-1]
+
+
+class NystromDescent:
+    """Weights of the span's features, for each of P = S T columns (S settings, T outputs).
+
+    There are two ways to the same iterates. With the features of every drawn row, at O(q^2) a
+    row, a step is a product with them. With the kernels as they are, a step needs K(C, C)^+ of
+    the batch's gradient, at O(q^2) a batch. The cheaper one is taken.
+
+    Parameters
+    ----------
+    rows : the data, n of them; targets are kept in memory, inputs are not.
+    batch : rows in each step.
+    passes : how many there will be; from two on, the n x q matrix is kept if it fits.
+    budget : bytes for kernel matrices; `memory` of them are then in use for good.
+    features : which way; None: the cheaper one.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        basis: NystromBasis,
+        loss: Loss,
+        steps: Steps,
+        batch: int,
+        passes: int,
+        draw: np.random.RandomState,
+        budget: int,
+        features: bool | None = None,
+    ) -> None:
+        n, q = rows.n_samples, basis.n_features
+        self._rows, self._basis, self._loss, self._steps = rows, basis, loss, steps
+        self._batch, self._draw, self._budget = batch, draw, budget
+        self._factor = np.asfortranarray(basis.factor)  # as LAPACK wants it
+        self.centers = basis.centers.astype(rows.dtype)
+        self._targets = np.concatenate([b.Y.T for b in rows.blocks(n)], axis=1).astype(float)
+        P = len(steps.step) * rows.n_outputs
+        row_bytes = q * rows.dtype.itemsize
+        keep = passes > 1 and n * row_bytes <= KEPT_SHARE * budget
+        self._features = features
+        if features is None:
+            # Solves for all draws, or once for all rows; or two for every batch and column.
+            rows_solved = n if keep else passes * n
+            batches = passes * -(-n // batch)
+            self._features = rows_solved <= 2 * batches * max(SLOW, P) or batch < SMALL
+        self._bound = basis.kernel.bind(self.centers[basis.kept])
+        self._block = min(BLOCK, block_rows(budget, row_bytes))
+        self._weights = np.zeros((q, P))
+        self._moved = np.zeros((q, P))
+        self._gradient = np.zeros((q, P))
+        self._done = 0  # steps
+        self._total = np.zeros(len(steps.step))  # the sum of the step sizes so far
+        self.memory = n * row_bytes if keep else 0
+        self._kept = self._evaluate_all() if keep else None
+
+    def run_pass(self) -> None:
+        """See :class:`Descent`."""
+        count = -(-self._rows.n_samples // self._batch)
+        drawn = self._draw.randint(self._rows.n_samples, size=count * self._batch)
+        if self._features and self._batch < SMALL:
+            size = max(self._block // self._batch, 1) * self._batch
+            parts = [slice(i, min(i + size, len(drawn))) for i in range(0, len(drawn), size)]
+            for J, Z in self._evaluate(drawn, parts):
+                self._small_batches(J, Z)
+            return
+        parts = []
+        for start in range(0, len(drawn), self._batch):
+            for i in range(start, start + self._batch, self._block):
+                parts.append(slice(i, min(i + self._block, start + self._batch)))
+        seen = 0
+        for J, Z in self._evaluate(drawn, parts):
+            self._add_gradient(J, Z)
+            seen += len(J)
+            if seen % self._batch == 0:
+                self._large_step()
+
+    def coefficients(self, average: bool) -> Array:
+        """See :class:`Descent`."""
+        weights = self._weights
+        if average:
+            weights = weights - self._moved / np.repeat(self._total, self._rows.n_outputs)
+        if self._features:
+            weights = self._solve(weights, 1)
+        result = np.zeros((len(self.centers), weights.shape[1]))
+        result[self._basis.kept] = weights
+        return result
+
+    def used(self) -> Any:
+        """See :class:`Descent`: all of them."""
+        return slice(None)
+
+    def _small_batches(self, J: Indices, Z: Array) -> None:
+        """The steps of the batches that the draws J (k,) are made of, with features Z (k, q)."""
+        F = np.ascontiguousarray((Z @ self._weights.astype(Z.dtype)).T, dtype=float)
+        G = np.ascontiguousarray(Z @ Z.T, dtype=float)
+        sizes = self._next_sizes(len(J) // self._batch)
+        change = np.empty_like(F)
+        Y = np.ascontiguousarray(self._targets[:, J])
+        loss = self._loss
+        descend(F, G, Y, sizes, self._batch, loss.code, loss.epsilon, change)
+        done = np.repeat(self._total + np.cumsum(sizes, axis=0), self._batch, axis=0)
+        self._total = self._total + sizes.sum(axis=0)
+        late = change * np.repeat(done.T, len(Y), axis=0)
+        self._weights += Z.T @ change.T.astype(Z.dtype)
+        self._moved += Z.T @ late.T.astype(Z.dtype)
+
+    def _add_gradient(self, J: Indices, Z: Array) -> None:
+        F = (Z @ self._weights.astype(Z.dtype)).astype(float)
+        Y = np.tile(self._targets[:, J].T, len(self._steps.step))
+        slopes = self._loss.derivative(Y, F) / self._batch
+        self._gradient += Z.T @ slopes.astype(Z.dtype)
+
+    def _large_step(self) -> None:
+        sizes = self._next_sizes(1)
+        gradient = self._gradient
+        if not self._features:
+            gradient = self._solve(self._solve(gradient, 0), 1)
+        T = len(self._targets)
+        change = -np.repeat(sizes[0], T) * gradient
+        self._total = self._total + sizes[0]
+        self._weights += change
+        self._moved += change * np.repeat(self._total, T)
+        self._gradient[:] = 0.0
+
+    def _solve(self, B: Array, transposed: int) -> Array:
+        """L^-1 B, or L'^-1 B; a column that has diverged leaves the others alone."""
+        L = self._factor
+        X: Array = solve_triangular(L, B, lower=True, trans=transposed, check_finite=False)
+        return X
+
+    def _next_sizes(self, count: int) -> Array:
+        sizes = self._steps.after(self._done, count)
+        self._done += count
+        return sizes
+
+    def _evaluate(self, drawn: Indices, parts: list[slice]) -> Iterator[tuple[Indices, Array]]:
+        """Each part of the draws, and its features or kernels (k, q)."""
+        if self._kept is not None:
+            kept = self._kept
+            yield from map_in_order(lambda part: (drawn[part], kept[drawn[part]]), parts)
+            return
+        yield from map_in_order(
+            lambda item: (item[0], self._matrix(item[1])), self._inputs(drawn, parts)
+        )
+
+    def _inputs(self, drawn: Indices, parts: list[slice]) -> Iterator[tuple[Indices, Array]]:
+        """The inputs of each part, read for as many parts at once as the memory limit allows."""
+        row_bytes = self._rows.n_features * self._rows.dtype.itemsize
+        most = max(block_rows(self._budget, row_bytes), self._block)
+        i = 0
+        while i < len(parts):
+            j = i + 1
+            while j < len(parts) and parts[j].stop - parts[i].start <= most:
+                j += 1
+            start = parts[i].start
+            X = self._rows.take(drawn[start : parts[j - 1].stop])
+            for part in parts[i:j]:
+                yield drawn[part], X[part.start - start : part.stop - start]
+            i = j
+
+    def _matrix(self, X: Array) -> Array:
+        K = self._bound(np.ascontiguousarray(X))
+        return self._basis.from_kernel(K) if self._features else K
+
+    def _evaluate_all(self) -> Array:
+        result = np.empty((self._rows.n_samples, self._basis.n_features), self._rows.dtype)
+        start = 0
+        for Z in map_in_order(lambda block: self._matrix(block.X), self._rows.blocks(self._block)):
+            result[start : start + len(Z)] = Z
+            start += len(Z)
+        return result
+
+
+def block_rows(budget: int, row_bytes: int) -> int:
+    """The number of kernel rows of `row_bytes` in a block, for a memory limit of `budget`.
+
+    Two blocks a thread are in flight, and a block takes about twice its size in the making.
+    """
+    share = int(BLOCKS_SHARE * budget)
+    return rows_within(share, 4 * n_threads() * row_bytes, "A block of kernel rows")

@@ -1,0 +1,170 @@
+"""Learning in one thread beside the messages, behind a bounded queue."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition, Thread, current_thread
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class LearnerThread(Generic[T]):
+    """A thread that works off entries of a queue in order, several at once where they wait.
+
+    When the queue is full the oldest entry is dropped: what is learned stays recent. It is worth it
+    where the work releases the interpreter's lock, as compiled loops do. If the work raises an
+    exception, the thread drops what waits and all that comes, until :meth:`restart`.
+
+    Parameters
+    ----------
+    work: called with the oldest entries, at most `at_once`. capacity: how many entries may wait;
+        it may be changed.
+    idle: called after work when no entry waits; returns the seconds after which it is to be called
+        again unless entries come, or None.
+
+    Attributes
+    ----------
+    dropped: entries that were dropped because the queue was full.
+    problem: the exception that stopped the work, as a sentence; empty while it goes on.
+    trace: its traceback.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[T]], None],
+        capacity: int,
+        *,
+        at_once: int = 1,
+        idle: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self._work = work
+        self._idle = idle
+        self._at_once = at_once
+        self._queue: deque[T] = deque()
+        self._changed = Condition()  # guards all that follows
+        self._thread: Thread | None = None
+        self._working = self._closing = False
+        self._pauses = 0
+        self._idle_due: float | None = None  # when `idle` is to be called, monotonic s
+        self.capacity = capacity
+        self.dropped = 0
+        self.problem = self.trace = ""
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def busy(self) -> bool:
+        """Whether an entry waits or is being worked off."""
+        return self._working or bool(self._queue)
+
+    def put(self, entry: T) -> None:
+        """Append an entry; the first one starts the thread."""
+        with self._changed:
+            if self.problem:
+                return
+            while len(self._queue) >= self.capacity:
+                self._queue.popleft()
+                self.dropped += 1
+            self._queue.append(entry)
+            self._start()
+
+    def call_idle(self) -> None:
+        """Have `idle` called as soon as no entry waits."""
+        with self._changed:
+            self._idle_due = 0.0
+            self._start()
+
+    def do(self, entries: list[T]) -> None:
+        """Work entries off in the caller's thread, after those that wait."""
+        with self.paused(drained=True):
+            if not self.problem:
+                self._attempt(self._work, entries)
+
+    @contextmanager
+    def paused(self, *, drained: bool = False) -> Iterator[None]:
+        """Nothing is worked off meanwhile. It begins when the work under way has ended.
+
+        With `drained`, when no entry waits any more. Within the work itself it does nothing.
+        """
+        if self._thread is current_thread():
+            yield
+            return
+        with self._changed:
+            if drained:
+                self._changed.wait_for(lambda: not self.busy)
+            self._pauses += 1
+            self._changed.wait_for(lambda: not self._working)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._pauses -= 1
+                self._changed.notify_all()
+
+    def clear(self) -> None:
+        """Drop what waits, uncounted."""
+        with self._changed:
+            self._queue.clear()
+            self._changed.notify_all()
+
+    def restart(self) -> None:
+        """Continue after a :attr:`problem`."""
+        self.problem = self.trace = ""
+
+    def close(self) -> None:
+        """Work off what waits and end the thread; a later :meth:`put` starts another one."""
+        with self._changed:
+            thread, self._closing = self._thread, True
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join()
+        self._thread, self._closing = None, False
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="learner", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (entries := self._next()) is not None:
+            pause = self._attempt(self._work, entries) if entries else self._attempt(self._idle)
+            with self._changed:
+                self._working = False
+                if entries or pause is not None:
+                    self._idle_due = time.monotonic() + (pause or 0.0)
+                self._changed.notify_all()
+
+    def _next(self) -> list[T] | None:
+        """The entries to work off now, none to call `idle`; None: the thread is to end."""
+        with self._changed:
+            while True:
+                left = None  # s until `idle` is to be called
+                if not self._pauses:
+                    if self._queue:
+                        count = min(self._at_once, len(self._queue))
+                        self._working = True
+                        return [self._queue.popleft() for _ in range(count)]
+                    if self._closing:
+                        return None
+                    left = None if self._idle_due is None else self._idle_due - time.monotonic()
+                    if left is not None and left <= 0.0:
+                        self._working, self._idle_due = True, None
+                        return []
+                self._changed.wait(left)
+
+    def _attempt(self, work: Callable[..., float | None], *entries: list[T]) -> float | None:
+        try:
+            return work(*entries)
+        except Exception as error:  # MemoryError, too: predictions can still be made
+            with self._changed:
+                self.problem = f"{type(error).__name__}: {error}".rstrip(": ")
+                self.trace = traceback.format_exc()
+                self._queue.clear()
+            return None

@@ -1,0 +1,104 @@
+"""The thesis' experiment: its bookkeeping by hand, a short run on the iCub, and its figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from experiment import ExperimentResult, ExperimentSize, plot_experiment, thesis_experiment
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.page import LOOKS
+from semiparam_dynamics.parameters import from_flat
+
+from ..dynamics.arms import measurements, small_arm
+
+TIMES = np.arange(1, 31) * 3.0
+LEVELS = {"rigid_body": 2.5, "nonparametric": 1.2, "semiparametric": 0.9}
+
+
+def test_windows_are_means_over_thirty_samples() -> None:
+    squares = np.random.default_rng(0).uniform(0.0, 4.0, (2, 100, 6))
+    result = ExperimentResult({"rigid_body": squares}, 10.0)
+    times, curves = result.curves()
+    assert times[0] == 3.0 and len(times) == 71
+    first = np.sqrt(squares[:, :30, :3].mean(axis=1)).mean(axis=1)
+    np.testing.assert_allclose(curves["force"]["rigid_body"][:, 0], first)
+    np.testing.assert_allclose(result.first_window("force", "rigid_body"), first)
+    later = np.sqrt(squares[:, 41:71, 3:].mean(axis=1)).mean(axis=1)
+    np.testing.assert_allclose(curves["torque"]["rigid_body"][:, 41], later)
+    steady = np.sqrt(squares[:, 50:, 3:].mean(axis=1)).mean(axis=1)
+    np.testing.assert_allclose(result.steady("torque", "rigid_body"), steady)
+
+
+def test_each_part_begins_from_the_first_motion_alone() -> None:
+    model = small_arm()
+    values = {"filter.max_rate": 20.0, "nystrom.window": 1.0}
+    config = from_flat(InverseDynamicsConfig, values)
+    first = list(measurements(model, 8.0, seed=0))
+    second = list(measurements(model, 20.0, seed=1))
+    size = ExperimentSize(train=100, parts=3, part=40)
+    whole = thesis_experiment(model, config, first, second, size)
+    assert whole.squares["semiparametric"].shape == (3, 40, model.n_axes)
+    # A single part over the first samples gives the same as the first of three.
+    one = thesis_experiment(model, config, first, second, ExperimentSize(100, 1, 40))
+    for name, squares in whole.squares.items():
+        np.testing.assert_array_equal(squares[0], one.squares[name][0])
+
+
+def test_the_semiparametric_model_leads_where_the_motion_is_new(
+    thesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
+    options = ["--train", "1500", "--part", "60", "--residual", "random_fourier"]
+    assert thesis(["experiment", *options, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    lines = {line.split(":")[0]: line for line in said.splitlines()}
+    force, torque = (
+        float(word.strip(",")) for word in lines["first window SP / NP"].split()[-3::2]
+    )
+    assert force < 0.6 and torque < 0.8
+    assert (tmp_path / "figure84_random_fourier.png").stat().st_size > 10_000
+
+
+def curves(factor: float = 1.0) -> dict[str, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return {
+        kind: {m: unit * v * rng.uniform(0.8, 1.2, (10, 30)) for m, v in LEVELS.items()}
+        for kind, unit in (("force", 1.0), ("torque", 0.2 * factor))
+    }
+
+
+def test_png_shows_all_three_models_in_both_panels(tmp_path: Path) -> None:
+    plot_experiment(TIMES, curves(), tmp_path / "figure.png")
+    image = imread(tmp_path / "figure.png")[..., :3]
+    half = len(image) // 2
+    for model in LEVELS:
+        near = np.abs(image - np.array(to_rgb(LOOKS[model].color))).max(axis=2) < 0.02
+        assert near[half // 4 : half].sum() > 200
+        assert near[half:].sum() > 200
+
+
+def test_svg_names_units_and_models(tmp_path: Path) -> None:
+    plot_experiment(TIMES, curves(1e-3), tmp_path / "figure.svg")
+    text = (tmp_path / "figure.svg").read_text()
+    for words in (
+        "Force RMSE (N)",
+        "Torque RMSE (N m)",
+        "Time (s)",
+        "SP: semiparametric",
+        "P: rig",
+    ):
+        assert words in text
+
+
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="nowhere"):
+        plot_experiment(TIMES, curves(), tmp_path / "nowhere" / "figure.png")
+    with pytest.raises(StorageError, match="figure.xyz"):
+        plot_experiment(TIMES, curves(), tmp_path / "figure.xyz")

@@ -1,0 +1,144 @@
+"""The command lines of benchmarks/performance, and that its figures are of what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from serial_arm import measured, moving, serial_arm_urdf
+from step import _Loop, measure, stream
+
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.robot.model import RobotModel
+
+from ..dynamics.arms import URDF
+
+BAGS = ["bags", "--seconds", "3", "--rate", "50", "--features", "20"]
+FALKON = ["falkon", "--inputs", "5", "--iterations", "3", "--repeats", "1"]
+STEP = ["step", "--seconds", "0.01"]
+
+
+def test_bags_has_all_configurations_and_is_written(performance, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "bags.md"
+    assert performance([*BAGS, "--comparison", "both", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert told == out.read_text() and " cores, " in told
+    lines = [line.strip("| ").split(" | ") for line in told.splitlines()[2:]]
+    assert lines[0][-1] == "times real time" and len(lines) == 2 + 4
+    assert [(line[0], line[2]) for line in lines[2:]] == [
+        ("random_fourier", "no"),
+        ("random_fourier", "yes"),
+        ("nystrom", "no"),
+        ("nystrom", "yes"),
+    ]
+    assert lines[2][1] == "20"
+    assert all(float(number) >= 0.0 for line in lines[2:] for number in line[3:])  # 0.0: rounded
+
+
+def test_a_bag_of_nothing_is_refused(performance, capsys) -> None:
+    assert performance(["bags", "--seconds", "0.001"]) == 2
+    assert "ask for more" in capsys.readouterr().err
+
+
+def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "falkon.md"
+    sizes = ["--rows", "1500", "2500", "--centers", "40", "70", "--kept", "--out", str(out)]
+    assert performance([*FALKON, *sizes, "--memory-limit", "100000"]) == 0
+    told = capsys.readouterr()
+    assert told.out == out.read_text() and "\r" not in told.err
+    assert "5 inputs, float32, penalty 1e-06, 1 fits.\n" in told.out and " cores, " in told.out
+    for n in (1500, 2500):
+        for centers in (40, 70):
+            for kernel in ("anew each time", "kept"):
+                assert told.out.count(f"| {n} | {centers} | 3 | {kernel} |") == 1
+    assert told.out.count("scikit-learn Nystroem + Ridge") == 1
+    assert "n = 1500, M = 40\n" in told.out
+
+
+def test_more_centres_than_rows_are_refused(performance, capsys) -> None:
+    assert performance([*FALKON, "--rows", "50", "--centers", "60"]) == 2
+    assert "ask for fewer" in capsys.readouterr().err
+
+
+def test_regressor_is_of_the_robot_and_written(performance, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "regressor.md"
+    options = ["--seconds", "0.01", "--urdf", str(URDF), "--out", str(out)]
+    assert performance(["regressor", *options]) == 0
+    told = capsys.readouterr().out
+    assert told == out.read_text() and "pin " in told
+    lines = told.splitlines()[2:]
+    assert "4 joints" in lines[0] and len(lines) == 2 + 5
+    numbers = [[float(cell) for cell in line.strip("| ").split(" | ")[1:]] for line in lines[2:]]
+    assert numbers[0][1] == 1.0 and all(time > 0.0 for time, _ in numbers)
+
+
+def test_a_missing_robot_is_an_error(performance, capsys) -> None:
+    assert performance(["regressor", "--urdf", "nowhere.urdf"]) == 2
+    assert "nowhere.urdf" in capsys.readouterr().err
+
+
+def test_step_has_all_sizes_and_is_written(performance, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "step.md"
+    sizes = ["--sizes", "3", "20", "--outputs", "1", "9", "--out", str(out)]
+    assert performance([*STEP, *sizes]) == 0
+    told = capsys.readouterr()
+    assert told.out == out.read_text() and "\r" not in told.err
+    assert " cores, " in told.out and "numba" in told.out
+    lines = told.out.splitlines()
+    assert len(lines) == 4 + 4
+    for n in (3, 20):
+        for outputs in (1, 9):
+            assert told.out.count(f"| {n} | {outputs} |") == 1
+
+
+def test_sizes_that_are_none_are_refused(performance, capsys) -> None:
+    assert performance([*STEP, "--sizes", "0"]) == 2
+    assert "ask for more" in capsys.readouterr().err
+
+
+def test_the_compiled_loop_is_the_recursion() -> None:
+    rng = np.random.default_rng(0)
+    rows, targets = rng.standard_normal((6, 11)), rng.standard_normal((6, 2))
+    loop, core = _Loop(11, 2), RecursiveLeastSquares(11, 2)
+    loop.run(rows, targets, 9)
+    loop.run(rows, targets, 1)  # settles the ninth, and asks the first again
+    for k in range(9):
+        core.predict(rows[k % 6])
+        core.update(rows[k % 6], targets[k % 6])
+    core.apply_pending()
+    assert np.array_equal(loop.R[:11, :11], core.R) and np.array_equal(loop.U[:11, :2], core.U)
+    np.testing.assert_array_equal(-loop.side[1, :2], core.predict(rows[0])[0])
+
+
+def test_the_limit_touches_the_whole_triangle_and_nothing_else() -> None:
+    R = np.ones((7, 9))
+    stream(R, 7, 2.0, 3)
+    wanted = np.ones((7, 9))
+    wanted[:, :7][np.triu_indices(7)] = 8.0
+    np.testing.assert_array_equal(R, wanted)
+
+
+def test_every_figure_is_a_time() -> None:
+    times = measure(20, 3, 0.01)
+    assert (times.n_features, times.n_outputs) == (20, 3)
+    assert all(0.0 < t < 1e6 for t in (times.limit, times.copy, times.kernel, times.step))
+
+
+def test_velocities_are_the_positions_derivatives_and_all_is_excited() -> None:
+    model = RobotModel(serial_arm_urdf())
+    t, q, dq, y = moving(model, 20.0, 200.0)
+    assert q.shape == dq.shape == y.shape == (4000, 7) and t[1] == 0.005
+    np.testing.assert_allclose((q[2:] - q[:-2]) / 0.01, dq[1:-1], atol=2e-3)
+    low, high = model.position_limits
+    assert np.all((q > low) & (q < high)) and np.all(q.std(axis=0) > 0.05)
+    assert np.all(y.std(axis=0) > 0.1)
+
+
+def test_measurements_are_that_motion() -> None:
+    model = RobotModel(serial_arm_urdf(3))
+    _, q, dq, y = moving(model, 0.5, 100.0)
+    stream = measured(model, 0.5, 100.0)
+    np.testing.assert_array_equal([m.q for m in stream], q)
+    np.testing.assert_array_equal([m.dq for m in stream], dq)
+    np.testing.assert_array_equal([m.y for m in stream], y)
+    assert set(np.diff([m.stamp for m in stream])) == {10_000_000}

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recognition_data import (
+    FeatureFile,
+    LabelledRows,
+    Sizes,
+    choose_sizes,
+    draw_split,
+    read_features,
+)
+
+from semiparam_dynamics.errors import ConfigurationError, SampleError
+
+from .recognition_files import CLASSES, blobs, one_part, two_parts
+
+
+def test_one_part_and_its_names(tmp_path: Path) -> None:
+    file = read_features(one_part(tmp_path / "a.npz"))
+    X, y = blobs()
+    np.testing.assert_allclose(file.train.X, X, rtol=1e-6)
+    np.testing.assert_array_equal(file.train.numbers, y)
+    assert file.names == CLASSES and file.test is None and file.test_counts() is None
+    assert file.train_counts().tolist() == [90] * 4
+    assert file.class_number("cat") == 2
+    with pytest.raises(SampleError, match="no class 'cow'; it has: ant, bee, cat, dog"):
+        file.class_number("cow")
+
+
+def test_two_parts_in_any_letters(tmp_path: Path) -> None:
+    X = np.arange(24, dtype=np.uint8).reshape(6, 2, 2)
+    np.savez(tmp_path / "a.npz", x_train=X, y_train=list("bbaaba"), x_test=X[:2], y_test=["a", "c"])
+    file = read_features(tmp_path / "a.npz")
+    np.testing.assert_array_equal(file.train.X, X.reshape(6, 4))
+    assert file.names == ("a", "b", "c")
+    assert file.train.numbers.tolist() == [1, 1, 0, 0, 1, 0]
+    assert file.test is not None and file.test.numbers.tolist() == [0, 2]
+    assert file.test_counts().tolist() == [1, 0, 1]
+    assert read_features(two_parts(tmp_path / "b.npz")).test_counts().tolist() == [30] * 4
+
+
+@pytest.mark.parametrize("labels", [[[0.0], [2.0], [2.0]], np.array([0, 2, 2], dtype=np.int8)])
+def test_whole_numbers_of_any_type_are_labels(tmp_path: Path, labels) -> None:
+    np.savez(tmp_path / "a.npz", X=np.zeros((3, 2)), y=labels)
+    file = read_features(tmp_path / "a.npz")
+    assert file.names == ("0", "2") and file.train.numbers.tolist() == [0, 1, 1]
+
+
+GOOD = {"X": np.zeros((3, 2)), "y": np.array([0, 1, 1])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": None}, "has no array 'X'; it has: y"),
+        ({"y": None}, "has no array 'y'"),
+        ({"X": None, "X_train": np.zeros((3, 2))}, "has no array 'y_train'"),
+        ({"y": np.array([0, 1])}, r"'X' has shape \(3, 2\) and 'y' \(2,\)"),
+        ({"X": np.zeros(3)}, r"must be \(examples, features\)"),
+        ({"X": np.zeros((3, 0))}, r"must be \(examples, features\)"),
+        ({"X": np.array([[0, 1], [np.nan, 0], [0, np.inf]])}, "2 rows of 'X'.*first is row 1"),
+        ({"X": np.full((3, 2), "a")}, "'X' holds <U1, not numbers"),
+        ({"X": np.zeros((3, 2), dtype=complex)}, "'X' holds complex128"),
+        ({"y": np.array([0.5, 1, 1])}, "whole numbers or text, not float64"),
+        ({"y": np.array([0.0, np.nan, 1])}, "whole numbers or text, not float64"),
+        ({"y": np.array([1, 1, 1])}, "only the class 1"),
+        ({"classes": np.array(["a"])}, "'classes' has shape"),
+        ({"classes": np.array(["a", "a"])}, "the same name"),
+        ({"X": np.array([[0, None]] * 3)}, "no npz file of plain arrays"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, changes, message) -> None:
+    arrays = {name: array for name, array in {**GOOD, **changes}.items() if array is not None}
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(SampleError, match=message):
+        read_features(tmp_path / "a.npz")
+
+
+def test_parts_of_different_widths_are_refused(tmp_path: Path) -> None:
+    y = np.array([0, 1, 1])
+    X, X_test = np.zeros((3, 2)), np.zeros((3, 4))
+    np.savez(tmp_path / "a.npz", X_train=X, y_train=y, X_test=X_test, y_test=y)
+    with pytest.raises(SampleError, match="2 and 4 numbers"):
+        read_features(tmp_path / "a.npz")
+
+
+def test_no_file_and_no_npz(tmp_path: Path) -> None:
+    with pytest.raises(SampleError, match="there is no file .*nowhere.npz"):
+        read_features(tmp_path / "nowhere.npz")
+    (tmp_path / "a.npz").write_text("0 1 2")
+    with pytest.raises(SampleError, match="no npz file"):
+        read_features(tmp_path / "a.npz")
+    np.save(tmp_path / "b.npy", np.zeros(3))
+    with pytest.raises(SampleError, match="no npz file"):
+        read_features(tmp_path / "b.npy")
+
+
+def file_of(*counts: int, test: tuple[int, ...] | None = None) -> FeatureFile:
+    """A file with that many rows of each class."""
+
+    def rows(of: tuple[int, ...]) -> LabelledRows:
+        numbers = np.repeat(np.arange(len(of)), of)
+        return LabelledRows(np.zeros((len(numbers), 1)), numbers)
+
+    names = tuple("abcdefgh"[: len(counts)])
+    return FeatureFile(Path("f.npz"), names, rows(counts), None if test is None else rows(test))
+
+
+def test_the_default_is_the_thesis_where_there_is_enough() -> None:
+    thesis = Sizes(1000, 200, (1, 5, 10, 50, 100, 500))
+    assert choose_sizes(file_of(1400, 1400)) == thesis
+    assert choose_sizes(file_of(1200, 1500, test=(200, 300))) == thesis
+    assert thesis.validation == 200
+
+
+def test_the_default_is_what_there_is_otherwise() -> None:
+    # 800 to learn and to choose by: 665 and 133.
+    assert choose_sizes(file_of(1000, 1000)) == Sizes(665, 200, (1, 5, 10, 50, 100, 500))
+    assert choose_sizes(file_of(60, 100)) == Sizes(40, 12, (1, 5, 10))
+    assert choose_sizes(file_of(12, 12, test=(3, 4))) == Sizes(10, 3, (1, 5, 10))
+
+
+def test_a_small_class_may_be_the_new_one() -> None:
+    assert choose_sizes(file_of(30, 1400), new_class=0, test=20).balanced == 1000
+    assert choose_sizes(file_of(30, 1400), new_class=0, test=20).new == (1, 5, 10)
+    assert choose_sizes(file_of(30, 1400), test=20).balanced < 10
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"balanced": 70}, "enough for 66 balanced examples"),
+        ({"balanced": 4}, "not 4 .at least 5."),
+        ({"test": 97}, "enough for 2 balanced"),
+        ({"test": 0}, "rows to test on"),
+        ({"new": [1, 81]}, r"has 80 rows .* \[1, 81\]"),
+        ({"new": [0, 5]}, "between 1 and that"),
+        ({"new": []}, "between 1 and that"),
+    ],
+)
+def test_what_there_is_not_is_refused(asked, message) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        choose_sizes(file_of(100, 100), **asked)
+
+
+def test_too_few_test_rows_name_the_class() -> None:
+    with pytest.raises(ConfigurationError, match="3 test rows of class b, fewer than 4"):
+        choose_sizes(file_of(100, 100, test=(5, 3)), test=4)
+
+
+@pytest.mark.parametrize("make", [one_part, two_parts])
+def test_rows_are_disjoint_and_of_the_right_classes(tmp_path: Path, make) -> None:
+    file = read_features(make(tmp_path / "a.npz"))
+    sizes = Sizes(50, 20, (1, 40))
+    split = draw_split(file, sizes, seed=3, trial=1)
+    y = file.train.numbers
+    used = [split.learned, split.validation, split.stream]
+    tested = y if file.test is None else file.test.numbers
+    if file.test is None:
+        used.append(split.test)
+    together = np.concatenate(used)
+    assert len(set(together.tolist())) == len(together)
+    others = np.arange(4) != split.new_class
+    for rows, each in ((split.learned, 50), (split.validation, 10)):
+        np.testing.assert_array_equal(np.bincount(y[rows], minlength=4), others * each)
+    np.testing.assert_array_equal(y[split.stream], np.full(40, split.new_class))
+    np.testing.assert_array_equal(np.bincount(tested[split.test]), [20] * 4)
+
+
+def test_trials_differ_and_can_be_repeated(tmp_path: Path) -> None:
+    file = read_features(one_part(tmp_path / "a.npz"))
+    sizes = Sizes(50, 20, (1,))
+    splits = [draw_split(file, sizes, 0, trial) for trial in range(20)]
+    again = draw_split(file, sizes, 0, 7)
+    np.testing.assert_array_equal(splits[7].learned, again.learned)
+    np.testing.assert_array_equal(splits[7].test, again.test)
+    assert {split.new_class for split in splits} == {0, 1, 2, 3}
+    assert not np.array_equal(splits[0].test, splits[1].test)
+    fixed = draw_split(file, sizes, 0, 7, new_class=2)
+    assert fixed.new_class == 2
+    assert not np.array_equal(splits[7].test, draw_split(file, sizes, 1, 7).test)

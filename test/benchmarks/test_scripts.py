@@ -1,0 +1,149 @@
+"""The benchmarks still import what they measure, and the quick ones run on little data."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streaming_lda import StreamingLDA
+
+from ..documents import ROOT, commands
+from .conftest import command_line
+
+SCRIPTS = sorted(
+    path
+    for folder in ("benchmarks", "fuzz", "tools")
+    for path in (ROOT / folder).rglob("*.py")
+    if '__name__ == "__main__"' in path.read_text() and "import atheris" not in path.read_text()
+)
+
+
+def run(script: Path, *arguments: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(script), *arguments]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+# What they import takes seconds: once for all of them.
+HELP = """
+import runpy, sys
+for script in sys.argv[1:]:
+    sys.argv = [script, "--help"]
+    sys.path[0] = script.rpartition("/")[0]
+    print("script:", script)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        assert not end.code, script
+"""
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, str]:
+    """The help of each script, by its path in the repository."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", HELP, *map(str, SCRIPTS)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr
+    parts = (part.split("\n", 1) for part in result.stdout.split("script: ")[1:])
+    return {str(Path(script).relative_to(ROOT)): text for script, text in parts}
+
+
+def test_each_says_what_it_does(said: dict[str, str]) -> None:
+    assert len(said) == len(SCRIPTS) > 20
+    for script, text in said.items():
+        name = Path(script).parent.name if script.endswith("__main__.py") else Path(script).name
+        assert f"usage: {name}" in text
+
+
+def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> None:
+    folders = {
+        f"benchmarks/{folder}": command_line(folder).make_parser()
+        for folder in ("performance", "thesis")
+    }
+    shown = [(name, words) for name, words, _ in commands("python")]
+    assert len(shown) > 40
+    for name, (script, *words) in shown:
+        if script in folders:
+            folders[script].parse_args(words)
+        else:
+            options = set(re.findall(r"--[a-z-]+", said[script]))
+            assert {word for word in words if word.startswith("--")} <= options, (name, script)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "shown"),
+    [
+        ("falkon_equalities", ["--sets", "pumadyn32nh", "--n", "300", "--exact-n", "100"], "KRLS"),
+        ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
+        ("table_4_3", ["--sets", "adult", "--n", "400", "--m", "50"], "NYTRO"),
+    ],
+)
+def test_a_table_comes_out(name: str, arguments: list[str], shown: str, data_folder: Path) -> None:
+    output = run(ROOT / "benchmarks" / "tables" / f"{name}.py", str(data_folder), *arguments)
+    assert shown in output and "nan" not in output
+
+
+def test_costs_of_recognition_come_out() -> None:
+    sizes = ["--examples", "50", "300", "--classes", "5", "20", "--learned", "200"]
+    effort = ["--rounds", "1", "--calls", "60", "--penalties", "3", "--d", "16"]
+    output = run(ROOT / "benchmarks" / "recognition_cost.py", *sizes, *effort)
+    assert output.count("last / first") == 2 and "nan" not in output
+
+
+def test_recognition_beside_its_rivals_comes_out(data_folder: Path) -> None:
+    sizes = ["--per-class", "20", "--test", "20", "--trials", "1"]
+    streams = ["--sets", "mnist", "--orders", "rare", "--learners", "rlsc", "slda", "sgd-log"]
+    script = ROOT / "benchmarks" / "recognition_rivals.py"
+    output = run(script, str(data_folder), *sizes, *streams)
+    assert all(name in output for name in ("RLSC", "Deep SLDA", "SGDClassifier"))
+    assert "nan" not in output
+
+
+@pytest.mark.parametrize("shrinkage", [1e-4, 0.3])
+def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=60)
+    X = rng.standard_normal((60, 6)) + 2.0 * np.eye(4, 6)[y]
+    learner = StreamingLDA(6, shrinkage)
+    means, counts, covariance = np.zeros((4, 6)), np.zeros(4), np.zeros((6, 6))
+    for t, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
+        learner.learn(x, label)
+        delta = t * np.outer(x - means[label], x - means[label]) / (t + 1)
+        covariance = (t * covariance + delta) / (t + 1)
+        means[label] = (counts[label] * means[label] + x) / (counts[label] + 1)
+        counts[label] += 1
+    W = np.linalg.pinv((1 - shrinkage) * covariance + shrinkage * np.eye(6)) @ means.T
+    scores = X @ W - 0.5 * np.sum(means.T * W, axis=0)
+    np.testing.assert_allclose(learner.scores(X), scores[:, learner.labels], rtol=1e-9, atol=1e-9)
+    assert np.array_equal(learner.predict(X), scores.argmax(axis=1))
+
+
+def test_the_recognisers_round_trip_comes_out() -> None:
+    pytest.importorskip("onnxruntime")
+    script = ROOT / "benchmarks" / "recognition_latency.py"
+    output = run(script, "--seconds", "2", "--rate", "10", "--classes", "80", "--stretch", "0.5")
+    assert "image to scores [ms], teaching" in output
+
+
+def test_the_learners_round_trip_comes_out() -> None:
+    pytest.importorskip("rclpy")
+    script = ROOT / "benchmarks" / "node_latency.py"
+    times = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
+    echo, learner = run(script, *times).splitlines()[-2:]
+    cells = [cell.strip() for cell in learner.strip("|").split("|")]
+    assert "echo" in echo and cells[:3] == ["learner", "default", "200"] and "nan" not in echo
+    assert cells[4:6] == ["0", "0"]  # lost
+
+
+def test_the_cost_of_a_checkpoint_comes_out() -> None:
+    sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
+    output = run(ROOT / "benchmarks" / "checkpoint_cost.py", *sizes)
+    assert "beside a write" in output and "nan" not in output

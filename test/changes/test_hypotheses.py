@@ -1,0 +1,103 @@
+"""Log likelihood ratios beside the densities of whole stretches, and sums beside naive ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from semiparam_dynamics.changes.hypotheses import (
+    UNPATTERNED_STDS,
+    Sums,
+    Windows,
+    log_evidence,
+    log_evidence_unpatterned,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def rows(k: int, n: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    A = RNG.standard_normal((k, n))
+    return A, A @ RNG.standard_normal(n) + RNG.standard_normal(k)
+
+
+def density(b: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> float:
+    return float(multivariate_normal(mean, covariance).logpdf(b))
+
+
+@pytest.mark.parametrize("rank", [0, 2, 4])
+def test_the_ratio_is_that_of_the_densities_of_all_rows(rank: int) -> None:
+    A, b = rows(30)
+    mean, root = RNG.standard_normal(4), 3.0 * RNG.standard_normal((4, rank))
+    caused = density(b, A @ mean, np.eye(30) + A @ root @ root.T @ A.T)
+    without = density(b, np.zeros(30), np.eye(30))
+    assert log_evidence(Sums.from_rows(A, b), root, mean) == pytest.approx(
+        caused - without, abs=1e-8
+    )
+
+
+def test_columns_that_do_not_matter_are_left_out() -> None:
+    A, b = rows(20, 6)
+    some = slice(1, 3)
+    alone = log_evidence(Sums.from_rows(A[:, some], b), np.eye(2))
+    assert log_evidence(Sums.from_rows(A, b).restrict(some), np.eye(2)) == pytest.approx(alone)
+
+
+def test_what_is_taken_off_before_or_after_summing_is_the_same() -> None:
+    A, b = rows(25)
+    theta = RNG.standard_normal(4)
+    one, other = Sums.from_rows(A, b).shifted(theta), Sums.from_rows(A, b - A @ theta)
+    for name in ("information", "moment", "square"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-10)
+
+
+def test_errors_of_any_size_are_a_mixture_of_white_ones() -> None:
+    b = 5.0 * RNG.standard_normal(12)
+    sizes = [density(b, np.zeros(12), size**2 * np.eye(12)) for size in UNPATTERNED_STDS]
+    ratio = np.log(np.mean(np.exp(np.array(sizes)))) - density(b, np.zeros(12), np.eye(12))
+    assert log_evidence_unpatterned(Sums.from_rows(np.zeros((12, 1)), b)) == pytest.approx(ratio)
+
+
+def test_under_nothing_the_ratio_exceeds_c_at_most_as_often_as_exp_minus_c() -> None:
+    A = RNG.standard_normal((15, 4))
+    values = np.array(
+        [
+            float(log_evidence(Sums.from_rows(A, RNG.standard_normal(15)), np.eye(4)))
+            for _ in range(4000)
+        ]
+    )
+    for c in (1.0, 2.0, 4.0):
+        # Markov's inequality on a mean of 1, with four standard deviations of the count.
+        allowed = 4000 * np.exp(-c)
+        assert np.sum(values > c) <= allowed + 4.0 * np.sqrt(allowed)
+
+
+def test_windows_sum_what_they_should() -> None:
+    windows, entries, later = Windows(3, (1, 3, 6)), [], []
+    for _ in range(9):
+        entries.append(Sums.from_rows(*rows(2, 3)))
+        later.append(Sums.from_rows(*rows(2, 3)))
+        windows.push(entries[-1], later[-1])
+    lengths, begun = windows.sums(begins=True)
+    _, running = windows.sums(begins=False)
+    assert lengths.tolist() == [1, 3, 6]
+    for i, length in enumerate(lengths):
+        first = entries[-length]
+        for name in ("information", "moment", "square", "rows"):
+            rest = [getattr(s, name) for s in later[len(later) - length :]]
+            np.testing.assert_allclose(getattr(running, name)[i], sum(rest), atol=1e-12)
+            np.testing.assert_allclose(
+                getattr(begun, name)[i], getattr(first, name) + sum(rest[1:]), atol=1e-12
+            )
+
+
+def test_windows_that_are_too_long_yet_are_left_out() -> None:
+    windows = Windows(2, (2, 4))
+    assert len(windows.sums(begins=True)[0]) == 0
+    for _ in range(3):
+        windows.push(Sums.from_rows(*rows(1, 2)), Sums.from_rows(*rows(1, 2)))
+    lengths, sums = windows.sums(begins=False)
+    assert lengths.tolist() == [2] and isinstance(sums, Sums) and len(sums.moment) == 1
+    windows.clear()
+    assert len(windows) == 0

@@ -1,0 +1,196 @@
+"""A thread behind a bounded queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from threading import Event, Thread, get_ident
+from typing import Any
+
+import pytest
+
+from semiparam_dynamics.nodes.learner_thread import LearnerThread
+
+LONG = 30.0  # s: only reached when something is broken
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[..., LearnerThread[int]]]:
+    made: list[LearnerThread[int]] = []
+
+    def make(work: Callable[[list[int]], Any], capacity: int = 1000, **options: Any) -> Any:
+        made.append(LearnerThread(work, capacity, **options))
+        return made[-1]
+
+    yield make
+    for thread in made:
+        thread.close()
+
+
+class Held:
+    """Work that begins when it may, and notes what it was given."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = Event(), Event()
+        self.done: list[int] = []
+
+    def __call__(self, entries: list[int]) -> None:
+        self.begun.set()
+        assert self.go.wait(LONG)
+        self.done += entries
+
+
+def drain(thread: LearnerThread[int]) -> None:
+    with thread.paused(drained=True):
+        assert not thread.busy and len(thread) == 0
+
+
+def test_works_off_entries_in_order_in_one_other_thread(make) -> None:
+    done: list[tuple[int, int]] = []
+    thread = make(lambda entries: done.extend((k, get_ident()) for k in entries))
+    for k in range(50):
+        thread.put(k)
+    drain(thread)
+    assert [k for k, _ in done] == list(range(50))
+    assert len({ident for _, ident in done} | {get_ident()}) == 2
+
+
+def test_takes_several_at_once_and_drops_the_oldest_of_too_many(make) -> None:
+    blocks: list[list[int]] = []
+    held = Held()
+
+    def work(entries: list[int]) -> None:
+        blocks.append(entries)
+        held(entries)
+
+    thread = make(work, capacity=7, at_once=3)
+    thread.put(0)
+    assert held.begun.wait(LONG) and thread.busy
+    for k in range(1, 10):
+        thread.put(k)
+    assert thread.dropped == 2 and len(thread) == 7
+    thread.capacity = 4
+    thread.put(10)
+    assert thread.dropped == 6
+    held.go.set()
+    drain(thread)
+    assert blocks == [[0], [7, 8, 9], [10]]
+
+
+def test_what_waits_can_be_forgotten(make) -> None:
+    held = Held()
+    thread = make(held)
+    thread.put(0)
+    assert held.begun.wait(LONG)
+    thread.put(1)
+    thread.clear()
+    held.go.set()
+    drain(thread)
+    assert held.done == [0] and thread.dropped == 0
+
+
+def test_nothing_is_worked_off_during_a_pause_which_waits_for_what_was_begun(make) -> None:
+    held = Held()
+    thread = make(held)
+    thread.put(0)
+    assert held.begun.wait(LONG)
+    seen: list[list[int]] = []
+
+    def look() -> None:
+        with thread.paused():
+            thread.put(1)
+            seen.append(list(held.done))
+            again.wait(0.05)  # time enough to work off the other entry, were it not for the pause
+            seen.append(list(held.done))
+
+    again = Event()
+    other = Thread(target=look)
+    other.start()
+    assert not seen
+    held.go.set()
+    other.join(LONG)
+    assert seen == [[0], [0]]
+    drain(thread)
+    assert held.done == [0, 1]
+
+
+def test_within_the_work_a_pause_does_nothing(make) -> None:
+    done: list[int] = []
+
+    def work(entries: list[int]) -> None:
+        with thread.paused(drained=True):
+            done.extend(entries)
+
+    thread = make(work)
+    thread.put(1)
+    drain(thread)
+    assert done == [1]
+
+
+def test_entries_can_be_worked_off_by_the_caller_after_those_that_wait(make) -> None:
+    done: list[tuple[int, int]] = []
+    thread = make(lambda entries: done.extend((k, get_ident()) for k in entries))
+    thread.put(0)
+    thread.do([1, 2])
+    assert [k for k, _ in done] == [0, 1, 2] and done[-1][1] == get_ident() != done[0][1]
+
+
+def test_ends_after_what_waits_and_starts_again(make) -> None:
+    done: list[int] = []
+    thread = make(done.extend)
+    thread.close()
+    for k in range(3):
+        thread.put(k)
+        thread.close()
+    assert done == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [ZeroDivisionError, MemoryError])
+def test_an_exception_stops_the_work_until_it_is_started_again(make, kind) -> None:
+    done: list[int] = []
+    go = Event()
+
+    def work(entries: list[int]) -> None:
+        go.wait(LONG)
+        if 1 in entries:
+            raise kind("one")
+        done.extend(entries)
+
+    thread = make(work)
+    for k in range(4):
+        thread.put(k)
+    go.set()
+    drain(thread)
+    assert thread.problem == f"{kind.__name__}: one" and "in work" in thread.trace
+    thread.put(4)
+    thread.do([5])
+    drain(thread)
+    assert done == [0]
+    thread.restart()
+    assert not thread.problem
+    thread.put(6)
+    drain(thread)
+    assert done == [0, 6]
+    thread.do([1])
+    assert thread.problem
+
+
+def test_idle_is_called_after_work_and_again_as_long_as_it_asks_for_it(make) -> None:
+    calls: list[int] = []
+    asked, ended = [0.0, 0.001, None, 0.0, None], Event()
+
+    def idle() -> float | None:
+        calls.append(len(done))
+        answer = asked.pop(0)
+        if answer is None:
+            ended.set()
+        return answer
+
+    done: list[int] = []
+    thread = make(done.extend, idle=idle)
+    thread.put(0)
+    assert ended.wait(LONG)
+    assert calls == [1, 1, 1]
+    ended.clear()
+    thread.call_idle()
+    assert ended.wait(LONG)
+    assert calls == [1] * 5

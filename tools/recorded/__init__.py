@@ -1,0 +1,1 @@
+"""The cases of the regression record, a file for each part of the package."""

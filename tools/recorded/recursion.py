@@ -1,0 +1,165 @@
+"""The recursion: one row at a time and in blocks, growing, with every way to forget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .table import Arrays, case, state_arrays
+
+D, T = 37, 3  # neither fills whole vector registers
+
+
+def rows(n: int, d: int = D, outputs: int = T) -> tuple[np.ndarray, np.ndarray]:
+    """Feature rows and targets, with noise."""
+    rng = np.random.default_rng(7)
+    Z = rng.standard_normal((n, d)) * np.linspace(0.1, 3.0, d)
+    Y = Z @ rng.standard_normal((d, outputs)) + 0.3 * rng.standard_normal((n, outputs))
+    return Z, Y
+
+
+def known(core: Any, Z: np.ndarray) -> Arrays:
+    """Weights, variances, leverages and state of a recursion."""
+    found = {"weights": core.weights(), "variances": core.covariance_diagonal()}
+    return found | {"leverages": core.leverages(Z)} | state_arrays(core.state())
+
+
+def in_turn(core: Any, Z: np.ndarray, Y: np.ndarray, **learn: Any) -> Arrays:
+    """What is said of each row before it is learned, and its leverage."""
+    said, leverages = [], []
+    for z, y in zip(Z, Y, strict=True):
+        outputs, leverage = core.predict(z)
+        said.append(outputs)
+        leverages.append(leverage)
+        core.update(z, y)
+    return {"said": np.array(said), "leverage": np.array(leverages)}
+
+
+@case("recursion/in_turn")
+@case("recursion/one_output", outputs=1)
+@case("recursion/forgetting", forgetting=0.99)
+def recursion(outputs: int = T, **values: Any) -> Arrays:
+    """Rows are asked and learned in turn, by a prior and with another ridge from the middle on."""
+    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+
+    Z, Y = rows(300, outputs=outputs)
+    core = RecursiveLeastSquares(D, outputs, 0.5, **values)
+    rng = np.random.default_rng(8)
+    core.set_prior(rng.standard_normal((D, outputs)), rng.uniform(0.5, 2.0, D))
+    first = in_turn(core, Z[:150], Y[:150])
+    core.set_penalty(4.0)
+    raised = core.weights().copy()
+    second = in_turn(core, Z[150:200], Y[150:200])
+    core.set_penalty(1.0)
+    third = in_turn(core, Z[200:], Y[200:])
+    said = {key: np.concatenate((first[key], second[key], third[key])) for key in first}
+    return said | {"raised": raised} | known(core, Z[:20])
+
+
+@case("recursion/growing")
+def growing() -> Arrays:
+    """A feature is added every third row; then the state goes on elsewhere."""
+    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+
+    Z, Y = rows(200)
+    core = RecursiveLeastSquares(0, T, 2.0, capacity=D)
+    said = []
+    for k, (z, y) in enumerate(zip(Z, Y, strict=True)):
+        if k % 3 == 0 and core.n_features < D:
+            core.add_feature()
+        said.append(core.predict(z[: core.n_features])[0])
+        core.update(z[: core.n_features], y)
+    other = RecursiveLeastSquares(0, T, 2.0, capacity=D)
+    other.restore(core.state())
+    after = in_turn(other, Z[:50], Y[:50])
+    return {"said": np.array(said), "restored": after["said"]} | known(core, Z[:20])
+
+
+@case("recursion/directional")
+def directional() -> Arrays:
+    """What newer rows show again is forgotten, now and then."""
+    from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
+    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+
+    Z, Y = rows(300)
+    Z[150:, : D // 2] = 0.0  # from here on half of the directions are shown no more
+    core = RecursiveLeastSquares(D, T, 0.5)
+    directions = DirectionalForgetting(core.R)
+    parts = []
+    for start in range(0, len(Z), 10):
+        parts.append(in_turn(core, Z[start : start + 10], Y[start : start + 10]))
+        core.forget_excited(directions, 0.05)
+    found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    state = {f"directions/{name}": value for name, value in directions.state().items()}
+    return found | state | known(core, Z[:20])
+
+
+@case("recursion/replacing")
+def replacing() -> Arrays:
+    """Rows that take the place of what is known where they are."""
+    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+
+    Z, Y = rows(300)
+    core = RecursiveLeastSquares(D, T, 0.5)
+    said = []
+    for z, y in zip(Z, Y, strict=True):
+        said.append(core.predict(z)[0])
+        core.update_replacing(z, y, 0.05)
+    return {"said": np.array(said)} | known(core, Z[:20])
+
+
+@case("recursion/fading")
+def fading() -> Arrays:
+    """Everything fades, at one rate, between the rows."""
+    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+
+    Z, Y = rows(200)
+    core = RecursiveLeastSquares(D, T, 0.5)
+    said = []
+    for k, (z, y) in enumerate(zip(Z, Y, strict=True)):
+        said.append(core.predict(z)[0])
+        core.update(z, y)
+        if k % 5 == 0:
+            core.forget(0.97)
+    return {"said": np.array(said)} | known(core, Z[:20])
+
+
+@case("recursion/rows")
+def several() -> Arrays:
+    """Rows learned several at a time, and in groups that are asked before they are learned."""
+    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+
+    Z, Y = rows(240)
+    core = RecursiveLeastSquares(D, T, 0.5)
+    left = []
+    for k in range(0, 120, 8):
+        errors, leverages = core.update_rows(Z[k : k + 8], Y[k : k + 8])
+        left.append(errors / np.sqrt(1.0 + leverages)[:, None])
+    errors, leverages = core.update_rows(Z[120:], Y[120:], 4)
+    found = {"left": np.concatenate(left), "errors": errors, "group_leverages": leverages}
+    one = RecursiveLeastSquares(D, 1, 0.5)
+    path = np.empty((30, D))
+    of_one = one.update_rows(Z[:120], Y[:120, :1], 4, path)
+    found |= {"path": path, "one/errors": of_one[0], "one/leverages": of_one[1]}
+    return found | known(core, Z[:20])
+
+
+@case("recursion/blocks")
+@case("recursion/blocks_of_tiny_ridge", penalty=1e-9)
+def blocks(penalty: float = 0.5) -> Arrays:
+    """Many rows at once: what was said of each before the block and before itself."""
+    from semiparam_dynamics.recursion.blocks import predict_block, update_block
+    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+
+    d = 150  # enough that products take less time than rotations
+    Z, Y = rows(500, d)
+    core = RecursiveLeastSquares(d, T, penalty)
+    found: Arrays = {}
+    for k, size in enumerate((5, 120, 300, 75)):
+        at = sum((5, 120, 300, 75)[:k])
+        answer = update_block(core, Z[at : at + size], Y[at : at + size], most=128)
+        for name in ("before", "leverage_before", "errors", "leverage"):
+            found[f"block{k}/{name}"] = getattr(answer, name)
+    outputs, leverages = predict_block(core, Z[:40])
+    return found | {"asked": outputs, "asked_leverages": leverages} | known(core, Z[:20])

@@ -1,0 +1,251 @@
+"""What uses everything together: tuning, training, identification, simulation, control."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .live import SETTINGS, config_of
+from .messages import joint_state
+from .recordings import NOT_COMPARED, XMATE, bag_of, semiparam, two_bags
+from .table import (
+    ROOT,
+    Arrays,
+    case,
+    counted,
+    data,
+    log,
+    moving_arm,
+    numbers,
+    small_arm,
+    state_arrays,
+)
+
+SEVEN = str(ROOT / "test" / "data" / "seven_joint_arm.urdf")
+JOINTS = tuple(f"joint{i}" for i in range(1, 5))  # of it that move
+EFFECTS = {
+    "effects.friction_coulomb": 1.0,
+    "effects.friction_stribeck": 0.5,
+    "effects.friction_viscous": 1.0,
+    "effects.rotor_inertia": 0.1,
+    "effects.compliance": 1e-4,
+    "effects.hardening_torque": 30.0,
+    "effects.hysteresis": 3e-4,
+    "effects.noise_effort": 0.1,
+    "effects.noise_position": 2e-5,
+    "effects.noise_velocity": 1e-3,
+}
+
+
+@case("tuning/nystrom", residual="nystrom")
+@case("tuning/random_fourier", residual="random_fourier")
+def tuning(residual: str) -> Arrays:
+    """A few candidates on a short part of the xMate's log: scores, and what is chosen."""
+    from semiparam_dynamics.evaluation.bags import Bags
+    from semiparam_dynamics.parameters import to_flat
+    from semiparam_dynamics.tuning.on_bags import tune_on_bags
+
+    keep = ["residual", "nystrom.novelty", "nystrom.max_centers", "nystrom.joint_max_centers"]
+    keep += ["nystrom.penalty", "random_fourier.n_features", "rigid_body.memory"]
+    kinds = ("position", "velocity", "acceleration", "rigid_body")
+    keep += [f"random_fourier.{kind}_width" for kind in kinds]
+    keep += [f"nystrom.{kind}_width" for kind in kinds if kind != "acceleration"]
+    config = config_of(residual=residual, nystrom__length_scale=0.05, nystrom__window=2.0)
+    with tempfile.TemporaryDirectory() as folder:
+        bag = bag_of("xmate7p/trajectory_1", slice(0, 600), Path(folder), XMATE)
+        bags = Bags((), (bag,), data(f"robots/{XMATE}"))
+        found = tune_on_bags(bags, config, keep=keep)
+    parts = {
+        "curves": [dataclasses.asdict(curve) for curve in found.curves],
+        "steps": [dataclasses.asdict(step) for step in found.steps],
+        "screened": {name: dataclasses.asdict(each) for name, each in found.screened.items()},
+        "confirmed": {name: dataclasses.asdict(each) for name, each in found.confirmed.items()},
+        "chosen": to_flat(found.config),
+    }
+    return numbers(parts)
+
+
+@case("training/nystrom_krls", residual="nystrom", learner="nystrom_krls")
+@case("training/falkon", residual="nystrom", learner="falkon", centers="leverage_scores")
+@case("training/random_features", residual="random_fourier", learner="random_features")
+def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
+    """Trained in batch by the command line, saved, and evaluated on another motion from there."""
+    from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+
+    values: dict[str, Any] = {"residual": residual, "coulomb_velocity": 0.005, "filter.stages": 2}
+    options = [f"--set={name}={value}" for name, value in (SETTINGS | values).items()]
+    options += ["--learner", learner, "--centers", centers]
+    with tempfile.TemporaryDirectory() as name:
+        train, test = two_bags(folder := Path(name))
+        semiparam("train", train, "--out", folder, *options)
+        config, bags = config_of(**values), Bags((test,), (), data(f"robots/{XMATE}"))
+        found = evaluate_bags(bags, config, start=folder / "model.npz")
+    return numbers(found.results(), without=NOT_COMPARED)
+
+
+@case("identification/xmate")
+def identification() -> Arrays:
+    """Parameters that a robot can have, of the xMate; the last 40 % are only scored."""
+    from semiparam_dynamics.evaluation.bags import Bags
+    from semiparam_dynamics.evaluation.identification import identify_on_bags
+
+    config = config_of(coulomb_velocity=0.005, filter__stages=2)
+    with tempfile.TemporaryDirectory() as folder:
+        bag = bag_of("xmate7p/trajectory_1", slice(0, 1000), Path(folder), XMATE)
+        found = identify_on_bags(Bags((), (bag,), data(f"robots/{XMATE}")), config, hold_out=0.4)
+    arrays = {f"consistent/{key}": np.asarray(v) for key, v in vars_of(found.found).items()}
+    scores = {"nmse/train": found.nmse(found.train), "nmse/test": found.nmse(found.test)}
+    return arrays | scores | {"unconstrained": found.unconstrained}
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    """A dataclass' fields, as they are."""
+    return {entry.name: getattr(value, entry.name) for entry in dataclasses.fields(value)}
+
+
+@case("identification/bodies")
+def bodies() -> Arrays:
+    """The small arm's parameters from its own motion, by the command line, into a URDF."""
+    arm = moving_arm(small_arm(), 12.0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        urdf = ROOT / "test" / "data" / "small_arm.urdf"
+        np.savez(folder / "log.npz", **{key: arm[key] for key in ("t", "q", "dq", "tau")})
+        semiparam("convert", folder / "log.npz", folder / "bag", "--urdf", urdf)
+        semiparam("identify", folder / "bag", "--urdf", urdf, "--out", folder / "out")
+        lines = (folder / "out" / "parameters.csv").read_text().splitlines()[1:]
+        rows = [[float(cell or "nan") for cell in line.split(",")[1:]] for line in lines]
+    return {"parameters": np.array(rows)}
+
+
+@case("identification/excitation")
+def excitation() -> Arrays:
+    """An exciting motion of the UR10, searched for with a small budget, by the command line."""
+    urdf = data("robots/ur10/ur10_robot.urdf")
+    budget = ("--starts", 1, "--iterations", 6, "--period", 6, "--harmonics", 3, "--rate", 20)
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "out"
+        semiparam("excite", "--urdf", urdf, "--out", out, "--repeat", 1, *budget)
+        lines = (out / "trajectory.csv").read_text().splitlines()[1:]
+    return {"trajectory": np.array([[float(cell) for cell in line.split(",")] for line in lines])}
+
+
+@case("robot/effort")
+@case("robot/wrench", target="wrench", sensor_frame="boom_sensor")
+@case("robot/fewer_columns", viscous=False, rotor_inertia=False, gravity=(1.0, 0.0, -9.0))
+def robot(**values: Any) -> Arrays:
+    """Regressors, base parameters, and the URDF's own inverse dynamics."""
+    model = small_arm(**values)
+    rng = np.random.default_rng(6)
+    q, dq, ddq = rng.standard_normal((3, 40, model.n_joints))
+    own = [model.inertial_regressor(*state) for state in zip(q, dq, ddq, strict=True)]
+    said = [model.inverse_dynamics(*state) for state in zip(q, dq, ddq, strict=True)]
+    found = {"regressors": model.regressors(q, dq, ddq), "inertial": np.array(own)}
+    found |= {"inverse_dynamics": np.array(said), "prior": model.prior}
+    return found | {"inertial_prior": model.inertial_prior}
+
+
+@case("simulation/seven_joints", urdf=SEVEN, joints=JOINTS, motion="exciting")
+@case("simulation/icub", urdf="", motion="circle_xz")
+@case("simulation/icub_load", urdf="", motion="exciting", load=True)
+def simulation(urdf: str, load: bool = False, **values: Any) -> Arrays:
+    """200 readings of a simulated arm with every effect, and with something in its hand."""
+    from semiparam_dynamics.parameters import from_flat
+    from semiparam_dynamics.simulation.arm import ArmSimulator
+    from semiparam_dynamics.simulation.config import SimulatorConfig
+
+    settings: dict[str, Any] = {"rate": 200.0, "seed": 3, **values}
+    if urdf:
+        settings |= EFFECTS
+    arm = ArmSimulator(urdf, from_flat(SimulatorConfig, settings))
+    readings = []
+    for k in range(200):
+        if load and k == 50:
+            arm.hand.attach(0.5, np.array([0.0, 0.0, 0.05]), 1e-3 * np.eye(3))
+            arm.hand.push(np.array([1.0, -2.0, 3.0]))
+        readings.append(vars_of(arm.advance()))
+    return {key: np.array([each[key] for each in readings], dtype=float) for key in readings[0]}
+
+
+@case("control/commands", feedforward="semiparametric")
+@case("control/urdf_alone", feedforward="urdf")
+def commands(feedforward: str) -> Arrays:
+    """Commands at fixed states, with answers of a learner that is surer and surer, then silent."""
+    from semiparam_dynamics.control.computed_torque import ComputedTorque
+    from semiparam_dynamics.control.config import ControlConfig
+    from semiparam_dynamics.control.plan import Answer, Plan
+    from semiparam_dynamics.dynamics import RobotModel
+    from semiparam_dynamics.parameters import from_flat
+
+    model = RobotModel(SEVEN, joints=JOINTS)
+    w, rng = np.array([1.0, 2.0, 0.7, 1.5]), np.random.default_rng(9)
+
+    def motion(t: np.ndarray) -> tuple[np.ndarray, ...]:
+        angle = np.asarray(t)[:, None] * w
+        return 0.3 * np.sin(angle), 0.3 * w * np.cos(angle), -0.3 * w**2 * np.sin(angle)
+
+    plan = Plan(model, motion, 0.01, 10, delay=0.01, lead=0.1)
+    config = from_flat(ControlConfig, {"feedforward": feedforward})
+    controller = ComputedTorque(model, config)
+    said: dict[str, list[np.ndarray]] = {"command": [], "correction": [], "share": [], "urdf": []}
+    for k in range(400):
+        t = 0.01 * k
+        for block in plan.ahead(t):
+            values = block.urdf + 0.5 * np.sin(3.0 * block.q) + 0.3
+            if k < 300:
+                plan.take(block.first, Answer(values, np.full_like(values, 2.0 / (1.0 + 0.05 * k))))
+        point = plan.at(t)
+        q = point.q + 0.01 * rng.standard_normal(4)
+        dq = point.dq + (np.nan if k == 200 else 0.02) * rng.standard_normal(4)
+        said["command"].append(controller.command(t, q, dq, point))
+        said["correction"].append(controller.correction.value.copy())
+        said["share"].append(controller.correction.share.copy())
+        said["urdf"].append(point.urdf)
+    found = {name: np.array(rows) for name, rows in said.items()}
+    return found | counted(controller.counts, "counts") | {"urdf_error": controller.urdf_error}
+
+
+@case("control/comparison")
+def comparison() -> Arrays:
+    """The three feed-forwards on a simulated arm whose masses are wrong, by the command line."""
+    settings: dict[str, Any] = EFFECTS | {"joints": ",".join(JOINTS)}
+    settings |= {"learner.nystrom.max_centers": 50, "learner.nystrom.joint_max_centers": 10}
+    settings |= {"learner.nystrom.window": 0.5}
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    options += ["--seconds", "2", "--since", "0.5", "--rate", "250", "--samples", "50"]
+    with tempfile.TemporaryDirectory() as folder:
+        semiparam("control", "--urdf", SEVEN, "--mass-error", 0.1, 0.3, "--out", folder, *options)
+        found = json.loads((Path(folder) / "control.json").read_text())
+    return numbers(found, without=("version",))
+
+
+@case("session/in_turn", residual="nystrom", defer_learning=False)
+@case("session/fourier_in_turn", residual="random_fourier", defer_learning=False)
+def session(residual: str, defer_learning: bool) -> Arrays:
+    """From messages to predictions as in the node; learning is switched off for a while."""
+    from semiparam_dynamics.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.nodes.session import Session
+
+    config = InverseDynamicsNodeConfig(
+        learner=config_of(residual=residual), defer_learning=defer_learning
+    )
+    running = Session(data(f"robots/{XMATE}").read_text(), config)
+    arrays = log("xmate7p/trajectory_1", slice(0, 400))
+    said: dict[str, list[Any]] = {"semiparametric": [], "rigid_body": [], "std": []}
+    for k in range(len(arrays["q"])):
+        running.learning = not 250 <= k < 300
+        stamp = 1_000_000_000 + 20_000_000 * k
+        values = (arrays[name][k].tolist() for name in ("q", "dq", "tau"))
+        for step in running.joint_state(joint_state(stamp, running.model.joint_names, *values)):
+            running.learn(step)
+            for name, rows in said.items():
+                rows.append(getattr(step.prediction, name))
+    running.drain()
+    found = {name: np.array(rows) for name, rows in said.items()} | counted(running.dropped())
+    running.finish()
+    return found | state_arrays(running.learner.state())
