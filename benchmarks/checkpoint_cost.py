@@ -49,7 +49,7 @@ def fill(estimator: SemiparametricEstimator) -> None:
     inputs = rng.normal(size=(100, residual.shared.features._centers.shape[1]))
     residual.standardizer.fit(np.arange(1, 101) * 10**9, inputs)
     for local in residual.models:
-        n, d = len(local.core.R), local.features._centers.shape[1]
+        n, d = local.features.capacity, local.features._centers.shape[1]
         factor = np.tril(0.01 * rng.normal(size=(n, n))) + np.eye(n)
         local.features.restore({"centers": rng.normal(size=(n, d)), "factor": factor})
         state = {"refreshed": np.array(0)}

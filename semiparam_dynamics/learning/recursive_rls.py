@@ -23,6 +23,7 @@ from semiparam_dynamics.learning.features import (
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.rows import checked_weights, validate_data
 from semiparam_dynamics.recursion.blocks import predict_block
+from semiparam_dynamics.recursion.factor import CholeskyFactor
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 Transform = Callable[[Array], Array]
@@ -172,6 +173,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         for rows in self._blocks(len(X)):
             w = None if weights is None else weights[rows]
             self._learn_rows(self._transform(X[rows]), Y[rows], w)
+        self.recursion_.apply_pending()  # so that predictions in several threads change nothing
         return self
 
     def _start(self, X: Array, Y: Array, one_output: bool) -> None:
@@ -237,13 +239,11 @@ def information_factor(transform: Transform, X: Array, n_features: int, ridge: f
 
     By QR, block after block: the rounding of Z'Z would be squared.
     """
-    R = math.sqrt(positive(ridge, "ridge")) * np.eye(n_features)
+    factor = CholeskyFactor(n_features, positive(ridge, "ridge"))
     size = max(BLOCK, 4 * n_features)
     for start in range(0, len(X), size):
-        Z = transform(X[start : start + size])
-        R = np.asarray(np.linalg.qr(np.concatenate((R, Z)), mode="r"))
-    result: Array = R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None]
-    return result
+        factor.update(transform(X[start : start + size]))
+    return factor.R
 
 
 def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis, Array]:

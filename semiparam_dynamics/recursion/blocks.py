@@ -125,7 +125,7 @@ def _at_once(
     np.fill_diagonal(L, 0.0)
     leverage = own - np.einsum("ij,ij->i", L, L)  # L_ii^2 - 1, without the rounding of the one
     U = solve_right((core.U + W.T @ targets).T, C).T
-    core.replace(multiply_triangular(C, core.R), U)
+    core.multiply(C, U)
     return errors, leverage
 
 
@@ -138,9 +138,9 @@ def _cholesky(K: Array) -> Array:
 
 
 # -------------------------------------------------------------------------------------------------
-# Triangular solves and products of a few hundred rows, made of matrix products: OpenBLAS 0.3.31
-# solves for a few hundred at a third of the speed of its products or less (AVX-512). So blocks on
-# the diagonal are inverted, which costs little, and all else is products.
+# Triangular solves for a few hundred rows, made of matrix products: OpenBLAS 0.3.31 solves for so
+# many at a third of the speed of its products or less (AVX-512). So blocks on the diagonal are
+# inverted, which costs little, and all else is products.
 
 SIZE = 64  # of the blocks on the diagonal
 # A block whose inverse could lose more digits than this is solved with instead.
@@ -162,21 +162,3 @@ def solve_right(rows: Array, R: Array) -> Array:
         else:
             left[:] = solve_triangular(block, left.T, trans=1, check_finite=False).T
     return result
-
-
-def multiply_triangular(C: Array, R: Array) -> Array:
-    """C R of upper-triangular C and R (n, n)."""
-    product = np.zeros_like(R, order="C")
-    _multiply(C, R, product)
-    return product
-
-
-def _multiply(C: Array, R: Array, product: Array) -> None:
-    n = len(C)
-    if n <= SIZE:
-        product[:] = C @ R
-        return
-    first, second = slice(0, n // 2), slice(n // 2, n)
-    _multiply(C[first, first], R[first, first], product[first, first])
-    product[first, second] = C[first] @ R[:, second]
-    _multiply(C[second, second], R[second, second], product[second, second])

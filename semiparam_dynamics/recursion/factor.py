@@ -48,30 +48,34 @@ class DeferredRotation:
         self.n, self.n_outputs = len(diagonal), n_outputs
         self.capacity = max(self.n, capacity or 0, 1)
         rows, columns = _whole_blocks(self.capacity), _whole_blocks(n_outputs)
-        self._R = aligned_zeros(rows, row_length(rows))
-        self._U = aligned_zeros(rows, columns)
-        self._work = aligned_zeros(6, rows)
-        self._side = aligned_zeros(2, columns)
+        self._arrays = (  # R, U, work and side of the compiled step
+            aligned_zeros(rows, row_length(rows)),
+            aligned_zeros(rows, columns),
+            aligned_zeros(6, rows),
+            aligned_zeros(2, columns),
+        )
         # Rows not in use are in the last block too; with a one on the diagonal they do nothing.
-        np.fill_diagonal(self._R, 1.0)
+        on_diagonal = np.ones(rows)
+        on_diagonal[: self.n] = diagonal
+        np.fill_diagonal(self._arrays[0], on_diagonal)
         self._reset()
-        self.replace(np.diag(diagonal), np.zeros((self.n, n_outputs)))
 
     def _reset(self) -> None:
         self._pending = False  # the row learned last is still to be rotated in
         self._solved = False  # v of the row predicted last is that of R as it is
-        self._work[:] = 0.0
-        self._work[KEEP] = 1.0
+        _, _, work, _ = self._arrays
+        work[:] = 0.0
+        work[KEEP] = 1.0
 
     @property
     def R(self) -> Array:
         """R (n, n), to be read only. Raises LearningError while a rotation is pending."""
-        return self._readable(self._R[: self.n, : self.n])
+        return self._readable(self._arrays[0][: self.n, : self.n])
 
     @property
     def U(self) -> Array:
         """U (n, T), to be read only. Raises LearningError while a rotation is pending."""
-        return self._readable(self._U[: self.n, : self.n_outputs])
+        return self._readable(self._arrays[1][: self.n, : self.n_outputs])
 
     def _readable(self, view: Array) -> Array:
         if self._pending:
@@ -87,7 +91,7 @@ class DeferredRotation:
 
         Raises LearningError for arrays of other shapes, or more than the capacity.
         """
-        n = len(R)
+        n, (own_R, own_U, _, _) = len(R), self._arrays
         if R.shape != (n, n) or U.shape != (n, self.n_outputs) or n > self.capacity:
             raise LearningError(
                 f"R {R.shape} and U {U.shape} do not belong to a recursion of at most "
@@ -95,13 +99,21 @@ class DeferredRotation:
             )
         if n < self.n:
             unused = slice(n, self.n)
-            self._R[: self.n, unused] = 0.0
-            self._R[unused, unused] = np.eye(self.n - n)
-            self._U[unused] = 0.0
-        self._R[:n, :n] = R
-        self._U[:n, : self.n_outputs] = U
+            own_R[: self.n, unused] = 0.0
+            own_R[unused, unused] = np.eye(self.n - n)
+            own_U[unused] = 0.0
+        own_R[:n, :n] = R
+        own_U[:n, : self.n_outputs] = U
         self.n = n
         self._reset()
+
+    def multiply(self, C: Array, U: Array) -> None:
+        """Make R the product C R with an upper-triangular C (n, n), and take U (n, T) as it is."""
+        R = self._arrays[0][: self.n, : self.n]
+        self.apply_pending()
+        _multiply_triangular(C, R)
+        self._arrays[1][: self.n, : self.n_outputs] = U
+        self._solved = False
 
     def grow(self, diagonal: float) -> None:
         """Add a row and column to R, of which only this entry on the diagonal is not zero.
@@ -110,11 +122,11 @@ class DeferredRotation:
         """
         if self.n == self.capacity:
             raise LearningError(f"The capacity of {self.capacity} features is used up.")
-        self._R[self.n, self.n] = diagonal
+        self._arrays[0][self.n, self.n] = diagonal
         self.n += 1
 
     def copy_from(self, other: DeferredRotation) -> None:
-        """Become a copy of `other`, a pending rotation included, in the memory at hand.
+        """Become a copy of `other`, whose pending rotation is done first, in the memory at hand.
 
         Raises LearningError where `other` has another capacity or number of outputs.
         """
@@ -123,17 +135,19 @@ class DeferredRotation:
                 f"A recursion of at most {other.capacity} features and {other.n_outputs} outputs "
                 f"does not fit one of {self.capacity} and {self.n_outputs}."
             )
+        other.apply_pending()
         end = _whole_blocks(max(self.n, other.n))
-        self._R[:end, :end] = other._R[:end, :end]
-        self._U[:end] = other._U[:end]
-        self._work[:], self._side[:] = other._work, other._side
-        self.n, self._pending, self._solved = other.n, other._pending, other._solved
+        (R, U, _, _), (other_R, other_U, _, _) = self._arrays, other._arrays
+        R[:end, :end] = other_R[:end, :end]
+        U[:end] = other_U[:end]
+        self.n = other.n
+        self._reset()
 
     def predict(self, row: Array) -> tuple[Array, float]:
         """Outputs (T,) at a row z (n,), and z (R'R)^-1 z'."""
         leverage = predict_row(*self._arrays, row, self.n, self._pending, self._solved)
         self._pending, self._solved = False, True
-        return -self._side[ANSWER, : self.n_outputs], leverage
+        return -self._arrays[3][ANSWER, : self.n_outputs], leverage
 
     def leverages(self, rows: Array) -> Array:
         """z (R'R)^-1 z' of each row, (k,) for (k, n)."""
@@ -165,12 +179,14 @@ class DeferredRotation:
 
     def move(self, error: Array) -> None:
         """Move the weights to where the row predicted last gives `error` (T,) more; R stays."""
-        self._U[: self.n, : self.n_outputs] += np.outer(self._work[SOLVED, : self.n], error)
+        _, U, work, _ = self._arrays
+        U[: self.n, : self.n_outputs] += np.outer(work[SOLVED, : self.n], error)
         self._solved = False
 
     def fade(self, root: float) -> None:
         """Multiply [R U] by `root`, with the next prediction too."""
-        fade(self._work, self._side, root, self.n, self._pending)
+        _, _, work, side = self._arrays
+        fade(work, side, root, self.n, self._pending)
         self._pending, self._solved = True, False
 
     def apply_pending(self) -> None:
@@ -179,30 +195,35 @@ class DeferredRotation:
             rotate_pending(*self._arrays, self.n)
             self._pending = False
 
-    def solve(self, B: Array) -> Array:
-        """R^-1 B, (n, k)."""
-        return self._solve(B, transposed=False)
-
-    def solve_transposed(self, B: Array) -> Array:
-        """R^-T B, (n, k)."""
-        return self._solve(B, transposed=True)
-
-    def _solve(self, B: Array, transposed: bool) -> Array:
+    def solve(self, B: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
+        """R^-1 B, or R^-T B, for B (n, k), which is used up with `overwrite`."""
         self.apply_pending()
         if not B.size:
             return B.copy()
         # R by rows is R' by columns, as LAPACK has it: nothing is copied but the result.
-        solved: Array = dtrtrs(self._R[: self.n].T, B, lower=1, trans=0 if transposed else 1)[0]
+        R = self._arrays[0][: self.n].T
+        solved: Array = dtrtrs(R, B, lower=1, trans=not transposed, overwrite_b=overwrite)[0]
         return solved
-
-    @property
-    def _arrays(self) -> tuple[Array, Array, Array, Array]:
-        return self._R, self._U, self._work, self._side
 
     def __getstate__(self) -> dict[str, Any]:
         # What is loaded as read-only memory can still predict if nothing is left to do.
         self.apply_pending()
         return self.__dict__
+
+
+PRODUCT = 64  # rows of triangles that are multiplied as if they were no triangles
+
+
+def _multiply_triangular(C: Array, R: Array) -> None:
+    """R (n, n) becomes C R, both upper triangular."""
+    n = len(C)
+    if n <= PRODUCT:
+        R[:] = C @ R
+        return
+    first, second = slice(0, n // 2), slice(n // 2, n)
+    R[first, second] = C[first] @ R[:, second]
+    _multiply_triangular(C[first, first], R[first, first])
+    _multiply_triangular(C[second, second], R[second, second])
 
 
 def _whole_blocks(n: int) -> int:
@@ -265,7 +286,8 @@ class CholeskyFactor:
 
     def solve(self, rows: Array) -> Array:
         """A^-1 z for each row z of (k, D), as rows."""
-        return self._factor.solve(self._factor.solve_transposed(rows.T)).T
+        half = self._factor.solve(rows.T, transposed=True)
+        return self._factor.solve(half, overwrite=True).T
 
     def state(self) -> Array:
         """R's upper triangle, row after row: what :meth:`restore` needs."""

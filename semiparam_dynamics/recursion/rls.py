@@ -144,13 +144,9 @@ class RecursiveLeastSquares:
         diagonal = math.sqrt(self.penalty) * scale
         self._factor.replace(np.diag(diagonal), diagonal[:, None] * weights)
 
-    def replace(self, R: Array, U: Array) -> None:
-        """Take R (D, D), zeros below its diagonal, and U (D, T) in place of what was learned.
-
-        The ridge that is part of R'R stays what it is taken to be. Raises LearningError for other
-        shapes.
-        """
-        self._factor.replace(R, U)
+    def multiply(self, C: Array, U: Array) -> None:
+        """Make R the product C R with an upper-triangular C (D, D), and take U (D, T) as it is."""
+        self._factor.multiply(C, U)
 
     def set_penalty(self, penalty: float) -> None:
         """Hold the weights by another ridge from now on; no prediction changes by that alone.
@@ -240,7 +236,7 @@ class RecursiveLeastSquares:
             C = directions.retained(self.R, ridge, forgetting_fraction)
         except np.linalg.LinAlgError:
             return
-        self._factor.replace(C @ self.R, C @ self.U)
+        self._factor.multiply(C, C @ self.U)
 
     def update_replacing(self, row: Array, target: Array, forgetting_fraction: float) -> None:
         """:meth:`update`, but what is known gives way to a row that tells little new.
@@ -266,8 +262,8 @@ class RecursiveLeastSquares:
     def copy_from(self, other: RecursiveLeastSquares) -> None:
         """Become a copy of `other`, in the memory at hand: no array is made.
 
-        A pending rotation is copied as such: :meth:`apply_pending` of `other` before saves both
-        from doing it. Raises LearningError where `other` has another capacity or number of outputs.
+        A pending rotation of `other` is done first, so that neither of them has to. Raises
+        LearningError where `other` has another capacity or number of outputs.
         """
         self._factor.copy_from(other._factor)
         self.penalty, self.forgetting = other.penalty, other.forgetting

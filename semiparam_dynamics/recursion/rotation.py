@@ -139,20 +139,22 @@ def update_groups(
     leverages: Array,
     weights: Array,
 ) -> None:
-    """:func:`predict_row` of `group` rows of Z (k, n), then :func:`update_row` of each, and so on.
+    """:func:`predict_row` of `group` rows of Z (k, n), then :func:`note_row` of each, and so on.
 
     Y : (k, T) targets. errors (k, T) and leverages (k,) are filled with those of the predictions.
     weights : (0, n), or with one output (k / group, n), filled with R^-1 U after each group.
     """
     for start in range(0, len(Z), group):
-        for k in range(start + group - 1, start - 1, -1):  # the first row is still solved below
+        for k in range(start + group - 1, start - 1, -1):  # so that the first is solved last
             leverages[k] = predict_row(R, U, work, side, Z[k], n, pending, solved)
             pending, solved = False, True
             for t in range(Y.shape[1]):
                 errors[k, t] = Y[k, t] + side[ANSWER, t]
         for k in range(start, start + group):
-            update_row(R, U, work, side, Z[k], Y[k], n, pending, solved, 1.0)
-            pending, solved = True, False
+            if k > start:
+                predict_row(R, U, work, side, Z[k], n, True, False)
+            note_row(work, side, Y[k], n, 1.0)
+        pending, solved = True, False
         if len(weights):
             rotate_pending(R, U, work, side, n)
             pending = False

@@ -216,6 +216,7 @@ def test_the_information_factor_is_the_recursion_s(n: int) -> None:
     Z = np.random.default_rng(0).standard_normal((n, 8))
     core = RecursiveLeastSquares(8, 1, 0.3)
     core.update_rows(Z, np.zeros((n, 1)))
+    core.apply_pending()
     R = information_factor(lambda X: X, Z, 8, 0.3)
     np.testing.assert_allclose(R, core.R, rtol=1e-10, atol=1e-12)
     exact = Z.astype(np.longdouble)

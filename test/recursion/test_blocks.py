@@ -1,6 +1,6 @@
 """Rows learned in blocks against the same rows one by one, and against the batch solution.
 
-And triangular solves and products of matrix products, against plain ones.
+And triangular solves made of matrix products.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pytest
 from semiparam_dynamics.recursion import blocks
 from semiparam_dynamics.recursion.blocks import (
     BlockAnswer,
-    multiply_triangular,
     predict_block,
     solve_right,
     update_block,
@@ -240,12 +239,3 @@ def test_an_ill_conditioned_block_is_solved_with_to_a_small_residual() -> None:
     found = solve_right(rows, R)
     size = np.abs(found) @ np.abs(R)
     assert np.max(np.abs(found @ R - rows) / size) < 1e-14
-
-
-@pytest.mark.parametrize("n", [1, 5, 128, 129, 300, 515])
-def test_triangles_are_multiplied(n: int) -> None:
-    rng = np.random.default_rng(n)
-    C, R = triangle(n, rng), triangle(n, rng)
-    product = multiply_triangular(C, R)
-    np.testing.assert_allclose(product, C @ R, rtol=1e-12, atol=1e-12)
-    assert not np.tril(product, -1).any()
