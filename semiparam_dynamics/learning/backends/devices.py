@@ -7,7 +7,7 @@ computed with where they are. What grows with the rows does; matrices of the cen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import _array_api  # private: there is no public way from a tensor to its library
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,
     Gaussian,
@@ -57,10 +57,6 @@ class Device:
         result: Array = _array_api._convert_to_numpy(values, self.xp)
         return result
 
-    def float_dtypes(self) -> Any:
-        """The library's floating-point dtypes."""
-        return _array_api.supported_float_dtypes(self.xp)
-
 
 def device_of(X: Any) -> Device | None:
     """The device of X; None for NumPy's arrays, and for all while dispatch is off."""
@@ -72,15 +68,17 @@ def device_of(X: Any) -> Device | None:
 
 def to_numpy(X: Any) -> Array:
     """An array on a device as NumPy's."""
-    return _device(X).numpy(X)
+    there = device_of(X)
+    assert there is not None
+    return there.numpy(X)
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DeviceRows:
     """Rows of the arguments of `fit`, checked as scikit-learn does; sets n_features_in_."""
-    there = _device(X)
-    X, y = validate_data(
-        estimator, X, y, multi_output=True, y_numeric=True, dtype=there.float_dtypes()
-    )
+    there = device_of(X)
+    assert there is not None
+    floats = _array_api.supported_float_dtypes(there.xp)
+    X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=floats)
     return DeviceRows(there, X, y, sample_weight)
 
 
@@ -89,11 +87,11 @@ def predict(estimator: Any, X: Any) -> Any:
 
     In the centres' precision: (n,) or (n, T).
     """
-    there = _device(X)
+    there = device_of(X)
+    assert there is not None
     centers, coefficients = estimator.centers_, estimator.coef_
-    X = validate_data(estimator, X, dtype=there.float_dtypes(), reset=False)
-    rows = DeviceRows(there, there.array(X, centers.dtype))
-    kernel = as_kernel(estimator.kernel)
+    X = validate_data(estimator, X, dtype=getattr(there.xp, centers.dtype.name), reset=False)
+    kernel, rows = as_kernel(estimator.kernel), DeviceRows(there, X)
     data = DeviceKernelRows(rows, kernel, centers, estimator.memory_limit, keep=False)
     columns = coefficients.reshape(len(coefficients), -1)
     result = there.xp.concat(list(data.multiply_there(columns)))
@@ -193,16 +191,14 @@ class DeviceKernelRows:
             total = total + function(self._wide(K), block)
         return self.there.numpy(total)
 
-    def _blocks(self) -> Iterator[tuple[Any, Block]]:
+    def _blocks(self) -> Iterable[tuple[Any, Block]]:
         if self._kept is not None:
-            yield from self._kept
-            return
+            return self._kept
         evaluated = ((self._bound(b.X), b) for b in self.rows.blocks(self.block_rows))
-        if self.fits:
-            self._kept = list(evaluated)
-            yield from self._kept
-        else:
-            yield from evaluated
+        if not self.fits:
+            return evaluated
+        self._kept = list(evaluated)
+        return self._kept
 
     def _wide(self, values: Any) -> Any:
         """In float64, as all sums."""
@@ -244,13 +240,6 @@ def bind_there(kernel: Kernel, C: Array, there: Device) -> Callable[[Any], Any]:
         f"{kernel!r} is for NumPy's arrays only: of other libraries' arrays take Gaussian, "
         f"Polynomial, Linear or a function of two of them, or turn array_api_dispatch off."
     )
-
-
-def _device(X: Any) -> Device:
-    there = device_of(X)
-    if there is None:
-        raise LearningError("X is an array of NumPy: it is on no device.")
-    return there
 
 
 def _weighted(Y: Any, block: Block) -> Any:
