@@ -59,7 +59,7 @@ class ChangeMonitor:
 
     Pass every sample in order to :meth:`watch`. Predictions of the robot as it is now are those of
     the learned model with :attr:`correction` applied. Learn a sample only when :meth:`verdict` says
-    so, and subtract the correction's effort from its measurement before (:class:`DeferredSamples`).
+    so, and subtract the correction's effort from its measurement before.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,9 @@ def learner(model: RobotModel = MODEL, **values: Any) -> InverseDynamicsLearner:
 
 
 def copied(of: InverseDynamicsLearner) -> InverseDynamicsLearner:
-    """A copy that learns on by itself; the robot's model is shared."""
-    return copy.deepcopy(of, {id(of.model): of.model})
+    """A copy that continues to learn by itself; the robot's model is shared."""
+    locks = {id(part): Lock() for part in vars(of).values() if isinstance(part, type(Lock()))}
+    return copy.deepcopy(of, {id(of.model): of.model, **locks})
 
 
 def monitor(of: InverseDynamicsLearner) -> ChangeMonitor:
