@@ -120,25 +120,6 @@ def test_on_a_recorded_log(residual: str, data_file: Callable[[str], Path], tmp_
 
 
 @pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
-def test_published_predictions_are_followed_by_the_deviations_alone(residual: str) -> None:
-    estimator, stream = learned("effort", residual=residual)
-    other, block = estimator.copy(), SampleBlock.of(stream[:50])
-    one_by_one, left = copy.deepcopy(estimator.errors), block.y - 3.0
-    expected, _ = estimator.update_block(block)
-    got, _ = other.update_block(block, published=np.full_like(block.y, 3.0))
-    for name, values in expected.values.items():
-        np.testing.assert_array_equal(values, got.values[name])
-    rigid = block.y - expected.values["rigid_body"]
-    for k, stamp in enumerate(block.stamps):
-        one_by_one.record(
-            int(stamp), block.y[k], {"rigid_body": rigid[k], "semiparametric": left[k]}
-        )
-    for name, value in one_by_one.values().items():
-        np.testing.assert_allclose(other.errors[name].value, value, rtol=1e-12)
-    assert (other.errors["semiparametric"].value > estimator.errors["semiparametric"].value).any()
-
-
-@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
 def test_the_baseline_in_blocks_is_the_baseline_one_by_one(residual: str) -> None:
     model, stream = moving()
     config = SemiparametricEstimator(model, residual=residual, **WINDOWS).config
