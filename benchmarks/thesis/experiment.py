@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.cli.options import add_config_options, config_from, require
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
@@ -152,21 +153,25 @@ def thesis_experiment(
 ) -> ExperimentResult:
     """Run the experiment on two endless motions; `config.filter.max_rate` is the sample rate."""
     total = size.train + size.parts * size.part
-    estimator = SemiparametricEstimator(model, config.estimator)
+    trained = SemiparametricEstimator(model, config.estimator)
+    alone = NonparametricBaseline(model, config.estimator)
     for k, sample in enumerate(_samples(model, config, first_motion, size.train)):
-        estimator.update(sample, estimator.predict(sample))
+        trained.update(sample)
+        alone.update(sample)
         progress(k / total)
     squares = {name: np.zeros((size.parts, size.part, model.n_axes)) for name in MODELS}
-    learner = estimator
+    estimator, baseline = trained, alone
     for k, sample in enumerate(_samples(model, config, second_motion, size.parts * size.part)):
         part, within = divmod(k, size.part)
         if within == 0:
-            learner = estimator.copy()
+            estimator, baseline = trained.copy(), alone.copy()
         assert sample.y is not None  # by _samples
-        prediction = learner.predict(sample)
+        prediction, beside = estimator.predict(sample), baseline.predict(sample)
         for name in MODELS:
-            squares[name][part, within] = (sample.y - getattr(prediction, name)) ** 2
-        learner.update(sample, prediction)
+            source = beside if name == "nonparametric" else prediction
+            squares[name][part, within] = (sample.y - getattr(source, name)) ** 2
+        estimator.update(sample, prediction)
+        baseline.update(sample, beside)
         progress((size.train + k) / total)
     return ExperimentResult(squares, config.filter.max_rate)
 

@@ -17,6 +17,7 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ..dynamics.arms import URDF, measurements, small_arm
@@ -29,7 +30,7 @@ def test_a_bag_gives_the_numbers_of_the_learner(bag: Path, tmp_path: Path) -> No
     config = load_yaml(out / "params.yaml", InverseDynamicsConfig)
     assert config.estimator.nystrom.window == 1.0
     model = small_arm()
-    learner = InverseDynamicsLearner(model, config)
+    learner = InverseDynamicsLearner(model, replace(config, comparison=True))
     for m in measurements(model, 6.0, extra=2.0):
         if (step := learner.predict(m)) is not None:
             learner.update(learner.admit(step))
