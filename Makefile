@@ -25,7 +25,7 @@ test: $(READY)
 lint: $(READY)
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
-	@$(VENV)/bin/bandit -q -c pyproject.toml -r semiparam_dynamics benchmarks fuzz launch .ci setup.py
+	@$(VENV)/bin/bandit -q -c pyproject.toml -r semiparam_dynamics benchmarks fuzz launch tools .ci setup.py
 
 audit: $(READY)
 	@$(VENV)/bin/python .ci/audit.py

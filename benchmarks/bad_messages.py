@@ -1,4 +1,4 @@
-"""What a message that is refused costs, beside one that is predicted and learned.
+"""The time of a message that is refused, beside that of one that is predicted and learned.
 
 A seven-joint arm's joint states, the session of the node without DDS; minima over rounds, in one
 process. The check that a bad message meets first decides what it costs.
@@ -11,17 +11,16 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from pathlib import Path
 from types import SimpleNamespace as Fields
 from typing import Any
 
 import numpy as np
+from arms import SEVEN
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 
-URDF = Path(__file__).resolve().parent.parent / "test/data/seven_joint_arm.urdf"
 JOINTS = tuple(f"joint{k}" for k in range(1, 8))
 
 
@@ -73,7 +72,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     config = replace(InverseDynamicsNodeConfig(), defer_learning=False, joints=JOINTS)
-    session = Session(str(URDF), config)
+    session = Session(str(SEVEN), config)
     at, best = 1500, {"valid": math.inf, **{kind: math.inf for kind in kinds(0)}}
     for k in range(at):
         list(session.joint_state(joint_state(k)))

@@ -9,25 +9,17 @@ errors, mean over the joints, delayed and frozen.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from pathlib import Path
 
+from arms import settings, train_and_test
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS, batch_start, training_data
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
-
-CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots" / "xmate7p.yaml"
 
 
 def main() -> None:
@@ -36,21 +28,14 @@ def main() -> None:
     parser.add_argument("--learners", nargs="+", choices=tuple(LEARNERS), default=list(LEARNERS))
     parser.add_argument("--centers", nargs="+", choices=CENTERS, default=["novelty"])
     args = parser.parse_args()
-    arm = args.data / "robots" / "xmate7p"
-    config = replace(load_yaml(CONFIG, InverseDynamicsConfig), random_fourier__window=3.0)
-    model = RobotModel(arm / "xmate7p.urdf", config.robot)
-    with tempfile.TemporaryDirectory() as folder:
-        one, two, test = (
-            samples(model, config, arm / f"trajectory_{i}.npz", Path(folder) / str(i))
-            for i in (1, 2, 3)
-        )
-    train = one + two
+    config = settings("xmate7p")
+    model, train, test = train_and_test(args.data / "robots", "xmate7p", config)
     print(f"{len(train)} samples to train on, {len(test)} to test on")
     print(f"{'start':<30}{'train s':>8}{'size':>6}   delayed: P, SP     frozen: P, SP")
     for residual in ("nystrom", "random_fourier"):
         started = time.perf_counter()
-        settings = replace(config.estimator, residual=residual)
-        run = ProtocolRun(SemiparametricEstimator(model, settings), "sequential")
+        changed = replace(config.estimator, residual=residual)
+        run = ProtocolRun(SemiparametricEstimator(model, changed), "sequential")
         with threadpool_limits(1):
             for sample in train:
                 run.step(sample, score=False)
@@ -66,16 +51,8 @@ def main() -> None:
             report(f"{name}, {centers}", estimator, test, time.perf_counter() - started)
 
 
-def samples(model: RobotModel, config: InverseDynamicsConfig, log: Path, bag: Path) -> list[Sample]:
-    """A log's samples, by way of a bag."""
-    convert_npz(log, bag, names=model.joint_names)
-    sampler = SampleFilter(model, config.filter)
-    pushed = map(sampler.push, read_measurements(bag, model.joint_names).measurements)
-    return [sample for sample in pushed if sample is not None]
-
-
 def report(name: str, start: SemiparametricEstimator, test: list[Sample], seconds: float) -> None:
-    """Score an estimator that goes on learning, and one that doesn't, and print both."""
+    """Score an estimator that continues to learn, and one that doesn't, and print both."""
     cells = ""
     for protocol in ("delayed", "frozen"):
         run = ProtocolRun(start.copy(), protocol)

@@ -19,13 +19,15 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from changes_on_logs import on_logs
+from arms import LOGS, settings, train_and_test
 
 from semiparam_dynamics.changes.monitor import ChangeMonitor
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
@@ -80,8 +82,8 @@ def main() -> None:
         one_by_one = ((seed, studies[args.study](args, seed)) for seed in seeds)
         for seed, row in drift(args) if args.study == "drift" else one_by_one:
             rows.append(row)
-            told = "  ".join(f"{k} {v:.3g}" for k, v in row.items())
-            print(f"seed {seed:>3} {told}", flush=True)
+            shown = "  ".join(f"{k} {v:.3g}" for k, v in row.items())
+            print(f"seed {seed:>3} {shown}", flush=True)
         print("median, worst:")
         for name in rows[0]:
             values = np.array([row[name] for row in rows])
@@ -252,7 +254,7 @@ def drift(args: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
     By `DRIFT` times an axis' error before, each of the two, in a direction of its own for each run;
     with and without a memory of five minutes. `DIRECTIONS` runs share an arm: its motion and its
     noise. Predictions are of samples whose neighbours in time were learned, which flatters a
-    residual: so the rigid body's errors are told, too.
+    residual: so the rigid body's errors are shown, too.
     """
     minutes = args.minutes or 60.0
     ten = 10.0 * minutes  # s: a sixth of the time
@@ -328,6 +330,51 @@ def constant(n: int) -> None:
     least, most = np.abs(np.diag(R)).min(), np.abs(np.diag(R)).max()
     print(f"{n} constant samples: largest error {largest:.3g}, diagonal of R from {least:.3g} to")
     print(f"{most:.3g}, parameters up to {np.abs(parameters).max():.3g}")
+
+
+def on_logs(robots: Path, settle: float = 5.0) -> None:
+    """Prints nmse (mean over joints) with detection, over what it is without; and what was named.
+
+    Learned with detection; then sequential by the learner itself, delayed and frozen as a model
+    that was learned so is worth.
+    """
+    print(f"{'log':<9}{'sequential':>12}{'delayed':>12}{'frozen':>12}  noticed, not learned")
+    for log in LOGS:
+        config = settings(log)
+        model, train, test = train_and_test(robots, log, config)
+        scores = []
+        for detect in (False, True):
+            changed = replace(config, changes__detect=detect, changes__settle=settle)
+            learner = InverseDynamicsLearner(model, changed)
+            learned(learner, train)
+            runs = [ProtocolRun(learner.estimator.copy(), name) for name in ("delayed", "frozen")]
+            for run in runs:
+                for sample in test:
+                    run.step(sample)
+            errors = np.array(learned(learner, test))
+            y = np.array([sample.y for sample in test])
+            nmse = [float(np.mean(np.mean(errors**2, axis=0) / y.var(axis=0)))]
+            nmse += [float(run.scores.nmse("semiparametric").mean()) for run in runs]
+            scores.append(nmse)
+        cells = "".join(f"{on / off:>12.4f}" for off, on in zip(*scores, strict=True))
+        assert learner.changes is not None
+        named = dict(learner.changes.counts)
+        print(f"{log:<9}{cells}  {named}, {sum(learner.dropped.values())}", flush=True)
+
+
+def learned(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.ndarray]:
+    """As `predict` and `update`, of samples that are filtered already; returns the errors."""
+    errors = []
+    for sample in samples:
+        prediction = learner.estimator.predict(sample)
+        step = Step(sample, prediction)
+        if learner.changes is not None:
+            learner.changes.watch(sample, prediction)
+            changed = learner.changes.correction.apply(prediction, sample.regressor)
+            step = Step(sample, changed, prediction)
+        errors.append(sample.y - step.prediction.semiparametric)
+        learner.update(learner.admit(step))
+    return errors
 
 
 if __name__ == "__main__":

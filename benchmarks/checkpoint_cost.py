@@ -1,4 +1,4 @@
-"""What a checkpoint costs: the copy, the write, and what predictions notice of the write.
+"""The time of a checkpoint: of the copy, of the write, and of predictions during the write.
 
     python benchmarks/checkpoint_cost.py
 
@@ -15,15 +15,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from arms import SEVEN
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.dynamics import RobotModel
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.residual import NystromResidual
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
-
-URDF = Path(__file__).resolve().parent.parent / "test" / "data" / "seven_joint_arm.urdf"
 
 
 def main() -> None:
@@ -37,7 +35,7 @@ def main() -> None:
         "nystrom.max_centers": args.centers,
         "nystrom.joint_max_centers": args.joint_centers,
     }
-    model = RobotModel(str(URDF))
+    model = RobotModel(str(SEVEN))
     estimator = SemiparametricEstimator(model, **sizes)
     fill(estimator)
     with threadpool_limits(1), tempfile.TemporaryDirectory(dir=args.folder) as folder:
@@ -47,18 +45,17 @@ def main() -> None:
 def fill(estimator: SemiparametricEstimator) -> None:
     """Give every local model all its centres."""
     rng = np.random.default_rng(0)
-    for residual in (estimator.residual, estimator.alone):
-        assert isinstance(residual, NystromResidual)
-        inputs = rng.normal(size=(100, residual.shared.features._centers.shape[1]))
-        residual.standardizer.fit(np.arange(1, 101) * 10**9, inputs)
-        for local in (residual.shared, *residual.joints):
-            n, d = len(local.core.R), local.features._centers.shape[1]
-            factor = np.tril(0.01 * rng.normal(size=(n, n))) + np.eye(n)
-            local.features.restore({"centers": rng.normal(size=(n, d)), "factor": factor})
-            state = {"refreshed": np.array(0)}
-            state |= {"R": np.triu(rng.normal(size=(n, n))) + n * np.eye(n)}
-            state |= {"U": rng.normal(size=(n, local.core.n_outputs))}
-            local.core.restore(state)
+    residual = estimator.residual
+    inputs = rng.normal(size=(100, residual.shared.features._centers.shape[1]))
+    residual.standardizer.fit(np.arange(1, 101) * 10**9, inputs)
+    for local in residual.models:
+        n, d = local.features.capacity, local.features._centers.shape[1]
+        factor = np.tril(0.01 * rng.normal(size=(n, n))) + np.eye(n)
+        local.features.restore({"centers": rng.normal(size=(n, d)), "factor": factor})
+        state = {"refreshed": np.array(0)}
+        state |= {"R": np.triu(rng.normal(size=(n, n))) + n * np.eye(n)}
+        state |= {"U": rng.normal(size=(n, local.core.n_outputs))}
+        local.core.restore(state)
 
 
 def measure(estimator: SemiparametricEstimator, path: Path, rounds: int) -> None:
@@ -98,7 +95,7 @@ def predict_until(
     """Predict at least once, and until that time, ms."""
     while True:
         start = time.perf_counter()
-        estimator.predict(sample, alone=False)
+        estimator.predict(sample)
         now = time.perf_counter()
         times.append(1e3 * (now - start))
         if now >= end:

@@ -1,4 +1,4 @@
-"""What is lost when a learner that saves at an interval is killed, again and again.
+"""The learning that is lost when a learner that saves at an interval is killed repeatedly.
 
     python benchmarks/checkpoint_kills.py --kills 200
 

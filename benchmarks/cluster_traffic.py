@@ -1,4 +1,4 @@
-"""What Falkon and NystromKRLS send between processes, on a local cluster of two workers.
+"""Bytes that Falkon and NystromKRLS send between processes, on a local cluster of two workers.
 
     python benchmarks/cluster_traffic.py
 

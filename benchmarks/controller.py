@@ -14,47 +14,17 @@ import json
 from pathlib import Path
 
 import numpy as np
+from arms import SEVEN, SEVEN_JOINTS, UR10
 
 from semiparam_dynamics.control.comparison import ComparisonConfig, compare
 from semiparam_dynamics.control.config import FEEDFORWARDS
 from semiparam_dynamics.parameters import from_flat
 
-SEVEN = Path(__file__).resolve().parents[1] / "test" / "data" / "seven_joint_arm.urdf"
 COMMON = {
     "rate": 500.0,
     "motion": "exciting",
     "learner.rigid_body.prior": "urdf",
     "learner.filter.max_rate": 50.0,
-}
-# Friction, rotors and softness that suit each arm's size: one number holds for all its joints. The
-# iCub's are the simulator's defaults.
-ICUB = {"controller.gains.rotor_inertia": (0.03,)}
-UR10 = {
-    "effects.friction_coulomb": 4.0,
-    "effects.friction_stribeck": 2.0,
-    "effects.friction_viscous": 4.0,
-    "effects.rotor_inertia": 0.5,
-    "effects.compliance": 3e-5,
-    "effects.hardening_torque": 100.0,
-    "effects.hysteresis": 3e-4,
-    "effects.noise_effort": 0.3,
-    "effects.noise_position": 2e-5,
-    "effects.noise_velocity": 1e-3,
-    "controller.gains.rotor_inertia": (0.5,),
-}
-SEVEN_JOINTS = {
-    "joints": tuple(f"joint{i}" for i in range(1, 8)),
-    "effects.friction_coulomb": 1.0,
-    "effects.friction_stribeck": 0.5,
-    "effects.friction_viscous": 1.0,
-    "effects.rotor_inertia": 0.1,
-    "effects.compliance": 1e-4,
-    "effects.hardening_torque": 30.0,
-    "effects.hysteresis": 3e-4,
-    "effects.noise_effort": 0.1,
-    "effects.noise_position": 2e-5,
-    "effects.noise_velocity": 1e-3,
-    "controller.gains.rotor_inertia": (0.1,),
 }
 
 
@@ -72,13 +42,18 @@ def main() -> None:
     parser.add_argument("--mass-error", type=float, nargs=2, default=(0.1, 0.3))
     parser.add_argument("--out", type=Path, default=Path("controller.jsonl"))
     args = parser.parse_args()
-    ur10 = args.data / "robots" / "ur10" / "ur10_robot.urdf"
-    arms = {"icub": ("", ICUB), "ur10": (str(ur10), UR10), "seven": (str(SEVEN), SEVEN_JOINTS)}
-    done = (
-        [json.loads(line) for line in args.out.read_text().split("\n") if line]
-        if (args.out.exists())
-        else []
-    )
+    ur10 = str(args.data / "robots" / "ur10" / "ur10_robot.urdf")
+    # The motors' inertias, as a robot's maker knows them; the iCub's effects are the defaults.
+    arms = {
+        name: (urdf, effects | {"controller.gains.rotor_inertia": (rotor,)})
+        for name, urdf, effects, rotor in (
+            ("icub", "", {}, 0.03),
+            ("ur10", ur10, UR10, 0.5),
+            ("seven", str(SEVEN), SEVEN_JOINTS, 0.1),
+        )
+    }
+    written = args.out.read_text() if args.out.exists() else ""
+    done = [json.loads(line) for line in written.splitlines()]
     known = {(row["arm"], row["seed"], row["masses"]) for row in done}
     for seed in range(args.seeds):
         for arm in args.arms:

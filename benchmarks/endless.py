@@ -43,7 +43,7 @@ BLOCK = 2000  # rows, at most, between two looks at what is to be forgotten
 
 @dataclass
 class Outcome:
-    """What came of one run; the module's docstring says in what units."""
+    """The figures of one run, in the units of the module's docstring."""
 
     name: str
     forgetting: str
@@ -159,6 +159,7 @@ def cycles(Z: Array, updates: int, step: int) -> Iterator[tuple[Array, int]]:
 
 def look(core: RecursiveLeastSquares, out: Outcome, rows: Array, penalty: float) -> None:
     """Note the extremes of what the recursion is now, and says of the last rows."""
+    core.apply_pending()
     diagonal = np.diagonal(core.R)
     variances = core.covariance_diagonal()
     said = rows @ core.weights()
@@ -210,7 +211,7 @@ def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outc
         sample = learner.sample(*state, y, 10**9 + k * 10**6)
         guess = learner.predict(sample)
         learner.update(sample, guess)
-        said = (guess.rigid_body, guess.nonparametric, guess.semiparametric)
+        said = (guess.rigid_body, guess.semiparametric)
         said += (guess.rigid_body_std, guess.semiparametric_std)
         out.finite &= bool(all(np.isfinite(value).all() for value in said))
         if k >= moving:  # what is said after the first few samples may be far off
@@ -251,7 +252,7 @@ def runs(args: argparse.Namespace) -> Iterator[partial[Outcome]]:
 
 
 def named(each: partial[Outcome]) -> str:
-    """What a run is called, such as ``arm, size 1e+06, directional``."""
+    """The name of a run, such as ``arm, size 1e+06, directional``."""
     if each.func is estimator:
         return "estimator, {}, {}".format(*each.args)
     return f"{each.args[0]}, {each.args[2]}"

@@ -3,8 +3,8 @@
     python benchmarks/falkon_scaling.py [--max-n 1000000] [--dtype float32] [--memory-limit BYTES]
 
 The settings are those of the paper's theorem 3 (Rudi, Carratino, Rosasco 2017): M = sqrt(n) log n
-centres, penalty 1 / sqrt(n), log n iterations. Kernels are evaluated in single precision unless
-told otherwise, and summed in double. The memory limit is such that beyond 10^4 rows they are
+centres, penalty 1 / sqrt(n), log n iterations. Kernels are evaluated in single precision by
+default, and summed in double. The memory limit is such that beyond 10^4 rows they are
 computed anew in each iteration, as they must be for many rows: a larger one saves time where it
 holds all. Each n is fitted in a process of its own; the memory is what its resident set grew by
 at most during the fit, beyond the data.

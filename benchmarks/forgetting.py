@@ -1,4 +1,4 @@
-"""What a memory gains or costs on the logs of three real arms, of the rigid body and the residual.
+"""The effect of a memory of rigid body or residual, on the logs of three real arms.
 
     python benchmarks/forgetting.py DATA [--memory 10 30 60] [--parts directional residual]
 
@@ -10,25 +10,17 @@ config/robots. The logs last 180, 28 and 9 s and say little of memories that are
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 import numpy as np
+from arms import LOGS, settings, train_and_test
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
 
-CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots"
 PARTS = {
     "directional": ("rigid_body.memory", {"rigid_body.forgetting": "directional"}),
     "exponential": ("rigid_body.memory", {"rigid_body.forgetting": "exponential"}),
@@ -42,55 +34,23 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--memory", type=float, nargs="+", default=[10.0, 30.0, 60.0, 120.0, 300.0])
     parser.add_argument("--parts", nargs="+", default=["directional", "exponential", "residual"])
-    parser.add_argument("--logs", nargs="+", default=["xmate7p", "ur10", "tx40"])
+    parser.add_argument("--logs", nargs="+", default=list(LOGS))
     parser.add_argument("--rigid-body-only", action="store_true", help="much faster: SP is NaN")
     args = parser.parse_args()
     print(f"{'log':<9}{'forgets':<13}{'memory':>6}", end="")
     print("".join(f"{p + ' ' + m:>13}" for p in ("delayed", "frozen") for m in ("P", "SP")))
     for log in args.logs:
-        model, config, train, test = split(args.data / "robots", log)
+        config = settings(log)
+        model, train, test = train_and_test(args.data / "robots", log, config)
         for part in args.parts:
-            name, settings = PARTS[part]
+            name, own = PARTS[part]
             for memory in [0.0, *args.memory]:
-                changed = replace(config, **settings, **{name: memory})
+                changed = replace(config, **own, **{name: memory})
                 estimator = SemiparametricEstimator(model, changed.estimator)
                 run = rigid_body_scores if args.rigid_body_only else both_scores
                 nmse = run(estimator, train, test)
                 print(f"{log:<9}{part:<13}{memory:>6g}", end="")
                 print("".join(f"{value:>13.4f}" for value in nmse), flush=True)
-
-
-def split(
-    robots: Path, log: str
-) -> tuple[RobotModel, InverseDynamicsConfig, list[Sample], list[Sample]]:
-    """As in docs/results.md: trajectories 1, 2 against 3, and 60 % of the time against the rest."""
-    config = load_yaml(CONFIG / f"{log}.yaml", InverseDynamicsConfig)
-    config = replace(config, comparison=False, random_fourier__window=3.0)
-    folder = robots / log
-    model = RobotModel(
-        folder / ("ur10_robot.urdf" if log == "ur10" else f"{log}.urdf"), config.robot
-    )
-    if log == "xmate7p":
-        parts = [samples(model, config, folder / f"trajectory_{i}.npz") for i in (1, 2, 3)]
-        return model, config, parts[0] + parts[1], parts[2]
-    file = "ur10_exciting_trajectory.db3" if log == "ur10" else "tx40.npz"
-    recording = samples(model, config, folder / file)
-    first, last = recording[0].stamp, recording[-1].stamp
-    until = first + TRAINING_SHARE * (last - first)
-    n = sum(sample.stamp <= until for sample in recording)
-    return model, config, recording[:n], recording[n:]
-
-
-def samples(model: RobotModel, config: InverseDynamicsConfig, log: Path) -> list[Sample]:
-    """The measured samples of a log, filtered."""
-    with tempfile.TemporaryDirectory() as folder:
-        bag = log
-        if log.suffix == ".npz":
-            bag = Path(folder) / "bag"
-            convert_npz(log, bag, names=model.joint_names)
-        measurements = read_measurements(bag, model.joint_names).measurements
-    filtered = map(SampleFilter(model, config.filter).push, measurements)
-    return [sample for sample in filtered if sample is not None and sample.y is not None]
 
 
 def both_scores(
@@ -111,7 +71,7 @@ def both_scores(
 def rigid_body_scores(
     estimator: SemiparametricEstimator, train: list[Sample], test: list[Sample]
 ) -> list[float]:
-    """The same without the residual, which takes most of the time."""
+    """`both_scores` without the residual, which takes most of the time."""
     rigid_body = estimator.rigid_body
     for sample in train:
         rigid_body.update(sample.regressor, sample.y, sample.stamp)

@@ -1,4 +1,4 @@
-"""Whether the residual does harm: semiparametric over rigid-body error, joint by joint.
+"""The residual's effect joint by joint: semiparametric over rigid-body error.
 
     python benchmarks/joint_safety.py DATA [--splits xmate7p ur10 tx40 simulated]
 
@@ -15,11 +15,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from controller import SEVEN, SEVEN_JOINTS, UR10
-from forgetting import CONFIG, samples
+from arms import (
+    LOGS,
+    SEVEN,
+    SEVEN_JOINTS,
+    UR10,
+    by_time,
+    recordings,
+    robot,
+    samples,
+    settings,
+)
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
@@ -36,7 +44,7 @@ Split = tuple[str, RobotModel, InverseDynamicsConfig, list[Sample], list[Sample]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--splits", nargs="+", default=["xmate7p", "ur10", "tx40", "simulated"])
+    parser.add_argument("--splits", nargs="+", default=[*LOGS, "simulated"])
     parser.add_argument("--seeds", type=int, default=2, help="of the simulated arms (default 2)")
     args = parser.parse_args()
     print("| split | protocol | mean, always | mean | worst joint, always | worst joint | joints |")
@@ -80,39 +88,28 @@ def splits(robots: Path, wanted: list[str], seeds: int) -> Iterator[Split]:
         if log == "simulated":
             yield from simulated_splits(robots, seeds)
             continue
-        config = load_yaml(CONFIG / f"{log}.yaml", InverseDynamicsConfig)
-        config = replace(config, comparison=False)
-        folder = robots / log
-        urdf = folder / ("ur10_robot.urdf" if log == "ur10" else f"{log}.urdf")
-        model = RobotModel(urdf, config.robot)
-        if log == "xmate7p":
-            parts = {i: samples(model, config, folder / f"trajectory_{i}.npz") for i in "123"}
+        config = settings(log)
+        model = robot(robots, log, config)
+        parts = [samples(model, config, one) for one in recordings(robots, log, model)]
+        if len(parts) > 1:
             for learned, tested in (split.split() for split in XMATE):
-                train = [sample for i in learned.split(",") for sample in parts[i]]
-                yield f"xMate {learned} → {tested}", model, config, train, parts[tested]
+                train = [sample for i in learned.split(",") for sample in parts[int(i) - 1]]
+                yield f"xMate {learned} → {tested}", model, config, train, parts[int(tested) - 1]
             continue
-        file = "ur10_exciting_trajectory.db3" if log == "ur10" else "tx40.npz"
-        whole = samples(model, config, folder / file)
-        stamps = np.array([sample.stamp for sample in whole])
-        shares = (stamps - stamps[0]) / (stamps[-1] - stamps[0])
-        for name, n in (
-            ("first 60 % → rest", int((shares <= 0.6).sum())),
-            ("last 60 % → rest", int((shares <= 0.4).sum())),
-        ):
-            parts_ = whole[:n], whole[n:]
-            train, test = parts_ if name.startswith("first") else parts_[::-1]
-            yield f"{log.upper()} {name}", model, config, train, test
+        train, test = by_time(parts[0], 0.6)
+        yield f"{log.upper()} first 60 % → rest", model, config, train, test
+        test, train = by_time(parts[0], 0.4)
+        yield f"{log.upper()} last 60 % → rest", model, config, train, test
 
 
 def simulated_splits(robots: Path, seeds: int) -> Iterator[Split]:
     """50 s of two exciting motions, and 25 s of a third one, of arms with friction and noise."""
-    for arm, urdf, settings in (
+    for arm, urdf, effects in (
         ("UR10", str(robots / "ur10" / "ur10_robot.urdf"), UR10),
         ("seven joints", str(SEVEN), SEVEN_JOINTS),
     ):
-        effects = {k: v for k, v in settings.items() if not k.startswith("controller")}
         options = {name.replace(".", "__"): value for name, value in effects.items()}
-        config = replace(InverseDynamicsConfig(), comparison=False, filter__cutoff=8.0)
+        config = replace(InverseDynamicsConfig(), filter__cutoff=8.0)
         config = replace(config, target="effort", joints=effects.get("joints", ()))
         for seed in range(1, seeds + 1):
             arms = [

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from node_peer import Exchange, Peer, Stream, resident_mb
-from output import machine
+from node_peer import Exchange, Peer, Stream, cpu_seconds, resident_mb, stolen_seconds
+from output import machine, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
@@ -139,14 +139,14 @@ def measure(
             sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
         stream.rewind()
         peer.send(stream, rate, round(arguments.first * rate))
-        told = 20.0 if node == "learner" else 0.0
-        before = peer.listen(Exchange(), PAUSE, told)
+        patience = 20.0 if node == "learner" else 0.0
+        before = peer.listen(Exchange(), PAUSE, patience)
         memory = resident_mb(process.pid)
         used, own, stolen = cpu_seconds(process.pid), cpu_seconds(os.getpid()), stolen_seconds()
         done = peer.send(stream, rate, round(arguments.seconds * rate))
         used, own = cpu_seconds(process.pid) - used, cpu_seconds(os.getpid()) - own
         stolen = stolen_seconds() - stolen
-        after = peer.listen(done, PAUSE, told)
+        after = peer.listen(done, PAUSE, patience)
         process.check()
         grown = resident_mb(process.pid)
     peer.node.destroy_node()
@@ -175,23 +175,6 @@ def measure(
         f"{startup:.2f}",
         f"{memory:.1f} to {grown:.1f}",
     ]
-
-
-def row(cells: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has used (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def stolen_seconds() -> float:
-    """Processor time that was wanted and went to other virtual machines (Linux)."""
-    return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]) / os.sysconf(
-        "SC_CLK_TCK"
-    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What publishes joint states at a steady rate and hears a node's answers, as cheaply as it can be.
+"""A publisher of joint states at a steady rate that takes a node's answers, at the least cost.
 
 Messages are serialised beforehand but for their stamps and numbers, answers are taken as bytes, and
 when each came is what DDS noted on it. So a Python process costs about as little here as a driver
@@ -7,6 +7,7 @@ and a controller in C++ would, and its own delays count nowhere.
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ class Stream:
 
 @dataclass
 class Exchange:
-    """What was sent and heard: times in ns, of the clock that stamps are of."""
+    """Messages sent and answers taken: times in ns, of the clock that stamps are of."""
 
     sent: list[int] = field(default_factory=list)  # each also the message's stamp
     late: list[int] = field(default_factory=list)  # how much later than planned each was sent
@@ -78,7 +79,7 @@ class Exchange:
         return 1e-9 * np.array([self.heard[a] - b for a, b in pairs if a in self.heard])
 
     def unanswered(self, first: int) -> int:
-        """How many messages from number `first` on, the last excepted, have no answer."""
+        """The number of messages without an answer, from number `first` on, the last excepted."""
         return sum(stamp not in self.heard for stamp in self.sent[first:-1])
 
 
@@ -113,14 +114,14 @@ class Peer:
                 break
         return done
 
-    def listen(self, done: Exchange, seconds: float, told: float = 0.0) -> dict[str, str]:
+    def listen(self, done: Exchange, seconds: float, patience: float = 0.0) -> dict[str, str]:
         """Take what still comes in so many seconds; returns the last diagnostics by name.
 
-        If none have come by then it waits for them, `told` seconds more at most.
+        If none have come by then it waits for them, `patience` seconds more at most.
         """
         figures: dict[str, str] = {}
         end = time.monotonic() + seconds
-        while time.monotonic() < (end if figures else end + told):
+        while time.monotonic() < (end if figures else end + patience):
             self._hear(done)
             while (taken := self._take(self._diagnosed, DiagnosticArray, False)) is not None:
                 figures = {pair.key: pair.value for pair in taken[0].status[0].values}
@@ -144,3 +145,16 @@ def resident_mb(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     (line,) = (line for line in lines if line.startswith("VmRSS:"))
     return int(line.split()[1]) / 1024.0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stolen_seconds() -> float:
+    """Processor time that was wanted and went to other virtual machines (Linux)."""
+    return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]) / os.sysconf(
+        "SC_CLK_TCK"
+    )

@@ -32,8 +32,12 @@ def show(text: str, out: Path | None) -> None:
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown, without a line's end."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(map(row, [header, ["---"] * len(header), *rows]))
+
+
+def row(cells: Sequence[str]) -> str:
+    """A table's row in Markdown."""
+    return f"| {' | '.join(cells)} |"
 
 
 def machine(*packages: str) -> str:

@@ -13,20 +13,18 @@ import time
 from pathlib import Path
 
 import numpy as np
+from arms import LOGS, URDFS, recordings, robot, samples, settings
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 
-CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots"
 # Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
 BATCH = {"xmate7p": 0.0144, "ur10": 0.0292, "tx40 blocks": 0.0186}
 MODELS = ("urdf", "rigid_body", "nonparametric", "semiparametric", "persistence")
@@ -40,28 +38,17 @@ def main() -> None:
     robots = args.data / "robots"
 
     def config(name: str) -> InverseDynamicsConfig:
-        loaded = load_yaml(CONFIG / f"{name}.yaml", InverseDynamicsConfig)
-        return replace(loaded, residual=args.residual, random_fourier__window=3.0)
+        return replace(settings(name), residual=args.residual)
 
     with tempfile.TemporaryDirectory() as folder:
-        bags = {}
-        for name in (
-            "xmate7p/trajectory_1",
-            "xmate7p/trajectory_2",
-            "xmate7p/trajectory_3",
-            "tx40/tx40",
-        ):
-            bags[name] = Path(folder) / name.replace("/", "_")
-            robot = name.split("/")[0]
-            convert_npz(robots / f"{name}.npz", bags[name], urdf=robots / robot / f"{robot}.urdf")
-        *train, test = (bags[f"xmate7p/trajectory_{i}"] for i in (1, 2, 3))
-        urdf = robots / "xmate7p" / "xmate7p.urdf"
-        bag_split("xmate7p", Bags([test], train, urdf), config("xmate7p"))
-        log = robots / "ur10" / "ur10_exciting_trajectory.db3"
-        bag_split("ur10", Bags([log], (), robots / "ur10" / "ur10_robot.urdf"), config("ur10"))
-        urdf = robots / "tx40" / "tx40.urdf"
-        bag_split("tx40", Bags([bags["tx40/tx40"]], (), urdf), config("tx40"))
-        block_split(bags["tx40/tx40"], urdf, config("tx40"))
+        for arm, logs in LOGS.items():
+            urdf, bags = robots / arm / URDFS[arm], [robots / arm / log for log in logs]
+            for k, log in enumerate(bags):
+                if log.suffix == ".npz":
+                    bags[k] = Path(folder) / f"{arm}_{log.stem}"
+                    convert_npz(log, bags[k], urdf=urdf)
+            bag_split(arm, Bags(bags[-1:], bags[:-1], urdf), config(arm))
+    block_split(robots, config("tx40"))
 
 
 def bag_split(name: str, bags: Bags, config: InverseDynamicsConfig) -> None:
@@ -76,20 +63,21 @@ def bag_split(name: str, bags: Bags, config: InverseDynamicsConfig) -> None:
     table(name, evaluation.model, scores)
 
 
-def block_split(bag: Path, urdf: Path, config: InverseDynamicsConfig) -> None:
+def block_split(robots: Path, config: InverseDynamicsConfig) -> None:
     """Every third block of half a second is held out: learned from the others, then tested."""
-    model = RobotModel(urdf, config.robot)
-    sampler = SampleFilter(model, config.filter)
-    pushed = map(sampler.push, read_measurements(bag, model.joint_names).measurements)
-    samples = [sample for sample in pushed if sample is not None]
-    start = samples[0].stamp
-    held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in samples]
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
-    for sample, out in zip(samples, held_out, strict=True):
+    model = robot(robots, "tx40", config)
+    (recording,) = recordings(robots, "tx40", model)
+    whole = samples(model, config, recording)
+    start = whole[0].stamp
+    held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in whole]
+    estimator = SemiparametricEstimator(model, config.estimator)
+    baseline = NonparametricBaseline(model, config.estimator)
+    first = ProtocolRun(estimator, "sequential", baseline)
+    for sample, out in zip(whole, held_out, strict=True):
         if not out:
             first.step(sample, score=False)
     runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
-    for sample, out in zip(samples, held_out, strict=True):
+    for sample, out in zip(whole, held_out, strict=True):
         if out:
             for run in runs.values():
                 run.step(sample)

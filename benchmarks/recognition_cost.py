@@ -1,4 +1,4 @@
-"""What the recogniser's updates and predictions cost, by examples learned and by classes known.
+"""The time of the recogniser's updates and predictions, by examples learned and classes known.
 
     python benchmarks/recognition_cost.py
 
@@ -102,7 +102,7 @@ def table(
 
 
 def measure(model: IncrementalRLSC, calls: int, seed: int, times: Times) -> None:
-    """Time calls with one row each, on a copy that can go on from where the model is."""
+    """Time calls with one row each, on a copy of the model."""
     X, y = examples(calls + WARM, model.n_features_in_, len(model.classes_), (1, seed))
     count = model.class_count_.sum()
     for i in range(len(X)):

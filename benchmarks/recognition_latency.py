@@ -1,7 +1,7 @@
 """The recogniser node's round trip: camera images in, labels and scores out, over DDS.
 
 One process publishes 640x480 rgb8 images, as a camera does, and hears the node's answers; both read
-the same clock. The node goes on from a model that knows 1000 objects, and is taught new ones in
+the same clock. The node starts from a model that knows 1000 objects, and is taught new ones in
 every other stretch of time. Answers bear no stamp: pictures come in a fixed turn, and the scores of
 their own classes tell which one an answer is about; so scores are not smoothed over frames. All
 other settings are the node's defaults, but for what --set names.
@@ -28,7 +28,7 @@ import numpy as np
 import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
-from node_latency import cpu_seconds
+from node_peer import cpu_seconds
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import Image
@@ -50,7 +50,7 @@ LARGE = Path(__file__).resolve().parent.parent / "config" / "fastdds" / "large_i
 
 @dataclass
 class Run:
-    """What was measured: times on the clock in s, sent and heard."""
+    """The measurements: times on the clock in s, sent and heard."""
 
     sent: list[float] = field(default_factory=list)
     taught: list[bool] = field(default_factory=list)
@@ -168,6 +168,9 @@ def exchange(node: NodeProcess, args: argparse.Namespace, messages: list[Image])
     run.node = (cpu_seconds(node.pid) - used) / elapsed
     run.publisher = (time.process_time() - own) / elapsed
     wait(executor, 2.5)
+    while not run.figures:  # on a machine that is busy
+        node.check()
+        wait(executor, 0.5)
     peer.destroy_node()
     rclpy.try_shutdown()
     return run

@@ -28,7 +28,7 @@ class Learner(Protocol):
         """Labels (n,) of rows (n, d)."""
 
     def answers(self, X: Array) -> dict[str, Any]:
-        """The same under the learner's name, and its variants' that learn in the same way."""
+        """Predictions by the learner's name, and those of variants that learn in the same way."""
 
 
 class Recogniser:
@@ -54,11 +54,11 @@ class Recogniser:
     def answers(self, X: Array) -> dict[str, Any]:
         model = self._model.validate()  # as the node does in pauses
         found = {}
-        for name, (model.alpha, model.tolerance) in self.VARIANTS.items():
+        for name, (model.recoding, model.tolerance) in self.VARIANTS.items():
             model.refresh(0)  # chooses anew
             # As predict does, but with T solves instead of one for each row.
             found[name] = model.classes_[(X @ model.coef_).argmax(axis=1)]
-        model.alpha, model.tolerance = "auto", NODE.tolerance
+        model.recoding, model.tolerance = "auto", NODE.tolerance
         model.refresh(0)
         return found
 

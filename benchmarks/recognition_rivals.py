@@ -57,7 +57,7 @@ class Stream:
 
 @dataclass
 class Figures:
-    """What is found in the trials, in % and ms."""
+    """The results of the trials, in % and ms."""
 
     final: list[float] = field(default_factory=list)
     lowest: list[float] = field(default_factory=list)
@@ -119,7 +119,7 @@ def mnist(data: Path) -> tuple[Array, Indices]:
 
 
 def unit(load: Callable[[Path], tuple[Array, Indices]]) -> Callable[[Path], tuple[Array, Indices]]:
-    """The same rows at length 1, as the node has them."""
+    """The rows scaled to length 1, as the node has them."""
 
     def loaded(data: Path) -> tuple[Array, Indices]:
         X, y = load(data)
@@ -186,7 +186,7 @@ def spread(values: list[float]) -> str:
 
 
 def milliseconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """The time of a call."""
     start = time.perf_counter()
     call()
     return 1e3 * (time.perf_counter() - start)

@@ -64,7 +64,7 @@ def moving(
 
 
 def measured(model: RobotModel, seconds: float, rate: float) -> list[Measurement]:
-    """The same as measurements, from a second after zero."""
+    """The motion of `moving` as measurements, from a second after zero."""
     t, q, dq, y = moving(model, seconds, rate)
     stamps = 10**9 + np.round(t * 1e9).astype(np.int64)
     rows = zip(stamps.tolist(), q, dq, y, strict=True)

@@ -20,6 +20,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,8 +31,7 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from node_peer import Peer, Stream
-from node_visitors import Visitors
-from output import machine
+from output import machine, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
@@ -49,6 +50,23 @@ HEAD = (
     *("sent", "seen", "left out", "predicted", "unsent", "heard", "learned", "not learned"),
     "visitors",
 )
+# A visitor subscribes to all topics, as a terminal, a dashboard or a recorder does, and publishes.
+VISITOR = """
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+
+rclpy.init()
+node = rclpy.create_node("visitor")
+for name in ("predicted", "rigid_body", "external"):
+    node.create_subscription(JointState, f"inverse_dynamics/{name}", lambda _: None, 10)
+node.create_subscription(DiagnosticArray, "/diagnostics", lambda _: None, 10)
+publisher = node.create_publisher(JointState, "joint_states", QoSProfile(depth=10))
+while True:
+    publisher.publish(JointState(name=["no joint of the arm"], position=[0.0]))
+    rclpy.spin_once(node, timeout_sec=0.1)
+"""
 
 
 def main() -> None:
@@ -125,7 +143,7 @@ def watched(
 
 
 def slopes(soaked: np.ndarray, warm_up: float) -> str:
-    """What grew after the warm-up: from the median of its first quarter to that of its last.
+    """Growth after the warm-up: from the median of its first quarter to that of its last.
 
     While a checkpoint is written its copy is there too, which medians leave out.
     """
@@ -154,14 +172,39 @@ def memory_mb(pid: int) -> list[float]:
 
 
 def holdings(pid: int) -> list[int]:
-    """How many mappings, open descriptors and threads a process has (Linux)."""
+    """The numbers of mappings, open descriptors and threads of a process (Linux)."""
     process = Path(f"/proc/{pid}")
     mappings = len((process / "maps").read_text().splitlines())
     return [mappings, len(os.listdir(process / "fd")), len(os.listdir(process / "task"))]
 
 
-def row(cells: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
+class Visitors:
+    """`count` processes at a time, renewed by :meth:`renew`; each is killed after `stay` s."""
+
+    def __init__(self, count: int, stay: float) -> None:
+        self._stay = stay
+        self._count = count
+        self._present: list[tuple[float, subprocess.Popen[bytes]]] = []
+        self.killed = 0
+
+    def renew(self) -> None:
+        """Kill those whose time is over and start others in their place."""
+        now = time.monotonic()
+        self._kill(now - self._stay)
+        while len(self._present) < self._count:
+            process = subprocess.Popen([sys.executable, "-c", VISITOR], stdin=subprocess.DEVNULL)
+            self._present.append((now, process))
+
+    def close(self) -> None:
+        """Kill all."""
+        self._kill(time.monotonic())
+
+    def _kill(self, before: float) -> None:
+        for began, process in [one for one in self._present if one[0] <= before]:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            self.killed += 1
+            self._present.remove((began, process))
 
 
 if __name__ == "__main__":

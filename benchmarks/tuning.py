@@ -1,4 +1,4 @@
-"""What tuning is worth on three real arms, and what its paths save.
+"""The gain by tuning on three real arms, and the time that its paths save.
 
     python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--out FOLDER]
 
@@ -12,11 +12,11 @@ against fitting each of the same candidates for itself.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from arms import CONFIG, URDFS, by_time, recordings, robot
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
@@ -24,8 +24,6 @@ from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.progress import processes
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.folds import fold_of, motion_splits, region_splits
@@ -35,12 +33,6 @@ from semiparam_dynamics.tuning.residual_choice import SHARED
 from semiparam_dynamics.tuning.screening import screen_nystrom
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
-
-CONFIG = Path(__file__).resolve().parent.parent / "config" / "robots"
-URDFS = {"xmate7p": "xmate7p.urdf", "ur10": "ur10_robot.urdf", "tx40": "tx40.urdf"}
-TRAINING_SHARE = 0.6
-
-Parts = tuple[list[list[Measurement]], list[list[Measurement]]]
 
 
 def main() -> None:
@@ -53,45 +45,34 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="folder for the journals")
     args = parser.parse_args()
     for arm in args.arms:
-        folder = args.data / "robots" / arm
+        robots = args.data / "robots"
         config = load_yaml(CONFIG / f"{arm}.yaml", InverseDynamicsConfig)
         if args.from_scratch:
             config = InverseDynamicsConfig()
-        model = RobotModel(str(folder / URDFS[arm]), config.robot)
-        train, test = parts(arm, folder, model)
+        model = robot(robots, arm, config)
+        train, test = parts(robots, arm, model)
         names = [f"trajectory_{k + 1}" for k in range(len(train))]
-        recordings = Recordings(model, config, names, train)
+        trained = Recordings(model, config, names, train)
         if args.paths:
-            paths(arm, recordings)
+            paths(arm, trained)
             continue
         path = args.out / f"{arm}.journal" if args.out else None
         with processes(0) as executor:
-            work = Work(Journal(path, {"bags": recordings.fingerprint()}), executor)
-            tuning = tune(recordings, folder / URDFS[arm], work, keep=args.keep)
+            work = Work(Journal(path, {"bags": trained.fingerprint()}), executor)
+            tuning = tune(trained, robots / arm / URDFS[arm], work, keep=args.keep)
         print(f"\n{arm}\n{text(tuning)}\n", flush=True)
         judge(model, tuning, train, test)
 
 
-def parts(arm: str, folder: Path, model: RobotModel) -> Parts:
-    """What is tuned on, and what is not looked at."""
-    if arm == "ur10":
-        whole = read_measurements(folder / "ur10_exciting_trajectory.db3", model.joint_names)
-        return share(whole.measurements)
-    logs = ["tx40"] if arm == "tx40" else ["trajectory_1", "trajectory_2", "trajectory_3"]
-    with tempfile.TemporaryDirectory() as scratch:
-        read = []
-        for log in logs:
-            bag = Path(scratch) / log
-            convert_npz(folder / f"{log}.npz", bag, urdf=str(folder / URDFS[arm]))
-            read.append(read_measurements(bag, model.joint_names).measurements)
-    return share(read[0]) if len(read) == 1 else (read[:-1], read[-1:])
-
-
-def share(recording: list[Measurement]) -> Parts:
-    """The first 60 % of a recording's time, and the rest."""
-    first, last = recording[0].stamp, recording[-1].stamp
-    split = first + TRAINING_SHARE * (last - first)
-    return [[m for m in recording if m.stamp <= split]], [[m for m in recording if m.stamp > split]]
+def parts(
+    robots: Path, arm: str, model: RobotModel
+) -> tuple[list[list[Measurement]], list[list[Measurement]]]:
+    """The recordings that are tuned on, and those that are not looked at."""
+    read = recordings(robots, arm, model)
+    if len(read) > 1:
+        return read[:-1], read[-1:]
+    first, rest = by_time(read[0])
+    return [first], [rest]
 
 
 def judge(
@@ -109,7 +90,7 @@ def judge(
         configs["before, new cut-off"] = replace(tuning.before, **{"filter.cutoff": cutoff})
     print(f"{'not seen while tuning':<22}{'protocol':<10}{'P':>9}{'SP':>9}{'ratio':>8}{'joint':>7}")
     for name, config in configs.items():
-        runs = evaluate(model, replace(config, comparison=False), test, train).runs
+        runs = evaluate(model, config, test, train).runs
         for protocol in ("delayed", "frozen"):
             scores = runs[protocol].scores
             P, SP = scores.nmse("rigid_body"), scores.nmse("semiparametric")

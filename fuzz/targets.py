@@ -17,16 +17,24 @@ from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import dump_yaml, load_yaml
-from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.errors import SemiparamError
-from semiparam_dynamics.recognition.labels import parse_edit
-from semiparam_dynamics.recognition.labels import checked_label
 from semiparam_dynamics.recognition.config import LimitsConfig
+from semiparam_dynamics.recognition.labels import checked_label, parse_edit
 from semiparam_dynamics.recognition.script import parse_script
-from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader, read_measurements
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.samples.bag import (
+    JOINT_STATE,
+    BagReader,
+    read_measurements,
+)
+from semiparam_dynamics.samples.bag_files import decompress_message, zstd
 from semiparam_dynamics.samples.convert import read_npz
-from semiparam_dynamics.samples.bag import decompress_message, zstd
-from semiparam_dynamics.storage import MALFORMED, load_state, read_archive, write_archive
+from semiparam_dynamics.storage import (
+    MALFORMED,
+    load_state,
+    read_archive,
+    write_archive,
+)
 
 URDF = """<robot name="r"><link name="base"/><link name="arm"><inertial>
 <origin xyz="0.1 0 0" rpy="0 0 0"/><mass value="2"/>

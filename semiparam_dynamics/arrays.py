@@ -1,4 +1,7 @@
-"""The array types of the package; shapes stand in docstrings and comments."""
+"""The array types of the package, its unit of time, and the order of a wrench's entries.
+
+Shapes stand in docstrings and comments.
+"""
 
 from __future__ import annotations
 
@@ -12,3 +15,4 @@ Stamps = npt.NDArray[np.int64]  # nanoseconds
 
 SECOND = 1_000_000_000  # nanoseconds
 NANO = 1e-9  # seconds in a nanosecond
+WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")  # N and N m

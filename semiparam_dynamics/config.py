@@ -9,7 +9,7 @@ from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.parameters import group, parameter
 from semiparam_dynamics.robot.model import RobotConfig
-from semiparam_dynamics.samples.stream_config import StreamConfig
+from semiparam_dynamics.samples.measurement import StreamConfig
 
 
 @dataclass(frozen=True)

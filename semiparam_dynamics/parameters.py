@@ -19,6 +19,9 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
 
 C = TypeVar("C")
@@ -146,6 +149,19 @@ def replace(config: C, **changes: object) -> C:
     """Return `config` with some parameters (dotted names, ``__`` for the dot) changed, checked."""
     named = {name.replace("__", "."): value for name, value in changes.items()}
     return from_flat(type(config), {**to_flat(config), **named})
+
+
+def one_or_each(name: str, given: Sequence[float], count: int, of: str = "axes") -> Array:
+    """(count,) one number for all, or one for each of the `count` joints or axes (`of`).
+
+    Raises ConfigurationError, which names the parameter, where `given` has another length.
+    """
+    if len(given) not in (1, count):
+        raise ConfigurationError(
+            f"parameter '{name}' needs one number, or one for each of the {count} {of}, "
+            f"not {len(given)}"
+        )
+    return np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)).copy()
 
 
 def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tuple[str, ...]]]:

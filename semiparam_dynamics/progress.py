@@ -1,4 +1,4 @@
-"""A progress bar on a terminal; nothing where the output is no terminal."""
+"""Long work: spread over processes of this machine, and its progress on a terminal."""
 
 from __future__ import annotations
 
@@ -13,33 +13,12 @@ from typing import TextIO
 
 from threadpoolctl import threadpool_limits
 
-# -------------------------------------------------------------------------------------------------
-# Independent work in processes of this machine.
-
-
-@contextmanager
-def processes(jobs: int) -> Iterator[Executor | None]:
-    """An executor of `jobs` processes; None where one is enough. 0: as many as cores."""
-    jobs = jobs or len(os.sched_getaffinity(0))
-    if jobs == 1:
-        yield None
-        return
-    executor = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread
-    )
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _one_thread() -> None:
-    """In a process of its own, products are not spread further."""
-    threadpool_limits(limits=1)
-
 
 class ProgressBar:
-    """Call it with the share done; it draws at most ten times a second, and clears up after it."""
+    """A bar on a terminal, drawn at most ten times a second; nothing on any other output.
+
+    Call it with the share done; as a context it removes itself at the end.
+    """
 
     WIDTH = 40
 
@@ -72,3 +51,24 @@ class ProgressBar:
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
+
+
+@contextmanager
+def processes(jobs: int) -> Iterator[Executor | None]:
+    """An executor of `jobs` processes; None for one. 0: as many as cores."""
+    jobs = jobs or len(os.sched_getaffinity(0))
+    if jobs == 1:
+        yield None
+        return
+    executor = ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread
+    )
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _one_thread() -> None:
+    """Keep the matrix products of a process to one thread: the processes fill the cores."""
+    threadpool_limits(limits=1)

@@ -1,65 +1,110 @@
-"""The guides in docs/: their commands, settings and links are those of the package."""
+"""README, CONTRIBUTING and docs/: their examples, commands, settings, files and links are real."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from semiparam_dynamics.cli.main import VERBS, make_parser
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig
 from semiparam_dynamics.parameters import parameters, to_flat
+from semiparam_dynamics.samples.bag_writer import write_measurements
 
-from .dynamics.arms import URDF
+from .documents import DOCUMENTS, ROOT, commands
+from .dynamics.arms import URDF, measurements, small_arm
 
 GUIDES = ("tutorial.md", "report.md", "control.md")
-HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
-@pytest.fixture(params=GUIDES)
-def guide(request: pytest.FixtureRequest, repository: Path) -> str:
-    return (repository / "docs" / request.param).read_text(encoding="utf-8")
+def examples(name: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", DOCUMENTS[name], re.DOTALL)
 
 
-@pytest.fixture
-def tutorial(repository: Path) -> str:
-    return (repository / "docs" / "tutorial.md").read_text(encoding="utf-8")
+def anchors(name: str) -> list[str]:
+    """The headings' names in a link."""
+    headings = re.findall(r"^#+ (.*)$", DOCUMENTS[name], re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
-def anchor(heading: str) -> str:
-    """What a heading is called in a link."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_and_files_lead_somewhere(name: str) -> None:
+    text = DOCUMENTS[name]
+    folder = ROOT if (ROOT / name).exists() else ROOT / "docs"
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        page, _, part = link.partition("#")
+        assert not page or (folder / page).is_file(), link
+        assert not part or part in anchors(page or name), link
+    for path in re.findall(r"`((?:config|benchmarks|docs|fuzz|launch|test|tools)/[\w/.]*)`", text):
+        assert (ROOT / path).exists(), path
 
 
-def test_links_lead_somewhere(guide: str, repository: Path) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", guide)
-    assert links
-    for link in links:
-        name, _, part = link.partition("#")
-        page = repository / "docs" / name
-        assert page.is_file(), link
-        if part:
-            assert part in map(anchor, HEADING.findall(page.read_text(encoding="utf-8"))), link
+def test_every_document_is_looked_at() -> None:
+    assert len(DOCUMENTS) > 12 and sum("](" in text for text in DOCUMENTS.values()) > 8
+    assert {words[0] for _, words, _ in commands("semiparam")} == set(VERBS)
 
 
-def test_commands_are_understood(tutorial: str) -> None:
-    lines = re.findall(r"^    (semiparam .*)$|`(semiparam [^`]* [^`]*)`", tutorial, re.MULTILINE)
-    commands = [shlex.split(inline or block)[1:] for block, inline in lines]
-    known = [command for command in commands if command[0] in VERBS]
-    assert {command[0] for command in known} >= {"convert", "evaluate", "excite", "train"}
-    for command in known:
-        args = make_parser(command).parse_args(command)
-        for setting in getattr(args, "settings", []):
-            assert setting.split("=")[0] in to_flat(InverseDynamicsConfig()), setting
+@pytest.mark.parametrize("verb", VERBS)
+def test_commands_are_understood(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        make_parser([verb]).parse_args([verb, "--help"])
+    options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    for name, words, whole in commands("semiparam"):
+        if words[0] == verb:
+            assert {word for word in words if word.startswith("--")} <= options, (name, words)
+            if whole:
+                args = make_parser(words).parse_args(words)
+                for setting in getattr(args, "settings", []):
+                    assert setting.split("=")[0] in to_flat(InverseDynamicsConfig()), setting
 
 
-def test_its_parameter_file_is_what_node_and_commands_load(tutorial: str, tmp_path: Path) -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", tutorial, re.DOTALL)
+def test_launch_files_and_make_s_targets_are_there() -> None:
+    launched = {words[2] for _, words, _ in commands("ros2") if words[0] == "launch"}
+    assert launched and all((ROOT / "launch" / name).is_file() for name in launched)
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {words[0] for _, words, _ in commands("make")}
+    assert targets and all(f"\n{target}:" in makefile for target in targets)
+
+
+def test_the_readme_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    (example,) = examples("README.md")
+    model = small_arm()
+    monkeypatch.chdir(tmp_path)
+    Path("robot.urdf").write_text(URDF.read_text())
+    write_measurements(Path("my_bag"), model.joint_names, measurements(model, 1.0), "effort")
+    exec(compile(example, "README.md", "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) == 98
+    learned = SemiparametricEstimator(model)
+    learned.load("learned.npz")
+    assert learned.n_learned == 98 and np.any(learned.rigid_body.parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("learning.md", "n_centers"), ("recognition.md", "digit")]
+)
+def test_a_document_s_examples_run(name: str, shown: str, capsys) -> None:
+    names: dict[str, object] = {}
+    for example in examples(name):
+        exec(compile(example, name, "exec"), names)
+    assert shown in capsys.readouterr().out
+
+
+def test_the_tutorial_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    (example,) = examples("tutorial.md")
+    monkeypatch.chdir(tmp_path)
+    Path("my_arm.urdf").write_text(URDF.read_text())
+    exec(compile(example, "tutorial.md", "exec"), {})
+    assert re.search(r"^\('slew', .*\)\n\d+ base parameters$", capsys.readouterr().out)
+
+
+def test_the_tutorial_s_file_is_what_node_and_commands_load(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", DOCUMENTS["tutorial.md"], re.DOTALL)
     path = tmp_path / "my_arm.yaml"
     path.write_text(text, encoding="utf-8")
     values = yaml.safe_load(text)["inverse_dynamics"]["ros__parameters"]
@@ -67,18 +112,11 @@ def test_its_parameter_file_is_what_node_and_commands_load(tutorial: str, tmp_pa
     assert config.filter.stages == values["filter"]["stages"] == 2
 
 
-def test_its_example_runs(tutorial: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", tutorial, re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    Path("my_arm.urdf").write_text(URDF.read_text())
-    exec(compile(example, "tutorial.md", "exec"), {})
-    assert re.search(r"^\('slew', .*\)\n\d+ base parameters$", capsys.readouterr().out)
-
-
-def test_parameters_in_backquotes_exist(guide: str) -> None:
+@pytest.mark.parametrize("name", GUIDES)
+def test_parameters_in_backquotes_exist(name: str) -> None:
     nodes = (InverseDynamicsNodeConfig, ComputedTorqueNodeConfig)
     known = {entry.name for node in nodes for entry in parameters(node)}
     groups = {name.split(".")[0] for name in known if "." in name}
-    named = set(re.findall(r"`([a-z_]+\.[a-z_]+)(?:[:`]| [\w.])", guide))
-    mentioned = {name for name in named if name.split(".")[0] in groups}
+    named = set(re.findall(r"`([a-z_]+\.[a-z_]+)(?:[:`]| [\w.])", DOCUMENTS[name]))
+    mentioned = {one for one in named if one.split(".")[0] in groups}
     assert mentioned and mentioned <= known

@@ -1,8 +1,9 @@
-"""Who imports what: the core needs no ROS, the offline tools need no extra."""
+"""Who imports what: folders only those before them, the core no ROS, the offline tools no extra."""
 
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -58,8 +59,26 @@ print(len(wanted), "imported")
 """
 
 
-def sources() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py")
+# Folders and single modules of the package; each may import itself and those of the lines above.
+ORDER = [
+    "errors arrays",
+    "parameters",
+    "config_files progress storage",
+    "recursion",
+    "robot",
+    "learning samples page",
+    "dynamics",
+    "identification",
+    "changes",
+    "config",
+    "learner",
+    "simulation recognition",
+    "evaluation",
+    "tuning control",
+    "nodes",
+    "cli",
+]
+LEVELS = {part: level for level, line in enumerate(ORDER) for part in line.split()}
 
 
 def module_name(path: Path) -> str:
@@ -67,15 +86,55 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> set[str]:
-    """Top-level names that a file imports anywhere, in functions too."""
-    names: set[str] = set()
+SOURCES = {
+    module_name(path): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.name != "__main__.py"  # would run
+}
+
+
+def imported(path: Path) -> dict[str, int]:
+    """The modules that a file imports anywhere, in functions too, each with a line."""
+    found: dict[str, int] = {}
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
+            found.update((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-    return {name.partition(".")[0] for name in names}
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found[inner if inner in SOURCES else node.module] = node.lineno
+    return found
+
+
+IMPORTED = {name: imported(path) for name, path in SOURCES.items()}
+
+
+def test_folders_import_only_those_before_them() -> None:
+    wrong = []
+    for name, lines in IMPORTED.items():
+        part = name.split(".")[1] if "." in name else ""
+        for module, line in lines.items():
+            names = module.split(".")
+            if names[0] != "semiparam_dynamics" or len(names) == 1 or names[1] == part:
+                continue  # another package, the version, or the same folder
+            if not part or LEVELS[names[1]] >= LEVELS[part]:
+                wrong.append(f"{SOURCES[name].relative_to(ROOT)}:{line} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_modules_import_each_other() -> None:
+    # But for the optional back ends, which the modules that they extend import when asked for.
+    graph = {
+        name: {module for module in modules.keys() & SOURCES.keys() if ".backends." not in module}
+        for name, modules in IMPORTED.items()
+    }
+    graphlib.TopologicalSorter(graph).prepare()  # its CycleError names the circle
+
+
+def test_robot_and_recursion_need_nothing_of_the_learning_library() -> None:
+    for name, modules in IMPORTED.items():
+        if name.split(".")[1:2] in (["robot"], ["recursion"]):
+            assert not [m for m in modules if m.startswith(("sklearn", f"{PACKAGE.name}.learning"))]
 
 
 def import_without(hidden: set[str], wanted: list[str]) -> subprocess.CompletedProcess[str]:
@@ -83,21 +142,30 @@ def import_without(hidden: set[str], wanted: list[str]) -> subprocess.CompletedP
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("path", sources(), ids=module_name)
-def test_only_the_nodes_import_ros(path: Path) -> None:
-    if PACKAGE / "nodes" not in path.parents:
-        assert not imported(path) & ROS
+def test_only_the_nodes_import_ros() -> None:
+    for name, modules in IMPORTED.items():
+        found = {module.partition(".")[0] for module in modules} & ROS
+        assert not found or name.startswith("semiparam_dynamics.nodes"), (name, found)
+
+
+@pytest.mark.parametrize("module", ["robot.model", "recursion.rls", "learner", "nodes.session"])
+def test_what_runs_on_a_robot_loads_no_offline_library(module: str) -> None:
+    code = f"import sys, semiparam_dynamics.{module}; print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    loaded = {name.partition(".")[0] for name in result.stdout.split()}
+    assert "numba" in loaded and not loaded & {"sklearn", "rosbags", "dask", "matplotlib"}
 
 
 def test_the_learning_library_needs_neither_robot_nor_ros() -> None:
-    wanted = [module_name(path) for path in sources() if PACKAGE / "learning" in path.parents]
+    wanted = [name for name in SOURCES if name.startswith("semiparam_dynamics.learning")]
     result = import_without(ROS | EXTRAS | {"pinocchio", "rosbags", "yaml"}, wanted)
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{len(wanted)} imported\n"
 
 
 def test_everything_offline_imports_without_extras() -> None:
-    wanted = [module_name(path) for path in sources() if PACKAGE / "nodes" not in path.parents]
+    wanted = [name for name in SOURCES if not name.startswith("semiparam_dynamics.nodes")]
     result = import_without(ROS | EXTRAS, wanted)
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{len(wanted)} imported\n"

@@ -1,6 +1,6 @@
 """Writes the nodes' YAML files, and the documentation's tables, from the parameters' definition.
 
-python -m tools.write_config config
+python tools/write_config.py config docs
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from semiparam_dynamics.nodes.config import (
 )
 from semiparam_dynamics.parameters import Parameter, Value, parameters
 
-# -------------------------------------------------------------------------------------------------
-# Tables of the nodes' parameters for the documentation, from their one definition.
-
-NODES: dict[str, type] = {
-    "inverse_dynamics": InverseDynamicsNodeConfig,
-    "arm_simulator": ArmSimulatorNodeConfig,
-    "computed_torque": ComputedTorqueNodeConfig,
-    "object_recognition": ObjectRecognitionNodeConfig,
-    "object_stream": ObjectStreamNodeConfig,
+FILES = {
+    "inverse_dynamics.yaml": InverseDynamicsNodeConfig(),
+    "demo.yaml": learner_config(),
+    "arm_simulator.yaml": ArmSimulatorNodeConfig(),
+    "computed_torque.yaml": ComputedTorqueNodeConfig(),
+    "object_recognition.yaml": ObjectRecognitionNodeConfig(),
+    "object_stream.yaml": ObjectStreamNodeConfig(),
 }
+# The page has a section for each; demo.yaml is one of the first.
+NODES = {Path(name).stem: type(config) for name, config in FILES.items() if name != "demo.yaml"}
+TABLES = "parameters.md"
 INTRODUCTION = """\
 # Parameters
 
-Written by `python -m tools.write_config config` from the definitions in the
-code: change them there, not here.
+Written by `python tools/write_config.py config docs` from the definitions in the code: change them
+there, not here.
 
 The names are the same in a node's YAML file, in `--set NAME=VALUE` of the command line and in
 `ros2 param`. A dot stands for a level of the YAML. A value outside its range, and a name that is
@@ -59,6 +60,24 @@ TYPES: dict[object, str] = {
 }
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write all files into the folders that the command line names."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config", type=Path, help="folder of the YAML files")
+    parser.add_argument("docs", type=Path, help=f"folder of {TABLES}")
+    given = parser.parse_args(arguments)
+    for name in FILES:
+        (given.config / name).write_text(contents(name), encoding="utf-8")
+    (given.docs / TABLES).write_text(parameter_tables(), encoding="utf-8")
+
+
+def contents(name: str) -> str:
+    """The text of one of `FILES`; it applies to the node under any name."""
+    return dump_yaml(FILES[name], "/**")
+
+
 def parameter_tables() -> str:
     """A page in Markdown: a section for each node, a table for each group of parameters."""
     parts = [INTRODUCTION]
@@ -77,7 +96,8 @@ def _groups(config_type: type, prefix: str = "") -> Iterator[tuple[str, str, lis
     own = [known[field.name] for field in fields if "parameter" in field.metadata]
     if own:
         kind = config_type.__name__.removesuffix("Config")
-        title = "" if kind.endswith("Node") else f"`{prefix[:-1]}`" if prefix else kind.lower()
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
+        title = "" if kind.endswith("Node") else f"`{prefix[:-1]}`" if prefix else words
         meaning = (config_type.__doc__ or "").splitlines()[0]
         named = [dataclasses.replace(entry, name=prefix + entry.name) for entry in own]
         yield title, meaning, named
@@ -122,38 +142,6 @@ def _value(value: Value) -> str:
 def _text(text: str) -> str:
     """Plain text on one line, without what Markdown would take for a sign of its own."""
     return re.sub(r"([|*<~])", r"\\\1", " ".join(text.split()))
-
-
-FILES = {
-    "inverse_dynamics.yaml": InverseDynamicsNodeConfig(),
-    "demo.yaml": learner_config(),
-    "arm_simulator.yaml": ArmSimulatorNodeConfig(),
-    "computed_torque.yaml": ComputedTorqueNodeConfig(),
-    "object_recognition.yaml": ObjectRecognitionNodeConfig(),
-    "object_stream.yaml": ObjectStreamNodeConfig(),
-}
-TABLES = Path("docs", "parameters.md")
-
-
-def contents(name: str) -> str:
-    """The text of one of `FILES`; it applies to the node under any name."""
-    return dump_yaml(FILES[name], "/**")
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write all files into the folder that the command line names, and the tables beside it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "folder", type=Path, help=f"for the YAML files; {TABLES} goes beside it, if docs is there"
-    )
-    folder = parser.parse_args(arguments).folder
-    for name in FILES:
-        (folder / name).write_text(contents(name), encoding="utf-8")
-    tables = folder.absolute().parent / TABLES
-    if tables.parent.is_dir():
-        tables.write_text(parameter_tables(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,13 +15,10 @@ from serial_arm import moving, serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.estimator import (
-    SemiparametricEstimator,
-    learn_nonparametric,
-    learn_rigid_body,
-)
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.residual import FourierResidual, NystromResidual
+from semiparam_dynamics.dynamics.residual import KernelResidual
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
@@ -167,8 +164,9 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     samples = list(sampler.filter_recording(measurements))
     clock.append(time.perf_counter())
     read, filtered = np.diff(clock).tolist()
-    rigid, residual, products = _learning(SemiparametricEstimator(model, config.estimator), samples)
-    first = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+    rigid, residual, products = _learning(*_models(model, config), samples)
+    estimator, baseline = _models(model, config)
+    first = ProtocolRun(estimator, "sequential", baseline)
     runs = JoinedRuns(first)
     clock = [time.perf_counter()]
     for sample in samples:
@@ -178,7 +176,7 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     frozen = first.branch("frozen")
     for sample in samples:
         frozen.step(sample)
-    frozen.settle()
+    frozen.catch_up()
     clock.append(time.perf_counter())
     cores = time.process_time()
     evaluate_bags(Bags((bag,)), config)
@@ -187,7 +185,7 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     protocols, asked, whole = np.diff(clock).tolist()
     return BagCase(
         config.estimator.residual,
-        config.estimator.comparison,
+        config.comparison,
         (measurements[-1].stamp - measurements[0].stamp) * 1e-9,
         len(samples),
         first.estimator.residual.n_features,
@@ -195,8 +193,17 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     )
 
 
+def _models(
+    model: RobotModel, config: InverseDynamicsConfig
+) -> tuple[SemiparametricEstimator, NonparametricBaseline | None]:
+    baseline = NonparametricBaseline(model, config.estimator) if config.comparison else None
+    return SemiparametricEstimator(model, config.estimator), baseline
+
+
 def _learning(
-    estimator: SemiparametricEstimator, samples: Sequence[Sample]
+    estimator: SemiparametricEstimator,
+    baseline: NonparametricBaseline | None,
+    samples: Sequence[Sample],
 ) -> tuple[float, float, float]:
     """Seconds for the rigid body, for the nonparametric models, and for their products alone."""
     rigid, residual, operations = 0.0, 0.0, 0.0
@@ -205,27 +212,27 @@ def _learning(
     for start in range(0, len(samples), size):
         block = SampleBlock.of(samples[start : start + size])
         began = time.perf_counter()
-        guesses = learn_rigid_body(estimator, block)
+        learned = estimator.update_rigid_body_block(block)
         between = time.perf_counter()
-        learn_nonparametric(estimator, block, guesses)
+        estimator.update_block(block, rigid=learned)
+        if baseline is not None:
+            baseline.update_block(block)
         rigid += between - began
         residual += time.perf_counter() - between
         operations += _operations(estimator.residual, len(block))
-        if estimator.config.comparison:
-            operations += _operations(estimator.alone, len(block))
+        if baseline is not None:
+            operations += _operations(baseline.kernel_model, len(block))
     return rigid, residual, operations / _products_a_second(size)
 
 
-def _operations(model: NystromResidual | FourierResidual, m: int) -> float:
-    """Multiplications and additions of m samples in one block (see `learning.row_blocks`)."""
-    if not model.standardizer.ready:
+def _operations(residual: KernelResidual, m: int) -> float:
+    """Multiplications and additions of m samples in one block (see `recursion.blocks`)."""
+    if not residual.standardizer.ready:
         return 0.0
-    if isinstance(model, FourierResidual):
-        return _recursion(m, model.core.n_features, model.core.n_outputs)
     total = 0.0
-    for local in (model.shared, *model.joints):
-        n = local.core.n_features
-        total += n**2 * m + _recursion(m, n, local.core.n_outputs)
+    for model in residual.models:
+        n = model.core.n_features
+        total += _recursion(m, n, model.core.n_outputs) + (n**2 * m if model.local else 0.0)
     return total
 
 
@@ -255,7 +262,7 @@ def bag_table(cases: Sequence[BagCase]) -> str:
     lines = []
     for case in cases:
         each = [getattr(case.times, name) / case.n_samples * 1e6 for name in parts]
-        told = [case.residual, str(case.n_features), "yes" if case.comparison else "no"]
-        told += [f"{microseconds:.1f}" for microseconds in each]
-        lines.append([*told, f"{case.duration / case.times.whole:.1f}"])
+        cells = [case.residual, str(case.n_features), "yes" if case.comparison else "no"]
+        cells += [f"{microseconds:.1f}" for microseconds in each]
+        lines.append([*cells, f"{case.duration / case.times.whole:.1f}"])
     return markdown(header, lines)

@@ -210,7 +210,7 @@ class GemmTimes:
     factors: float
 
     def fit(self, iterations: int) -> float:
-        """Those of a fit that evaluates the kernel anew in each iteration."""
+        """Seconds of a fit that evaluates the kernel anew in each iteration."""
         return iterations * self.both + self.one + self.factors
 
 

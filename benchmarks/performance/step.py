@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from output import machine, markdown
@@ -16,16 +15,17 @@ from output import machine, markdown
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.recursion.factor import aligned_zeros, row_length
 from semiparam_dynamics.recursion.loops import compiled
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares, aligned_zeros, row_length
-from semiparam_dynamics.recursion.rotation import ROWS, ask, learn
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.recursion.rotation import ROWS, note_row, predict_row
 
 DESCRIPTION = """\
 The recursive step, a prediction with its variance, its score and learning the row, beside the
 limit: reading and writing each number of the factor's triangle once, by a compiled loop in the
 same process. Medians in microseconds; all of a line are measured in turns. A compiled step is one
 that is called from compiled code, without Python between."""
-HEADER = ["D", "T", "R stored in", "limit, µs", "copy, µs", "compiled step, µs", "/ limit"]
+HEADER = ["D", "T", "limit, µs", "copy, µs", "compiled step, µs", "/ limit"]
 HEADER += ["step, µs", "/ limit"]
 N_ROWS = 32  # different rows, learned in turn
 BATCH = 1e-3  # s: as many repetitions as take so long are measured together
@@ -46,13 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--outputs", type=int, nargs="+", default=[1, 6, 7], metavar="T", help="default 1 6 7"
     )
     parser.add_argument(
-        "--dtypes",
-        nargs="+",
-        choices=("float64", "float32"),
-        default=["float64", "float32"],
-        help="in what the factor is stored (default both)",
-    )
-    parser.add_argument(
         "--seconds", type=float, default=1.0, help="for each line (default %(default)s)"
     )
 
@@ -61,7 +54,7 @@ def run(args: argparse.Namespace) -> str:
     """Measure; the table, and the machine it is of."""
     if min(*args.sizes, *args.outputs) < 1:
         raise ConfigurationError("Features and outputs are at least 1: ask for more.")
-    cases = [(D, T, dtype) for D in args.sizes for dtype in args.dtypes for T in args.outputs]
+    cases = [(D, T) for D in args.sizes for T in args.outputs]
     times: list[StepTimes] = []
     with ProgressBar("step", sys.stderr) as progress:
         for case in cases:
@@ -76,7 +69,7 @@ class StepTimes:
 
     Attributes
     ----------
-    n_features, n_outputs, dtype : D, T and in what R is stored.
+    n_features, n_outputs : D and T.
     limit : reading and writing each number of R's triangle once, in place.
     copy : copying as many numbers to another place.
     kernel : the step called from compiled code: prediction with its leverage, and learning.
@@ -85,27 +78,25 @@ class StepTimes:
 
     n_features: int
     n_outputs: int
-    dtype: str
     limit: float
     copy: float
     kernel: float
     step: float
 
 
-def measure(n_features: int, n_outputs: int, dtype: Any, seconds: float) -> StepTimes:
+def measure(n_features: int, n_outputs: int, seconds: float) -> StepTimes:
     """Measure all in turns for `seconds` in all, so that other work on the machine meets all."""
     draw = np.random.default_rng(0)
     rows = draw.standard_normal((N_ROWS, n_features)) / np.sqrt(n_features)
     targets = draw.standard_normal((N_ROWS, n_outputs))
-    core = RecursiveLeastSquares(n_features, n_outputs, dtype=dtype)
+    core = RecursiveLeastSquares(n_features, n_outputs)
     squares = np.zeros(n_outputs)
-    loop = _Loop(n_features, n_outputs, dtype)
-    one = np.dtype(dtype).type(1.0)
-    packed = np.ones(n_features * (n_features + 1) // 2, dtype=dtype)
+    loop = _Loop(n_features, n_outputs)
+    packed = np.ones(n_features * (n_features + 1) // 2)
     other = np.empty_like(packed)
 
     def limit(count: int) -> None:
-        stream(loop.R, n_features, one, count)
+        stream(loop.R, n_features, 1.0, count)
 
     def copy(count: int) -> None:
         for _ in range(count):
@@ -123,16 +114,16 @@ def measure(n_features: int, n_outputs: int, dtype: Any, seconds: float) -> Step
             core.update(row, target)
 
     medians = medians_of([limit, copy, kernel, step], seconds)
-    return StepTimes(n_features, n_outputs, np.dtype(dtype).name, *medians)
+    return StepTimes(n_features, n_outputs, *medians)
 
 
 class _Loop:
     """The arrays of a recursion, for the compiled functions."""
 
-    def __init__(self, n_features: int, n_outputs: int, dtype: Any) -> None:
+    def __init__(self, n_features: int, n_outputs: int) -> None:
         self.n = n_features
         size, width = (-(-n // ROWS) * ROWS for n in (n_features, n_outputs))
-        self.R = aligned_zeros(size, row_length(size, np.dtype(dtype).itemsize), dtype)
+        self.R = aligned_zeros(size, row_length(size))
         np.fill_diagonal(self.R, 1.0)
         self.U = aligned_zeros(size, width)
         self.work, self.side = aligned_zeros(6, size), aligned_zeros(2, width)
@@ -146,7 +137,7 @@ class _Loop:
 
 
 @compiled
-def stream(R: Any, n: int, one: Any, count: int) -> None:
+def stream(R: Array, n: int, one: float, count: int) -> None:
     """Multiply the upper triangle of R (n, n) by `one`, `count` times."""
     for _ in range(count):
         for i in range(n):
@@ -166,17 +157,17 @@ def steps(
     n: int,
     count: int,
     pending: bool,
-    asked: bool,
+    solved: bool,
 ) -> None:
     """Predict and learn `count` rows, as RecursiveLeastSquares does."""
     for k in range(count):
-        ask(R, U, work, side, Z[k % len(Z)], n, pending, asked)
-        learn(work, side, Y[k % len(Z)], n, 1.0)
-        pending, asked = True, False
+        predict_row(R, U, work, side, Z[k % len(Z)], n, pending, solved)
+        note_row(work, side, Y[k % len(Z)], n, 1.0)
+        pending, solved = True, False
 
 
 def medians_of(functions: list[Callable[[int], None]], seconds: float) -> list[float]:
-    """Microseconds of each function per repetition; it is told how many to do."""
+    """Microseconds of each function per repetition; its argument is the number of repetitions."""
     counts = []
     for function in functions:
         function(1)  # compiled now, if it wasn't
@@ -201,7 +192,6 @@ def step_table(found: Sequence[StepTimes]) -> str:
         (
             str(one.n_features),
             str(one.n_outputs),
-            one.dtype,
             f"{one.limit:.1f}",
             f"{one.copy:.1f}",
             f"{one.kernel:.1f}",

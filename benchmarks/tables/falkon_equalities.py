@@ -1,4 +1,4 @@
-"""How fast the iterative methods reach what they converge to.
+"""The iterations after which the iterative methods reach their limit.
 
     python benchmarks/tables/falkon_equalities.py DATA [--sets ...] [--n 4096] [--full]
 

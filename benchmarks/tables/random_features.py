@@ -1,4 +1,4 @@
-"""How many random features are needed: thesis figures 5.2 and 5.3.
+"""The number of random features that is needed: thesis figures 5.2 and 5.3.
 
     python benchmarks/tables/random_features.py DATA [--repetitions N] [--trials N] [--out DIR]
 

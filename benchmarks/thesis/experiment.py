@@ -20,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.cli.options import add_config_options, config_from, require_simulator
+from semiparam_dynamics.cli.options import add_config_options, config_from, require
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the experiment, print a table and draw the figure, for one residual or both."""
-    require_simulator("The thesis' experiment")
+    require("The thesis' experiment", "sim")
     from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
     defaults = to_flat(InverseDynamicsConfig())
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class ExperimentSize:
-    """How many samples are learned first, and how many parts of how many are then met."""
+    """The numbers of samples learned first, of parts that follow, and of samples in a part."""
 
     train: int = 10_000
     parts: int = 10

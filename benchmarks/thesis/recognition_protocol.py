@@ -17,7 +17,7 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.class_recursion import (
-    ALPHAS,
+    EXPONENTS,
     choose_recoding,
     exponent_weights,
     nearest_exponent,
@@ -32,7 +32,7 @@ LOAD, LEARN = 0.05, 0.4  # shares of a trial's time, for the progress
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the protocol is run.
+    """The settings of the protocol.
 
     penalties : candidates, plain ridges. tolerance : the validation accuracy that recoding may
     give up in a row of its own; 0: no such row. scale : inputs are divided by the greatest that
@@ -141,7 +141,7 @@ def _run_trial(
 ) -> list[Score]:
     learned, validation, stream, test = _rows(file, split, protocol.scale)
     progress(LOAD)
-    model = IncrementalRLSC(protocol.penalties, alpha=0.0, hold_out=0)
+    model = IncrementalRLSC(protocol.penalties, recoding=0.0, hold_out=0)
     model.partial_fit(learned.X, learned.y)
     rebalanced = RebalancedRidge(learned, len(file.names), protocol.penalties)
     progress(LEARN)
@@ -281,7 +281,7 @@ def incremental_candidates(model: IncrementalRLSC, validation: Rows) -> Candidat
         penalties=np.array([factor.penalty for factor in recursion.factors]),
         coefficients=[factor.solve(sums).T for factor in recursion.factors],
         counts=recursion.classes.counts[order],
-        alphas=ALPHAS,
+        alphas=EXPONENTS,
         validation=validation,
     )
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from semiparam_dynamics.control.comparison import ComparisonConfig
 
 DESCRIPTION = """\
@@ -19,14 +17,11 @@ DIR/control.html and DIR/control.json. Learner, controller and arm run in one pr
 seed always gives the same numbers; launch/controller.launch.py runs the three as nodes."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_config_options
     from semiparam_dynamics.control.comparison import ComparisonConfig
 
-    parser = subparsers.add_parser(
-        "control", help="what a controller gains by the learner", description=DESCRIPTION
-    )
     parser.add_argument("--urdf", default="", help="the arm's URDF (default: the iCub's right arm)")
     parser.add_argument(
         "--seconds", type=float, default=30.0, metavar="S", help="of motion (default %(default)g)"
@@ -71,17 +66,16 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--out", type=Path, default=Path("control_out"), metavar="DIR", help="(default %(default)s)"
     )
     add_config_options(parser, ComparisonConfig)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the three, print the table and write the page."""
-    from semiparam_dynamics.cli.options import require_simulator
+    from semiparam_dynamics.cli.options import require
     from semiparam_dynamics.control.comparison import compare
     from semiparam_dynamics.control.report import control_report, control_results, control_table
     from semiparam_dynamics.errors import ConfigurationError, StorageError
 
-    require_simulator("semiparam control")
+    require("semiparam control", "sim")
     if not 0.0 < args.since < args.seconds:
         raise ConfigurationError(
             f"--since must lie between 0 and --seconds ({args.seconds:g}), not {args.since:g}"
@@ -94,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         args.seconds,
         args.since,
         mass_error=tuple(args.mass_error),
-        told=lambda name, done: print(f"  {name} done", flush=True),
+        finished=lambda name, done: print(f"  {name} done", flush=True),
     )
     print(control_table(comparison))
     try:
@@ -112,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 def _config(args: argparse.Namespace) -> ComparisonConfig:
     """Parameters of file and --set; those that have an option of their own come from it.
 
-    The gains know the simulated rotors, as a robot's maker would, unless they are told others.
+    The gains know the simulated rotors, as a robot's maker would, unless others are given.
     """
     from semiparam_dynamics.cli.options import config_from
     from semiparam_dynamics.control.comparison import ComparisonConfig

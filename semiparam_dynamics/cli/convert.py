@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 DESCRIPTION = """\
 Write a log in an npz file to a rosbag2 folder in MCAP. The file's arrays: q (samples x joints,
@@ -15,11 +10,8 @@ rad); t (samples, s) or dt (s); tau (samples x joints, N m) and/or wrench (sampl
 N, tx ty tz in N m); optionally dq (rad/s) and names. tau becomes the joint states' effort."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
-    parser = subparsers.add_parser(
-        "convert", help="turn an npz log into a rosbag2", description=DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument("log", metavar="LOG.npz")
     parser.add_argument("bag", metavar="BAG", help="the folder to make")
     parser.add_argument("--names", metavar="A,B,...", help="the joints' names, in the log's order")
@@ -36,11 +28,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--wrench-frame", default="", metavar="FRAME", help="frame_id of the wrenches"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the bag if it exists")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Convert, and say what was written."""
+    from semiparam_dynamics.cli.options import warn
     from semiparam_dynamics.samples.convert import convert_npz
 
     names = [name.strip() for name in args.names.split(",")] if args.names is not None else []
@@ -53,8 +45,7 @@ def run(args: argparse.Namespace) -> int:
         wrench_frame=args.wrench_frame,
         overwrite=args.overwrite,
     )
-    for warning in done.warnings:
-        print(f"semiparam: warning: {warning}", file=sys.stderr)
+    warn(done.warnings)
     print(
         f"{args.bag}: {done.samples} samples at {done.rate:.6g} Hz on {', '.join(done.topics)};"
         f" joints {', '.join(done.names)}"

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 DESCRIPTION = """\
 Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the learner run as two
@@ -16,11 +12,8 @@ the learner has not seen. Everything is recorded to DIR/bag and then evaluated: 
 DIR/results.json. Ctrl-C ends the motion early."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
-    parser = subparsers.add_parser(
-        "demo", help="a simulated arm and its learner, live", description=DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument(
         "--seconds",
         type=float,
@@ -45,18 +38,16 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         default="random_fourier",
         help="the nonparametric part (default %(default)s, as in the thesis)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the nodes, then evaluate what was recorded."""
-    from semiparam_dynamics.cli.options import require_ros, require_simulator
+    from semiparam_dynamics.cli.options import require
     from semiparam_dynamics.errors import ConfigurationError
 
     if not args.seconds > 0.0:
         raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")
-    require_ros("semiparam demo")
-    require_simulator("semiparam demo")
+    require("semiparam demo", "ros", "sim")
     from semiparam_dynamics.nodes.demo import run_demo
 
     bag, urdf, config = run_demo(

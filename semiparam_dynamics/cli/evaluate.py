@@ -8,29 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from semiparam_dynamics.config import InverseDynamicsConfig
     from semiparam_dynamics.evaluation.bags import Bags
 
 DESCRIPTION = """\
-Lead the learner through bags, as the live node would go through the same messages, and score it:
+Run the learner over bags, as the live node would process the same messages, and score it:
 sequential (predict, score, learn), delayed (the residual predicts half a second before it learns
 it) and frozen (nothing is learned). With --train the models first learn those bags, and with
---model they go on from a saved model; without either, the first 60 % of the time is the training
+--model they start from a saved model; without either, the first 60 % of the time is the training
 part of frozen. Writes results.json, params.yaml and report.html. With --each the bags don't follow
 each other: each is evaluated for itself, all from the same --model, over the cores or a cluster.
-Bags: rosbag2 folders, bare .db3 or .mcap files; split or compressed ones, and those that broke off
-as far as they go."""
+Bags: rosbag2 folders, bare .db3 or .mcap files; split or compressed ones, and truncated ones
+as far as they can be read."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
 
-    parser = subparsers.add_parser(
-        "evaluate", help="how good the learner is on recorded bags", description=DESCRIPTION
-    )
     add_bags(parser)
     parser.add_argument(
         "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
@@ -39,7 +34,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--model",
         metavar="FILE",
         default="",
-        help="go on from a saved model, of the node or of `semiparam train`, with its --params",
+        help="start from a saved model, of the node or of `semiparam train`, with its --params",
     )
     parser.add_argument(
         "--each",
@@ -55,7 +50,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_cluster(parser)
     add_topics_and_output(parser, out="the results go")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,7 +85,7 @@ def _check(args: argparse.Namespace) -> None:
         )
     if args.each and args.train:
         raise ConfigurationError(
-            "--each goes on from a saved model: train it once, by `semiparam train BAG ... "
+            "--each starts from a saved model: train it once, by `semiparam train BAG ... "
             "--out DIR`, and name it in place of --train: --model DIR/model.npz."
         )
 

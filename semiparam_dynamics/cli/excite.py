@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from semiparam_dynamics.robot.model import RobotConfig
 
 C = TypeVar("C")
@@ -24,8 +22,8 @@ low speed. Collisions, of the arm with itself or with anything else, are not che
 joints with --range, see the motion in simulation, and try it slowly first."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_config_options
     from semiparam_dynamics.config_files import describe
     from semiparam_dynamics.identification.excitation import ExcitationConfig
@@ -34,9 +32,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     from semiparam_dynamics.parameters import parameters
     from semiparam_dynamics.robot.model import RobotConfig
 
-    parser = subparsers.add_parser(
-        "excite", help="a motion that identifies a robot's parameters well", description=DESCRIPTION
-    )
     parser.add_argument("--urdf", metavar="FILE", required=True)
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
     parser.add_argument(
@@ -63,11 +58,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
             help=f"{describe(entry)} (default {entry.default})".replace("%", "%%"),
         )
     add_config_options(parser, RobotConfig)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Search, write the files, and print what was found."""
+    from semiparam_dynamics.cli.options import warn
     from semiparam_dynamics.errors import StorageError
     from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
     from semiparam_dynamics.identification.excitation_files import (
@@ -104,8 +99,7 @@ def run(args: argparse.Namespace) -> int:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"the folder {out} can't be made: {error}") from error
-    for warning in limits.warnings:
-        print(f"semiparam: warning: {warning}", file=sys.stderr)
+    warn(limits.warnings)
     with ProgressBar("searching", sys.stderr) as progress:
         excitation = optimize_excitation(model, effort_model, limits, config, progress)
     write_csv(excitation, export, out / "trajectory.csv")
@@ -132,14 +126,11 @@ def _group(args: argparse.Namespace, kind: type[C]) -> C:
 
 def _robot_config(args: argparse.Namespace) -> RobotConfig:
     """The robot's part of --params (the node's YAML serves) and --set, then the plain options."""
-    from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.parameters import parameters, replace
+    from semiparam_dynamics.cli.options import node_config
+    from semiparam_dynamics.parameters import replace
     from semiparam_dynamics.robot.model import RobotConfig
 
-    names = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
-    own = {entry.name for entry in parameters(RobotConfig)}
-    config = config_from(args, RobotConfig, "inverse_dynamics", ignore=names - own)
+    config = node_config(args, RobotConfig)
     if args.target:
         config = replace(config, target=args.target)
     if args.joints:

@@ -5,10 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 DESCRIPTION = """\
 Identify the robot's parameters on bags such that a robot can have them: every mass positive, every
@@ -19,15 +15,10 @@ deviation, and from 0 (the URDF's) to 1 (the data's) whose it is. Bags: rosbag2 
 or .mcap files."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_bags, add_topics_and_output
 
-    parser = subparsers.add_parser(
-        "identify",
-        help="parameters a robot can have, from bags into a URDF",
-        description=DESCRIPTION,
-    )
     add_bags(parser)
     parser.add_argument(
         "--test", metavar="BAG", nargs="+", default=[], help="bags that are only scored"
@@ -48,7 +39,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "wrong by all that is measured",
     )
     add_topics_and_output(parser, target="what is measured")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 
 from semiparam_dynamics import __version__
-from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.errors import ConfigurationError, SemiparamError
 
-# Each is a module here with add_parser(subparsers), which sets `run`, a function of the parsed
-# arguments that returns the exit code.
+# Each is a module here with DESCRIPTION, add_arguments(parser) and run(args), which returns the
+# exit code.
 VERBS = {
     "demo": "a simulated arm and its learner, live",
     "evaluate": "how good the learner is on recorded bags",
@@ -22,6 +22,12 @@ VERBS = {
     "control": "what a controller gains by the learner",
     "excite": "a motion that identifies a robot's parameters well",
     "convert": "turn an npz log into a rosbag2",
+    "layouts": "pages of plots for PlotJuggler and Foxglove",
+}
+# What measures the package is part of the repository, not of an installation.
+MOVED = {
+    "bench": "python benchmarks/performance NAME, and python benchmarks/thesis experiment",
+    "recognize": "python benchmarks/thesis recognize FEATURES.npz",
 }
 
 
@@ -31,24 +37,34 @@ def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPars
     The verbs that aren't `loaded` are only listed: their modules, and the compiled core with them,
     stay out of the way of the others.
     """
-    parser = argparse.ArgumentParser(
+    commands = argparse.ArgumentParser(
         prog="semiparam", description="Semiparametric learning of robot dynamics."
     )
-    parser.add_argument("--version", action="version", version=f"semiparam {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands.add_argument("--version", action="version", version=f"semiparam {__version__}")
+    subparsers = commands.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for verb, summary in VERBS.items():
+        parser = subparsers.add_parser(verb, help=summary)
         if verb in loaded:
-            importlib.import_module(f"semiparam_dynamics.cli.{verb}").add_parser(subparsers)
-        else:
-            subparsers.add_parser(verb, help=summary)
-    return parser
+            module = importlib.import_module(f"semiparam_dynamics.cli.{verb}")
+            parser.description = module.DESCRIPTION
+            parser.set_defaults(run=module.run)
+            module.add_arguments(parser)
+    return commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of `argv`, by default the command line's; return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    return run_command(lambda: _run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments and arguments[0] in MOVED:
+        raise ConfigurationError(
+            f"'{arguments[0]}' is a script in the package's repository: {MOVED[arguments[0]]}"
+        )
     args = make_parser(arguments).parse_args(arguments)
-    return run_command(lambda: args.run(args))
+    return int(args.run(args))
 
 
 def run_command(command: Callable[[], int | None], program: str = "semiparam") -> int:

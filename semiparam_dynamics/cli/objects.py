@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from semiparam_dynamics.nodes.config import ObjectStreamNodeConfig
     from semiparam_dynamics.nodes.object_demo import Watched
 
@@ -26,13 +24,8 @@ a file with lines such as 'teach mug 30' (frames), 'ask 60', 'ask mug 10', 'paus
 instead of teaching and asking one object after the other"""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
-    parser = subparsers.add_parser(
-        "objects",
-        help="teach the recognition node objects from pictures, live",
-        description=DESCRIPTION,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument(
         "source", nargs="?", default="", metavar="SOURCE", help="folder of pictures, or npz file"
     )
@@ -66,12 +59,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="DIR",
         help="where the results go (default %(default)s)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the nodes, and write what came of it."""
-    from semiparam_dynamics.cli.options import require_ros, require_vision
+    from semiparam_dynamics.cli.options import require
     from semiparam_dynamics.nodes.config import ObjectStreamNodeConfig
     from semiparam_dynamics.parameters import replace
     from semiparam_dynamics.recognition.pictures import load_objects
@@ -90,9 +82,7 @@ def run(args: argparse.Namespace) -> int:
     objects = load_objects(config.source, classes=config.classes, views=2)
     if config.script:
         read_script(config.script, objects.names)
-    require_ros("semiparam objects")
-    if not objects.features:
-        require_vision("semiparam objects")
+    require("semiparam objects", "ros", *(() if objects.features else ("vision",)))
     from semiparam_dynamics.nodes.object_demo import run_objects
 
     watched = run_objects(args.out, config, features=objects.features)

@@ -1,4 +1,4 @@
-"""Command-line options for a configuration: a YAML file, and single parameters on top of it."""
+"""Options of several verbs: parameters, bags and their topics, a cluster; optional dependencies."""
 
 from __future__ import annotations
 
@@ -11,115 +11,40 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import describe, load_yaml, parse_value
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.parameters import Parameter, from_flat, parameters, replace, to_flat
 
-# -------------------------------------------------------------------------------------------------
-# Optional dependencies, asked for before anything is started.
+C = TypeVar("C")
 
-
-def require_ros(command: str) -> None:
-    """Raise MissingExtraError unless rclpy and the messages are there."""
-    _require(
-        command,
+# Optional dependencies: the modules that must be there, and what to do where they aren't.
+EXTRAS = {
+    "ros": (
         ("rclpy", "sensor_msgs", "geometry_msgs", "diagnostic_msgs", "std_srvs"),
         "ROS 2: source your installation's setup file, or pip install 'semiparam_dynamics[ros]'",
-    )
-
-
-def require_simulator(command: str) -> None:
-    """Raise MissingExtraError unless MuJoCo and the iCub's model are there."""
-    _require(
-        command,
+    ),
+    "sim": (
         ("mujoco", "icub_models"),
         "the simulator: pip install 'semiparam_dynamics[sim]'",
-    )
-
-
-def require_vision(command: str) -> None:
-    """Raise MissingExtraError unless ONNX Runtime and Pillow are there."""
-    _require(
-        command,
+    ),
+    "vision": (
         ("onnxruntime", "PIL"),
         "the image network: pip install 'semiparam_dynamics[vision]'",
-    )
-
-
-def require_distributed(command: str) -> None:
-    """Raise MissingExtraError unless Dask and its scheduler are there."""
-    _require(
-        command,
+    ),
+    "distributed": (
         ("dask", "distributed"),
         "Dask: pip install 'semiparam_dynamics[distributed]'",
-    )
+    ),
+}
 
 
-def _require(command: str, modules: tuple[str, ...], remedy: str) -> None:
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(f"{command} needs {remedy} (missing: {', '.join(missing)})")
-
-
-# -------------------------------------------------------------------------------------------------
-# ``--cluster ADDRESS``: independent pieces of work spread over a Dask cluster's workers.
-
-
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add ``--cluster``."""
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        default="",
-        help="spread the work over the workers of a Dask scheduler, tcp://host:8786 for "
-        "instance; they need this package, too",
-    )
-
-
-@contextmanager
-def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor | None]:
-    """An executor of ``concurrent.futures`` whose tasks the cluster's workers run.
-
-    None where the address is empty. A task whose worker died runs again on another; what isn't
-    done at the end is cancelled. `timeout`, in s, is for finding the scheduler.
-    Raises MissingExtraError where Dask isn't installed, ConfigurationError where no scheduler
-    answers or it has no worker.
-    """
-    if not address:
-        yield None
-        return
-    require_distributed("--cluster")
-    client = _client(address, timeout)
-    # Not pure: a function of equal arguments may read a file that has changed since.
-    executor: Executor = client.get_executor(pure=False)
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=False)
-        client.close()
-
-
-def _client(address: str, timeout: float) -> Any:
-    from distributed import Client
-
-    try:
-        client = Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError) as error:  # TimeoutError is an OSError
-        raise ConfigurationError(
-            f"No Dask scheduler answers at {address} ({error}): start one with `dask scheduler` "
-            f"and workers with `dask worker {address}`."
-        ) from None
-    if not client.scheduler_info()["workers"]:
-        client.close()
-        raise ConfigurationError(
-            f"The Dask scheduler at {address} has no workers: start some with "
-            f"`dask worker {address}`."
-        )
-    return client
-
-
-C = TypeVar("C")
+def require(command: str, *extras: str) -> None:
+    """Raise MissingExtraError unless what each of `EXTRAS` named needs is installed."""
+    for modules, remedy in (EXTRAS[extra] for extra in extras):
+        missing = [name for name in modules if importlib.util.find_spec(name) is None]
+        if missing:
+            raise MissingExtraError(f"{command} needs {remedy} (missing: {', '.join(missing)})")
 
 
 def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> None:
@@ -193,10 +118,6 @@ def _shown(entry: Parameter) -> str:
     return str(entry.default) or "''"
 
 
-# -------------------------------------------------------------------------------------------------
-# What the verbs that read a robot's bags have in common: their options, and what they mean.
-
-
 def add_bags(parser: argparse.ArgumentParser) -> None:
     """Add the bags and ``--urdf``, which come first in the help."""
     parser.add_argument("bags", metavar="BAG", nargs="+")
@@ -222,19 +143,76 @@ def add_topics_and_output(
 
 
 def learner_config(args: argparse.Namespace) -> InverseDynamicsConfig:
-    """The configuration that the options describe. Raises ConfigurationError.
-
-    The node's YAML serves as it is; what only the node needs is passed over.
-    """
-    from semiparam_dynamics.config import InverseDynamicsNodeConfig
-
-    names = [entry.name for entry in parameters(InverseDynamicsNodeConfig)]
-    own = set(names) - {entry.name for entry in parameters(InverseDynamicsConfig)}
-    config = config_from(args, InverseDynamicsConfig, "inverse_dynamics", ignore=own)
+    """The learner's configuration that the options describe. Raises ConfigurationError."""
+    config = node_config(args, InverseDynamicsConfig)
     return replace(config, target=args.target) if args.target else config
 
 
+def node_config(args: argparse.Namespace, config_type: type[C]) -> C:
+    """A part of the node's configuration, of `config_type`, that the options describe.
+
+    The YAML of the node inverse_dynamics serves as it is: its other parameters are passed over.
+    Raises ConfigurationError.
+    """
+    names = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
+    own = {entry.name for entry in parameters(config_type)}
+    return config_from(args, config_type, "inverse_dynamics", ignore=names - own)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add ``--cluster``."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        default="",
+        help="spread the work over the workers of a Dask scheduler, tcp://host:8786 for "
+        "instance; they need this package, too",
+    )
+
+
+@contextmanager
+def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor | None]:
+    """An executor of ``concurrent.futures`` whose tasks the cluster's workers run.
+
+    None where the address is empty. A task whose worker died runs again on another; what isn't
+    done at the end is cancelled. `timeout`, in s, is for finding the scheduler.
+    Raises MissingExtraError where Dask isn't installed, ConfigurationError where no scheduler
+    answers or it has no worker.
+    """
+    if not address:
+        yield None
+        return
+    require("--cluster", "distributed")
+    client = _client(address, timeout)
+    # Not pure: a function of equal arguments may read a file that has changed since.
+    executor: Executor = client.get_executor(pure=False)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False)
+        client.close()
+
+
+def _client(address: str, timeout: float) -> Any:
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=timeout, set_as_default=False)
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
+        raise ConfigurationError(
+            f"No Dask scheduler answers at {address} ({error}): start one with `dask scheduler` "
+            f"and workers with `dask worker {address}`."
+        ) from None
+    if not client.scheduler_info()["workers"]:
+        client.close()
+        raise ConfigurationError(
+            f"The Dask scheduler at {address} has no workers: start some with "
+            f"`dask worker {address}`."
+        )
+    return client
+
+
 def warn(warnings: Iterable[str]) -> None:
-    """Say on the error stream what could not be read."""
+    """Print warnings to the error stream."""
     for warning in warnings:
         print(f"semiparam: warning: {warning}", file=sys.stderr)

@@ -5,27 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 DESCRIPTION = """\
-Train the learner on bags in batch, as a start that it goes on learning from: the rigid body, then
+Train the learner on bags in batch, as a start for learning online: the rigid body, then
 the residual by one of the learning library's estimators, with the width, penalty and number of
 centres that the parameters say. Writes model.npz and params.yaml; the node given params.yaml
 (ros2 run semiparam_dynamics inverse_dynamics --ros-args --params-file DIR/params.yaml) loads the
 model when it starts. Bags: rosbag2 folders, bare .db3 or .mcap files."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_bags, add_topics_and_output
     from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS
 
-    parser = subparsers.add_parser(
-        "train", help="train on bags in batch, for the node to start from", description=DESCRIPTION
-    )
     add_bags(parser)
     parser.add_argument(
         "--learner",
@@ -40,7 +33,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="how centres are chosen: novelty adds them as the node would (default)",
     )
     add_topics_and_output(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

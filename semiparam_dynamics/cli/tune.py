@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
@@ -18,18 +16,15 @@ Choose the learner's hyperparameters on recordings of the robot: the filter's cu
 the kernel's widths, the kind and the number of features. Whole recordings are held out in turn
 (the thirds of the only one), and regions of the positions, so that repeated motion flatters
 nothing; what does harm where the robot has not been is not chosen. Writes the YAML that the node
-loads, a page with the curves beside it, and a journal: interrupted (Ctrl-C), the same command goes
-on where it stopped. Keep a recording out of this, to judge the result by:
+loads, a page with the curves beside it, and a journal: interrupted (Ctrl-C), the same command
+resumes where it stopped. Keep a recording out of this, to judge the result by:
 semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."""
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command line."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
 
-    parser = subparsers.add_parser(
-        "tune", help="choose the learner's parameters on bags", description=DESCRIPTION
-    )
     add_bags(parser)
     parser.add_argument(
         "--keep",
@@ -43,7 +38,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--criterion",
         choices=("delayed", "frozen", "evidence"),
         default="delayed",
-        help="what is made small among the harmless candidates: the error while learning goes on "
+        help="what is made small among the harmless candidates: the error while learning continues "
         "(default), on motion never seen, or what has the largest marginal likelihood",
     )
     parser.add_argument(
@@ -53,7 +48,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add_topics_and_output(
         parser, target="what is measured", out="the node's YAML goes", metavar="FILE"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
             )
     except KeyboardInterrupt:
         bars.close()
-        print("semiparam: interrupted; the same command goes on from here", file=sys.stderr)
+        print("semiparam: interrupted; the same command resumes from here", file=sys.stderr)
         raise
     finally:
         bars.close()

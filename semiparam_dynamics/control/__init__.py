@@ -1,1 +1,1 @@
-"""Computed torque whose feed-forward comes from a learner, as far as the learner knows."""
+"""Computed torque whose feed-forward comes from a learner, as far as its answers are trusted."""

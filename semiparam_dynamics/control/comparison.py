@@ -1,4 +1,10 @@
-"""The three feed-forwards side by side: the same arm, motion and noise, one after the other."""
+"""The feed-forwards compared: with each in turn the same simulated arm, motion and noise.
+
+Learner, controller and arm run in one process, so that the numbers are the same at every run. As on
+the network, a measurement comes, the controller answers with a command that acts from the next
+instant on, and the learner predicts and learns. Questions about a block of instants ahead are
+answered at once, with what was learned until then.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +29,90 @@ from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.config import SimulatorConfig
 
-# -------------------------------------------------------------------------------------------------
-# Learner, controller and simulated arm in one process: the same numbers at every run.
-#
-# In order of time, as on the network: a measurement comes; the controller answers with a command,
-# which acts from the next instant on; the learner predicts and learns. What the controller asks
-# about
-# a block of instants ahead is answered at once, with what was learned until then.
+START_NS = 1_000_000_000  # a stamp of zero is none
+APPROACH_SPEED = 1.0  # rad/s
+BLOCK_INSTANTS = 10  # in one question to the learner
+MIN_CENTERS = 1  # of a residual that isn't used
 
-START = 1_000_000_000  # ns: a stamp of zero is none
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonConfig:
+    """The simulated arm, its controller and its learner."""
+
+    simulator: SimulatorConfig = group(SimulatorConfig, inline=True)
+    controller: ControlConfig = group(ControlConfig)
+    learner: InverseDynamicsConfig = group(InverseDynamicsConfig)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The joints, and the controlled motion with each feed-forward by its name.
+
+    since: s, from which on errors count; before, the learner gets to know the motion.
+    """
+
+    joint_names: tuple[str, ...]
+    since: float
+    runs: dict[str, ClosedLoop]
+
+    def rms(self, links: bool = False) -> dict[str, Array]:
+        """Root mean square errors (n_joints,) in rad by feed-forward."""
+        return {name: done.rms(self.since, links) for name, done in self.runs.items()}
+
+    def ratio(self, name: str) -> float:
+        """A feed-forward's error over the URDF's, both averaged over the joints."""
+        rms = self.rms()
+        return float(rms[name].mean() / rms["urdf"].mean())
+
+
+def compare(
+    urdf: str,
+    config: ComparisonConfig,
+    seconds: float,
+    since: float,
+    *,
+    mass_error: tuple[float, float] = (0.0, 0.0),
+    finished: Callable[[str, ClosedLoop], None] = lambda name, done: None,
+) -> Comparison:
+    """Simulate `seconds` of the arm's motion with each feed-forward.
+
+    urdf: text or file of the simulated arm; "": the iCub's. mass_error: smallest and largest share
+    by which the masses are wrong in the URDF of controller and learner. finished: called after each
+    run. Raises RobotModelError, ConfigurationError, MissingExtraError.
+    """
+    simulator = replace(config.simulator, control="effort")
+    runs = {}
+    for name in FEEDFORWARDS:
+        arm = ArmSimulator(urdf, simulator)
+        given = with_wrong_masses(arm.urdf, *mass_error, simulator.seed)
+        model = RobotModel(given, config.learner.robot, joints=arm.joint_names, target="effort")
+        reference = trajectory_of(
+            arm.urdf,
+            arm.joint_names,
+            simulator.motion,
+            simulator.seed,
+            simulator.hand_frame,
+            simulator.hand_offset,
+        )
+        approach = Approach(arm.advance().q_motor, reference, APPROACH_SPEED)
+        plan = Plan(
+            model, approach, arm.period, BLOCK_INSTANTS, arm.period, BLOCK_INSTANTS * arm.period
+        )
+        controller = ComputedTorque(model, replace(config.controller, feedforward=name))
+        learner = None if name == "urdf" else _learner(model, config.learner, name)
+        runs[name] = run(arm, plan, controller, learner, seconds)
+        finished(name, runs[name])
+    return Comparison(arm.joint_names, since, runs)
+
+
+def _learner(
+    model: RobotModel, config: InverseDynamicsConfig, feedforward: str
+) -> InverseDynamicsLearner:
+    """A learner for a feed-forward; the rigid body's doesn't depend on the residual."""
+    changes: dict[str, object] = {"comparison": False}
+    if feedforward == "rigid_body":
+        changes |= {"nystrom__max_centers": MIN_CENTERS, "nystrom__joint_max_centers": 0}
+    return InverseDynamicsLearner(model, replace(config, **changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +123,9 @@ class ClosedLoop:
     ----------
     time: (k,) s. error: (k, n_joints) rad, desired position minus that of the motors, without the
     sensors' noise. link_error: the same of the links, beyond the elastic transmissions.
-    effort, correction: (k, n_joints) N m, commanded, and what the learner added to it.
-    share: (k, n_joints), from 0 to 1, in which the learner was followed.
-    asked, late: blocks of instants that the learner was asked about, and not answered in time.
+    effort, correction: (k, n_joints) N m, commanded, and the learner's part of it.
+    share: (k, n_joints), of the learner, from 0 to 1.
+    asked, late: blocks of instants in questions to the learner, and those not answered in time.
     """
 
     time: Array
@@ -72,9 +153,9 @@ def run(
     *,
     learner_ends: float = np.inf,
 ) -> ClosedLoop:
-    """Let the arm, which takes efforts, make so many seconds of the plan's motion.
+    """Simulate so many seconds of the plan's motion with an arm that takes efforts.
 
-    learner_ends: time in s at which the learner answers and learns no more, as if it were killed.
+    learner_ends: s, from which on the learner neither answers nor learns, as if it were killed.
     """
     k, n = round(seconds / arm.period), len(arm.joint_names)
     time, error, link_error = np.zeros(k), np.zeros((k, n)), np.zeros((k, n))
@@ -85,14 +166,14 @@ def run(
         for block in plan.ahead(t):
             if learner is None or t >= learner_ends:
                 continue
-            said = learner.feedforward(block.q, block.dq, block.ddq)
+            learned = learner.feedforward(block.q, block.dq, block.ddq)
             model = controller.config.feedforward
             if model != "urdf":
-                plan.take(block.first, Answer(said.values[model], said.stds[model]))
+                plan.take(block.first, Answer(learned.values[model], learned.stds[model]))
         point = plan.at(t)
         arm.command(controller.command(t, reading.q, reading.dq, point))
         if learner is not None and t < learner_ends:
-            stamp = START + round(t * 1e9)
+            stamp = START_NS + round(t * 1e9)
             step = learner.predict(Measurement(stamp, reading.q, reading.dq, reading.effort))
             if step is not None:
                 learner.update(learner.admit(step))
@@ -103,16 +184,12 @@ def run(
     return ClosedLoop(time, error, link_error, effort, correction, share, plan.begun, plan.late)
 
 
-# -------------------------------------------------------------------------------------------------
-# A URDF whose masses are off, as those from CAD are.
-
-
 def with_wrong_masses(urdf: str, least: float, most: float, seed: int) -> str:
-    """The URDF's text with each link heavier or lighter by a random part of its mass.
+    """The URDF's text with each link heavier or lighter by a random share of its mass.
 
-    The part lies between `least` and `most`, such as 0.1 and 0.3, its sign is random; moments of
-    inertia go with the mass, centres of mass stay. Raises ConfigurationError where 0 <= least <=
-    most < 1 doesn't hold, and RobotModelError where the URDF is no XML.
+    The share lies between `least` and `most`, such as 0.1 and 0.3, its sign is random; moments of
+    inertia change by the same share, centres of mass stay. Raises ConfigurationError where
+    0 <= least <= most < 1 doesn't hold, and RobotModelError where the URDF is no XML.
     """
     if not 0.0 <= least <= most < 1.0:
         raise ConfigurationError(
@@ -127,86 +204,3 @@ def with_wrong_masses(urdf: str, least: float, most: float, seed: int) -> str:
                 for key, value in element.attrib.items():
                     element.set(key, repr(float(value) * factor))
     return ET.tostring(root, encoding="unicode")
-
-
-APPROACH_SPEED = 1.0  # rad/s
-BLOCK = 10  # instants that the learner is asked about at once
-FEW = 1  # centres of a residual that nobody asks
-
-
-@dataclasses.dataclass(frozen=True)
-class ComparisonConfig:
-    """The simulated arm, its controller and its learner."""
-
-    simulator: SimulatorConfig = group(SimulatorConfig, inline=True)
-    controller: ControlConfig = group(ControlConfig)
-    learner: InverseDynamicsConfig = group(InverseDynamicsConfig)
-
-
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-    """What came out: the joints, and a motion for each feed-forward by its name.
-
-    since: s, from when on the errors count; before it the learner meets the motion.
-    """
-
-    joint_names: tuple[str, ...]
-    since: float
-    runs: dict[str, ClosedLoop]
-
-    def rms(self, links: bool = False) -> dict[str, Array]:
-        """Root mean square errors (n_joints,) in rad by feed-forward."""
-        return {name: done.rms(self.since, links) for name, done in self.runs.items()}
-
-    def ratio(self, name: str) -> float:
-        """A feed-forward's error over the URDF's, the joints' root mean squares averaged."""
-        rms = self.rms()
-        return float(rms[name].mean() / rms["urdf"].mean())
-
-
-def compare(
-    urdf: str,
-    config: ComparisonConfig,
-    seconds: float,
-    since: float,
-    *,
-    mass_error: tuple[float, float] = (0.0, 0.0),
-    told: Callable[[str, ClosedLoop], None] = lambda name, done: None,
-) -> Comparison:
-    """Let the arm make `seconds` of its motion with each feed-forward.
-
-    urdf: text or file of the arm that is simulated; "": the iCub's. mass_error: by what part, at
-    least and at most, the masses are wrong in the URDF that controller and learner are given.
-    told: called as each is done. Raises RobotModelError, ConfigurationError, MissingExtraError.
-    """
-    simulator = replace(config.simulator, control="effort")
-    runs = {}
-    for name in FEEDFORWARDS:
-        arm = ArmSimulator(urdf, simulator)
-        given = with_wrong_masses(arm.urdf, *mass_error, simulator.seed)
-        model = RobotModel(given, config.learner.robot, joints=arm.joint_names, target="effort")
-        reference = trajectory_of(
-            arm.urdf,
-            arm.joint_names,
-            simulator.motion,
-            simulator.seed,
-            simulator.hand_frame,
-            simulator.hand_offset,
-        )
-        approach = Approach(arm.advance().q_motor, reference, APPROACH_SPEED)
-        plan = Plan(model, approach, arm.period, BLOCK, arm.period, BLOCK * arm.period)
-        controller = ComputedTorque(model, replace(config.controller, feedforward=name))
-        learner = None if name == "urdf" else _learner(model, config.learner, name)
-        runs[name] = run(arm, plan, controller, learner, seconds)
-        told(name, runs[name])
-    return Comparison(arm.joint_names, since, runs)
-
-
-def _learner(
-    model: RobotModel, config: InverseDynamicsConfig, asked: str
-) -> InverseDynamicsLearner:
-    """A learner of what is asked: the rigid body never sees the residual, which may be missing."""
-    changes: dict[str, object] = {"comparison": False}
-    if asked == "rigid_body":
-        changes |= {"nystrom__max_centers": FEW, "nystrom__joint_max_centers": 0}
-    return InverseDynamicsLearner(model, replace(config, **changes))

@@ -1,16 +1,15 @@
-"""Feed-forward at the desired state, and feedback of the error: one command for each measurement.
+"""Computed torque: feed-forward at the desired state, and feedback of the error.
 
 tau = ff(q_d, dq_d, ddq_d) + Kp (q_d - q) + Kd (dq_d - dq)
 
 "Computed torque control with calculated feed-forward" (An, Atkeson and Hollerbach 1988, Model-Based
-Control of a Robot Manipulator, section 6.2): the model is asked at the desired state, so that the
-measured one's noise doesn't pass through it, and the answer can be asked for ahead of time.
+Control of a Robot Manipulator, section 6.2): the model is evaluated at the desired state, so that
+the measured one's noise doesn't pass through it, and ahead of time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,35 +17,119 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.control.config import ControlConfig, TrustConfig
 from semiparam_dynamics.control.plan import Point
 from semiparam_dynamics.dynamics.deviations import RunningSquare
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
 
-# -------------------------------------------------------------------------------------------------
-# How far the feed-forward goes from the URDF's to the learner's, and how it comes back.
-
+NO_LIMIT = 1e300  # N m: finite, so that products with it are
+MAX_STEP_S = 0.1  # a longer pause between two measurements counts as this
+# Counted reasons.
 NO_ANSWER = "no answer of the learner in time"
 NOT_FINITE = "answer of the learner not finite"
 UNSURE = "the learner is unsure of a joint"
 CLIPPED = "correction clipped (bounds.correction)"
+BOUNDED = "command clipped (bounds.effort_share, bounds.effort)"
+NOT_MEASURED = "measured state not finite: no feedback"
 
 
-class LearnedCorrection:
-    """What is added to the URDF's feed-forward: share * (learned - urdf), joint by joint.
-
-    The share, from 0 to 1, goes where :func:`trust` says within the fade time, and to 0 where no
-    answer is at hand; then the last difference is kept until the share has gone. The sum is held
-    within a bound and changes no faster than a rate allows, so that nothing the learner does, or
-    its end, makes the feed-forward jump.
+class ComputedTorque:
+    """The controller of one robot; see the module's equation.
 
     Parameters
     ----------
-    largest: (n_joints,) N m, that the correction's size never exceeds. rate: (n_joints,) N m/s.
+    model: the URDF's, of joint efforts.
+    config: the configuration.
 
     Attributes
     ----------
-    value: (n_joints,) N m, the correction now. share: (n_joints,), from 0 to 1.
-    counts: how many times why the learner was not followed.
+    limit: (n_joints,) N m, that no command exceeds.
+    correction: the learner's correction of the URDF's feed-forward.
+    counts: of clipped commands, and of commands without feedback.
+    commands: their number.
+    followed: sum over the commands of the joints' mean share of the learner.
+
+    Raises
+    ------
+    ConfigurationError: a parameter has neither one number nor one for each joint.
+    RobotModelError: the URDF's effort limits are no numbers.
+    """
+
+    def __init__(self, model: RobotModel, config: ControlConfig) -> None:
+        n = model.n_joints
+        self.config = config
+        gains = config.gains
+        self._bandwidth = one_or_each("gains.bandwidth", gains.bandwidth, n, "joints")
+        self._damping = 2.0 * one_or_each("gains.damping_ratio", gains.damping_ratio, n, "joints")
+        self._rotors = one_or_each("gains.rotor_inertia", gains.rotor_inertia, n, "joints")
+        limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
+        self.limit: Array = np.minimum(config.bounds.effort_share * limits, NO_LIMIT)
+        if config.bounds.effort:
+            bound = one_or_each("bounds.effort", config.bounds.effort, n, "joints")
+            self.limit = np.minimum(self.limit, bound)
+        bounds = config.bounds
+        self.correction = LearnedCorrection(
+            bounds.correction * self.limit, bounds.correction_rate * self.limit, config.trust
+        )
+        self._urdf_square = RunningSquare(n, config.trust.horizon)
+        self._last: float | None = None
+        self.counts: Counter[str] = Counter()
+        self.commands = 0
+        self.followed = 0.0
+
+    def configure(self, config: ControlConfig) -> None:
+        """Continue with other values of the live parameters."""
+        self.config = config
+        self.correction.config = config.trust
+        self._urdf_square.horizon = config.trust.horizon
+
+    @property
+    def urdf_error(self) -> Array:
+        """Recent root mean square of the efforts less the URDF's, (n_joints,) in N m."""
+        return np.sqrt(self._urdf_square.value)
+
+    def command(self, time: float, q: Array, dq: Array, point: Point) -> Array:
+        """Efforts (n_joints,) in N m for the state measured at a `time` in s.
+
+        q, dq: (n_joints,) measured, rad and rad/s. point: of the plan, at that time.
+        """
+        dt = 0.0 if self._last is None else min(max(time - self._last, 0.0), MAX_STEP_S)
+        self._last = time
+        urdf, answer = point.urdf, point.answer
+        if self.config.feedforward == "urdf":
+            correction = self.correction.fade(dt)
+        else:
+            learned, std = (None, None) if answer is None else (answer.values, answer.stds)
+            correction = self.correction.advance(dt, urdf, learned, std, self.urdf_error)
+        w, inertia = self._bandwidth, point.inertia + self._rotors
+        feedback = inertia * w * (w * (point.q - q) + self._damping * (point.dq - dq))
+        if not np.isfinite(feedback).all():
+            self.counts[NOT_MEASURED] += 1
+            feedback = np.zeros(len(urdf))
+        wanted = urdf + correction + feedback
+        effort: Array = np.clip(wanted, -self.limit, self.limit)
+        self.counts[BOUNDED] += bool((effort != wanted).any())
+        if dt > 0.0:
+            self._urdf_square.update(effort - urdf, dt)
+        self.commands += 1
+        self.followed += float(self.correction.share.mean())
+        return effort
+
+
+class LearnedCorrection:
+    """The correction of the URDF's feed-forward: share * (learned - urdf), joint by joint.
+
+    The share, from 0 to 1, moves to the value of :func:`trust` within the fade time, and to 0
+    without an answer, while the last difference is kept. The correction's size and rate are
+    bounded, so that nothing the learner does, nor its end, makes the feed-forward jump.
+
+    Parameters
+    ----------
+    largest: (n_joints,) N m, bound of the correction's size. rate: (n_joints,) N m/s.
+
+    Attributes
+    ----------
+    value: (n_joints,) N m, the present correction. share: (n_joints,), from 0 to 1.
+    counts: reasons why the learner was not followed.
     """
 
     def __init__(self, largest: Array, rate: Array, config: TrustConfig) -> None:
@@ -65,17 +148,24 @@ class LearnedCorrection:
         urdf, learned: (n_joints,) feed-forwards in N m; None where there is no answer. std: the
         learned one's standard deviation. usual: the URDF's usual error, both (n_joints,) in N m.
         """
-        wanted = np.zeros(len(urdf))
         if learned is None or std is None:
             self.counts[NO_ANSWER] += 1
-        elif not (np.isfinite(learned).all() and np.isfinite(std).all()):
+            return self.fade(dt)
+        if not (np.isfinite(learned).all() and np.isfinite(std).all()):
             self.counts[NOT_FINITE] += 1
-        else:
-            difference = learned - urdf
-            self._difference = np.clip(difference, -self._largest, self._largest)
-            wanted = trust(std, usual, self.config)
-            self.counts[CLIPPED] += bool((self._difference != difference).any())
-            self.counts[UNSURE] += bool((wanted < 1.0).any())
+            return self.fade(dt)
+        difference = learned - urdf
+        self._difference = np.clip(difference, -self._largest, self._largest)
+        wanted = trust(std, usual, self.config)
+        self.counts[CLIPPED] += bool((self._difference != difference).any())
+        self.counts[UNSURE] += bool((wanted < 1.0).any())
+        return self._move(dt, wanted)
+
+    def fade(self, dt: float) -> Array:
+        """The same without an answer of the learner: the share moves to 0."""
+        return self._move(dt, np.zeros(len(self.share)))
+
+    def _move(self, dt: float, wanted: Array) -> Array:
         most = dt / self.config.fade_time if self.config.fade_time > dt else 1.0
         self.share = self.share + np.clip(wanted - self.share, -most, most)
         step = self.share * self._difference - self.value
@@ -84,7 +174,7 @@ class LearnedCorrection:
 
 
 def trust(std: Array, usual: Array, config: TrustConfig) -> Array:
-    """How far to follow the learner, (n_joints,) from 0 to 1.
+    """The share of the learner, (n_joints,) from 0 to 1.
 
     std: its standard deviation. usual: the URDF's usual error, both (n_joints,) in N m.
     """
@@ -93,108 +183,3 @@ def trust(std: Array, usual: Array, config: TrustConfig) -> Array:
         return (ratio <= config.sure).astype(float)
     known: Array = np.clip((config.unsure - ratio) / (config.unsure - config.sure), 0.0, 1.0)
     return known
-
-
-# -------------------------------------------------------------------------------------------------
-# Parameters that are one number for all joints, or one for each.
-
-
-def per_joint(name: str, values: Sequence[float], n_joints: int) -> Array:
-    """(n_joints,) of the parameter `name`; ConfigurationError where `values` has another length."""
-    if len(values) not in (1, n_joints):
-        raise ConfigurationError(
-            f"parameter '{name}' needs one number, or one for each of the {n_joints} joints, not "
-            f"{len(values)}"
-        )
-    return np.broadcast_to(np.asarray(values, dtype=float), n_joints).copy()
-
-
-LARGEST = 1e300  # N m: the bound where there is none, finite so that products with it are
-LONGEST = 0.1  # s: a longer pause between two measurements counts as this
-BOUNDED = "command clipped (bounds.effort_share, bounds.effort)"
-NOT_MEASURED = "measured state not finite: no feedback"
-
-
-class ComputedTorque:
-    """The controller of one robot; see the module's equation.
-
-    Parameters
-    ----------
-    model: the URDF's, of joint efforts.
-    config: the configuration.
-
-    Attributes
-    ----------
-    limit: (n_joints,) N m, that no command exceeds.
-    correction: what the learner adds to the URDF's feed-forward.
-    counts: how many commands were clipped, and how many had no feedback.
-    commands: how many were made.
-    followed: sum over the commands of the mean share in which the learner was followed.
-
-    Raises
-    ------
-    ConfigurationError: a parameter has neither one number nor one for each joint.
-    RobotModelError: the URDF's effort limits are no numbers.
-    """
-
-    def __init__(self, model: RobotModel, config: ControlConfig) -> None:
-        n = model.n_joints
-        self.config = config
-        gains = config.gains
-        self._bandwidth = per_joint("gains.bandwidth", gains.bandwidth, n)
-        self._damping = 2.0 * per_joint("gains.damping_ratio", gains.damping_ratio, n)
-        self._rotors = per_joint("gains.rotor_inertia", gains.rotor_inertia, n)
-        limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
-        self.limit: Array = np.minimum(config.bounds.effort_share * limits, LARGEST)
-        if config.bounds.effort:
-            bound = per_joint("bounds.effort", config.bounds.effort, n)
-            self.limit = np.minimum(self.limit, bound)
-        bounds = config.bounds
-        self.correction = LearnedCorrection(
-            bounds.correction * self.limit, bounds.correction_rate * self.limit, config.trust
-        )
-        self._lacked = RunningSquare(n, config.trust.horizon)
-        self._last: float | None = None
-        self.counts: Counter[str] = Counter()
-        self.commands = 0
-        self.followed = 0.0
-
-    def configure(self, config: ControlConfig) -> None:
-        """Go on with other values of the live parameters."""
-        self.config = config
-        self.correction.config = config.trust
-        self._lacked.horizon = config.trust.horizon
-
-    @property
-    def urdf_error(self) -> Array:
-        """Root mean square of what the URDF's feed-forward lately lacked, (n_joints,) in N m."""
-        return np.sqrt(self._lacked.value)
-
-    def command(self, time: float, q: Array, dq: Array, point: Point) -> Array:
-        """Efforts (n_joints,) in N m for the state measured at a `time` in s.
-
-        q, dq: (n_joints,) measured, rad and rad/s. point: of the plan, at that time.
-        """
-        dt = 0.0 if self._last is None else min(max(time - self._last, 0.0), LONGEST)
-        self._last = time
-        urdf, answer = point.urdf, point.answer
-        if self.config.feedforward == "urdf":
-            answer = None
-        learned, std = (None, None) if answer is None else (answer.values, answer.stds)
-        before = self.correction.counts.copy() if self.config.feedforward == "urdf" else None
-        moved = self.correction.advance(dt, urdf, learned, std, self.urdf_error)
-        if before is not None:
-            self.correction.counts = before  # nobody was asked
-        w, inertia = self._bandwidth, point.inertia + self._rotors
-        feedback = inertia * w * (w * (point.q - q) + self._damping * (point.dq - dq))
-        if not np.isfinite(feedback).all():
-            self.counts[NOT_MEASURED] += 1
-            feedback = np.zeros(len(urdf))
-        wanted = urdf + moved + feedback
-        effort: Array = np.clip(wanted, -self.limit, self.limit)
-        self.counts[BOUNDED] += bool((effort != wanted).any())
-        if dt > 0.0:
-            self._lacked.update(effort - urdf, dt)
-        self.commands += 1
-        self.followed += float(self.correction.share.mean())
-        return effort

@@ -1,4 +1,4 @@
-"""The controller's parameters."""
+"""Parameters of the controller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FEEDFORWARDS = ("urdf", "rigid_body", "semiparametric")
 
 @dataclasses.dataclass(frozen=True)
 class GainsConfig:
-    """Feedback, the same for every joint but for its inertia; one number, or one for each joint."""
+    """Feedback in units of each joint's inertia; one number for all joints, or one for each."""
 
     bandwidth: tuple[float, ...] = parameter(
         (20.0,),
@@ -28,8 +28,8 @@ class GainsConfig:
     )
     rotor_inertia: tuple[float, ...] = parameter(
         (0.0,),
-        "inertia of each joint's rotor beyond its gear, which a URDF doesn't have; only the gains "
-        "know of it",
+        "inertia of each joint's rotor beyond its gear, which a URDF doesn't have; for the gains "
+        "only",
         unit="kg m^2",
         low=0.0,
         high=1000.0,
@@ -38,18 +38,18 @@ class GainsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class BoundsConfig:
-    """What no command exceeds, and how far and how fast the learner may move the feed-forward."""
+    """Bounds of the commands, and of the learner's correction and its rate."""
 
     effort_share: float = parameter(
         0.9,
-        "commands are clipped to so much of the URDF's effort limits (joints whose limit is 0 or "
-        "missing have none)",
+        "share of the URDF's effort limits that commands are clipped to (none for joints whose "
+        "limit is 0 or missing)",
         low=0.0,
         high=1.0,
     )
     effort: tuple[float, ...] = parameter(
         (),
-        "commands are clipped to this size, too: one number, or one for each joint; empty: no such "
+        "size that commands are clipped to, too: one number, or one for each joint; empty: no such "
         "bound",
         unit="N m or N",
         low=0.0,
@@ -57,22 +57,22 @@ class BoundsConfig:
     )
     following_error: float = parameter(
         0.3,
-        "a joint further off than this has been lost: the motion begins anew, from where the arm "
-        "is, instead of being pulled to",
+        "following error of a joint beyond which the motion is restarted from where the arm is, "
+        "instead of pulling the arm to it",
         unit="rad or m",
         low=1e-3,
         high=1e6,
     )
     correction: float = parameter(
         0.5,
-        "how far the learner may move the feed-forward from the URDF's, in multiples of the bound "
-        "on commands",
+        "largest difference of the feed-forward from the URDF's, as a share of the bound on "
+        "commands",
         low=0.0,
         high=1.0,
     )
     correction_rate: float = parameter(
         5.0,
-        "how fast it may, in multiples of the bound on commands in a second",
+        "largest change of that difference in a second, as a share of the bound on commands",
         unit="1/s",
         low=0.0,
         high=1000.0,
@@ -83,23 +83,23 @@ class BoundsConfig:
 class TrustConfig:
     """How far a joint's feed-forward follows the learner.
 
-    The measure is the standard deviation that the learner gives with its answer, divided by the
-    root mean square of what the URDF's feed-forward lately lacked.
+    The measure is the standard deviation of the learner's answer, divided by the root mean square
+    of the URDF's recent error: the commanded efforts less its feed-forward.
     """
 
     sure: float = parameter(
-        0.5, "below this the learner is followed in full", low=0.0, high=100.0, live=True
+        0.5, "measure up to which the learner is followed in full", low=0.0, high=100.0, live=True
     )
     unsure: float = parameter(
         1.0,
-        "from this on not at all, and linearly less in between; at most trust.sure: a step",
+        "measure from which on it is not followed; linear in between; up to trust.sure: a step",
         low=0.0,
         high=100.0,
         live=True,
     )
     horizon: float = parameter(
         10.0,
-        "over about how long the URDF's error is looked at",
+        "time over which the URDF's error is averaged",
         unit="s",
         low=0.1,
         high=1e5,
@@ -107,7 +107,7 @@ class TrustConfig:
     )
     fade_time: float = parameter(
         0.2,
-        "in which the feed-forward goes from the learner's to the URDF's, or back",
+        "time in which the feed-forward changes from the learner's to the URDF's, or back",
         unit="s",
         low=0.0,
         high=60.0,
@@ -117,12 +117,12 @@ class TrustConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ControlConfig:
-    """Computed torque: what it feeds forward, its feedback, bounds and fall-back."""
+    """Computed torque: its feed-forward, feedback, bounds and fall-back."""
 
     feedforward: str = parameter(
         "semiparametric",
-        "whose efforts at the desired state are fed forward: the URDF's, or what the learner's "
-        "rigid body or semiparametric model says",
+        "model whose efforts at the desired state are fed forward: the URDF, or the learner's "
+        "rigid body or semiparametric model",
         choices=FEEDFORWARDS,
         live=True,
     )

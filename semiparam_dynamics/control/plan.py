@@ -1,7 +1,7 @@
-"""The desired motion a little ahead, in blocks, with the feed-forwards that were asked for it.
+"""The desired motion in blocks, ahead of time, with the learner's feed-forward for them.
 
-The desired motion is known, so that a model can be asked about it before the answer is needed: the
-way to the learner and back costs no delay, and a block of instants costs hardly more than one.
+The desired motion is known, so that the learner is asked before its answer is needed: the way to it
+and back costs no delay, and a block of instants costs hardly more than one.
 """
 
 from __future__ import annotations
@@ -16,38 +16,37 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, SampleError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.config import MotionConfig
-from semiparam_dynamics.simulation.kinematics import HandKinematics
-from semiparam_dynamics.simulation.trajectories import make_trajectory
-from semiparam_dynamics.simulation.urdf import Arm, read_urdf
+from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion, make_trajectory
+from semiparam_dynamics.simulation.urdf import SimulatedArm, without_meshes
 
-Motion = tuple[Array, Array, Array]
+PEAK_VELOCITY = 1.875  # over the mean, of 10 x^3 - 15 x^4 + 6 x^5
 Reference = Callable[[Array], Motion]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the learner said of some instants: (k, n_joints), or of one: (n_joints,); N m."""
+    """The learner's efforts at some instants, (k, n_joints), or at one, (n_joints,); N m."""
 
     values: Array
-    stds: Array
+    stds: Array  # their standard deviations
 
 
 @dataclass(slots=True)
 class Block:
-    """Some instants of the desired motion, a period apart, and what the models say of them."""
+    """Some instants of the desired motion, a period apart, with the models' efforts."""
 
     first: int  # index of its first instant: time / period
     q: Array  # (k, n_joints) rad
     dq: Array
     ddq: Array
     urdf: Array  # (k, n_joints) N m
-    inertia: Array  # (n_joints,) kg m^2, diagonal of the mass matrix in its middle
+    inertia: Array  # (n_joints,) kg m^2, diagonal of the mass matrix at its middle
     answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is desired at one instant, and what to feed forward from then on; all (n_joints,)."""
+    """The desired state at one instant, and the feed-forward from then on; all (n_joints,)."""
 
     q: Array
     dq: Array
@@ -57,18 +56,18 @@ class Point:
 
 
 class Plan:
-    """Blocks of a desired motion from now on.
+    """Blocks of a desired motion, from the present on.
 
     Parameters
     ----------
     model: the URDF's, of joint efforts. reference: q, dq, ddq (k, n_joints) at times (k,) in s.
     period: between its instants, s. size: instants of a block.
-    delay: after how long a command acts, s: the feed-forward is that of so much later.
-    lead: how long before it begins a block is made, s.
+    delay: of a command until it acts, s: the feed-forward is that of so much later.
+    lead: by which a block is made before it begins, s.
 
     Attributes
     ----------
-    begun: blocks that had begun. late: those of them that nobody had answered by then.
+    begun: blocks that have begun. late: those of them without an answer by then.
     """
 
     def __init__(
@@ -83,11 +82,11 @@ class Plan:
         self._model, self._reference = model, reference
         self._period, self._size, self._delay, self._lead = period, size, delay, lead
         self._blocks: deque[Block] = deque()
-        self._counted = -1  # index at which the last block began that was counted
+        self._counted = -1  # first index of the last block that was counted
         self.begun = self.late = 0
 
     def ahead(self, time: float) -> list[Block]:
-        """New blocks, to be asked about now. Forgets those that have passed.
+        """New blocks, for which to ask the learner now. Removes those that have passed.
 
         Raises SampleError where the motion isn't finite.
         """
@@ -104,7 +103,7 @@ class Plan:
         return made
 
     def take(self, first: int, answer: Answer) -> bool:
-        """Keep an answer about the block that begins at index `first`; False where none does.
+        """Keep the answer for the block that begins at index `first`; False where none does.
 
         Raises SampleError where its size isn't the block's.
         """
@@ -112,7 +111,7 @@ class Plan:
             if block.first == first:
                 if not block.urdf.shape == answer.values.shape == answer.stds.shape:
                     raise SampleError(
-                        f"the answer about a block of shape {block.urdf.shape} has the shapes "
+                        f"the answer for a block of shape {block.urdf.shape} has the shapes "
                         f"{answer.values.shape} and {answer.stds.shape}"
                     )
                 block.answer = answer
@@ -120,7 +119,7 @@ class Plan:
         return False
 
     def at(self, time: float) -> Point:
-        """The desired state at a time in s, and what to feed forward then.
+        """The desired state at a time in s, and the feed-forward then.
 
         Raises SampleError where :meth:`ahead` wasn't called with that time.
         """
@@ -151,16 +150,16 @@ class Plan:
         for block in self._blocks:
             if block.first <= index < block.first + self._size:
                 return block
-        raise SampleError("the plan doesn't reach so far: call 'ahead' with the time first")
+        raise SampleError("the plan doesn't reach this time: call 'ahead' with it first")
 
     def _make(self, first: int) -> Block:
-        """The block that begins at an index, with what the URDF says of it."""
+        """The block that begins at an index, with the URDF's efforts."""
         times: Array = self._period * np.arange(first, first + self._size, dtype=np.float64)
         q, dq, ddq = self._reference(times)
         if not all(np.isfinite(part).all() for part in (q, dq, ddq)):
             raise SampleError(f"the desired motion is not finite from {times[0]:g} s on")
         n, middle = self._model.n_joints, self._size // 2
-        # The mass matrix' columns are what a unit acceleration adds, velocities and all else alike.
+        # The mass matrix' columns are the efforts that a unit acceleration adds.
         states = (
             np.concatenate((q, np.repeat(q[middle : middle + 1], n + 1, axis=0))),
             np.concatenate((dq, np.zeros((n + 1, n)))),
@@ -171,22 +170,16 @@ class Plan:
         return Block(first, q, dq, ddq, said[: self._size], inertia)
 
 
-# -------------------------------------------------------------------------------------------------
-# The desired motion of a controlled arm: from where it stands to a trajectory, and along it.
-
-PEAK = 1.875  # largest velocity of 10 x^3 - 15 x^4 + 6 x^5
-
-
 class Approach:
-    """A motion that begins where the arm stands: at rest, to the trajectory's first position.
+    """A trajectory, after a motion to its first position from where the arm is at rest.
 
     On the way all joints follow 10 x^3 - 15 x^4 + 6 x^5, whose velocity and acceleration are zero
     at both ends (Craig 2005, Introduction to Robotics, section 7.3).
 
     Parameters
     ----------
-    start: (n,) rad. trajectory: q, dq, ddq (k, n) at times (k,) in s, from rest. speed: at most,
-        rad/s. least: time that the way takes at least, s.
+    start: (n,) rad. trajectory: q, dq, ddq (k, n) at times (k,) in s, from rest. speed: largest
+        joint velocity on the way, rad/s. min_duration: of the way, s.
 
     Attributes
     ----------
@@ -194,11 +187,11 @@ class Approach:
     """
 
     def __init__(
-        self, start: Array, trajectory: Reference, speed: float, least: float = 0.5
+        self, start: Array, trajectory: Reference, speed: float, min_duration: float = 0.5
     ) -> None:
         self._start, self._trajectory = start, trajectory
         self._way: Array = trajectory(np.zeros(1))[0][0] - start
-        self.duration = max(least, PEAK * float(np.abs(self._way).max()) / speed)
+        self.duration = max(min_duration, PEAK_VELOCITY * float(np.abs(self._way).max()) / speed)
 
     def __call__(self, t: Array) -> Motion:
         """q, dq and ddq (k, n) at times t (k,) in s, t >= 0."""
@@ -228,7 +221,7 @@ def trajectory_of(
         raise ConfigurationError(
             f"parameter 'hand_offset' must have 3 numbers, not {len(hand_offset)}"
         )
-    arm = Arm(read_urdf(urdf), tuple(joints), "", hand_frame)
+    arm = SimulatedArm(without_meshes(urdf), tuple(joints), "", hand_frame)
     offset = hand_offset or (0.0, 0.0, 0.0)
     hand = HandKinematics(arm.moving_part(), arm.joints, arm.hand_frame, offset)
     return make_trajectory(config, hand, seed, config.center)

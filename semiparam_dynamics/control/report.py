@@ -1,4 +1,4 @@
-"""A page on a controlled motion: the feed-forwards side by side."""
+"""Results of a comparison of feed-forwards: a page, JSON, and a table for a terminal."""
 
 from __future__ import annotations
 
@@ -30,65 +30,90 @@ from semiparam_dynamics.page import (
     table,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Tracking errors by feed-forward, as plots for a page.
-
+TITLE = "Tracking error by feed-forward"
 MILLI = 1e3
-WINDOW = 0.5  # s
+WINDOW_S = 0.5  # of the errors over time
 
 
-def windowed_rms(done: ClosedLoop) -> tuple[Array, Array]:
-    """Time (m,) in s and root mean square error (m, n_joints) in rad, window by window."""
-    period = float(done.time[1] - done.time[0]) if len(done.time) > 1 else WINDOW
-    size = max(1, round(WINDOW / period))
-    m = len(done.time) // size
-    squares = done.error[: m * size].reshape(m, size, -1) ** 2
-    time = done.time[: m * size].reshape(m, size).mean(axis=1)
-    return time, np.sqrt(squares.mean(axis=1))
+def control_report(comparison: Comparison, facts: Sequence[str]) -> str:
+    """The page, as HTML text; `facts` are sentences on the run."""
+    rms = comparison.rms()
+    means = {name: MILLI * float(values.mean()) for name, values in rms.items()}
+    best = comparison.ratio("semiparametric")
+    headline = (
+        "With the learner's feed-forward the tracking error is "
+        f"{number(means['semiparametric'])} mrad instead of {number(means['urdf'])} mrad: "
+        f"{number(best)} times the URDF's."
+    )
+    last = comparison.runs["semiparametric"]
+    share = 1.0 - float(last.share[last.time >= comparison.since].mean())
+    verdicts = [
+        f"The learned rigid body alone, friction included: {number(means['rigid_body'])} mrad, "
+        f"{number(comparison.ratio('rigid_body'))} times the URDF's.",
+        f"The controller fell back on the URDF for {number(100.0 * share)} % of the efforts.",
+    ]
+    summary = (
+        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
+        f'<p class="headline">{escape(headline)}</p>\n{bullets(verdicts, "verdicts")}\n'
+        + legend(LOOKS[name] for name in rms)
+        + _plot_by_joint(comparison).replace("<svg ", '<svg style="max-width:44rem" ', 1)
+        + "</section>"
+    )
+    return page(
+        TITLE,
+        [
+            summary,
+            section(
+                "joints",
+                "Joint by joint",
+                note(
+                    "Root mean square of desired minus actual position in mrad, after the learning "
+                    "phase: of the motors, which are measured, and below it of the links, beyond "
+                    "elastic transmissions that aren't measured. Bold: the best of the column."
+                ),
+                _table(comparison),
+            ),
+            section(
+                "time",
+                "While it learns",
+                note(
+                    f"Root mean square error in windows of {WINDOW_S:g} s. The learner learns "
+                    "while it is used; the grey part isn't counted above. The residual begins once "
+                    "its inputs' scales are known (nystrom.window)."
+                ),
+                legend(LOOKS[name] for name in rms),
+                grid(_plots_over_time(comparison)),
+            ),
+            section("run", "The run", bullets(facts)),
+        ],
+    )
 
 
-def over_time(comparison: Comparison) -> list[str]:
-    """An <svg> for each joint: its error in windows, while the learner meets the motion."""
-    curves = {name: windowed_rms(done) for name, done in comparison.runs.items()}
-    return [_joint(comparison, curves, j) for j in range(len(comparison.joint_names))]
+def _table(comparison: Comparison) -> str:
+    motors, links = comparison.rms(), comparison.rms(links=True)
+    values = np.array([[rms.mean(), *rms] for rms in motors.values()])
+    beyond = np.array([[rms.mean(), *rms] for rms in links.values()])
+    best = values.argmin(axis=0)
+    rows = []
+    for k, name in enumerate(motors):
+        cells = [
+            cell(number(MILLI * motor), number(MILLI * link), "best" if best[i] == k else "")
+            for i, (motor, link) in enumerate(zip(values[k], beyond[k], strict=True))
+        ]
+        rows.append([head(LOOKS[name].name), *cells])
+    return table([head("Feed-forward"), head("Mean"), *map(head, comparison.joint_names)], rows)
 
 
-def _joint(comparison: Comparison, curves: Mapping[str, tuple[Array, Array]], j: int) -> str:
-    joint = comparison.joint_names[j]
-
-    def plot(axes: Axes) -> None:
-        for name, (time, rms) in curves.items():
-            plot_line(axes, time, MILLI * rms[:, j], LOOKS[name])
-        axes.axvspan(0.0, comparison.since, color="#f3f5f7", zorder=0.5)
-        axes.set_title(shorten(joint, 30))
-        axes.set_xlabel("Time of motion (s)")
-        axes.set_ylabel("RMS error (mrad)")
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_xlim(0.0, max(float(time[-1]) for time, _ in curves.values()))
-
-    return draw(f"tracking-{j}", f"Tracking error of {joint} over time", plot, 330, 215)
-
-
-def by_joint(comparison: Comparison) -> str:
-    """An <svg>: the errors of all joints side by side."""
-    rms, names = comparison.rms(), comparison.joint_names
-
-    def plot(axes: Axes) -> None:
-        width = 0.8 / len(rms)
-        for k, (name, values) in enumerate(rms.items()):
-            place = np.arange(len(names)) + (k - 0.5 * (len(rms) - 1)) * width
-            axes.bar(place, MILLI * values, 0.92 * width, color=LOOKS[name].color)
-        axes.set_xticks(range(len(names)), [shorten(name, 14) for name in names])
-        axes.tick_params(axis="x", labelrotation=30 if len(names) > 4 else 0, labelcolor=FAINT)
-        axes.grid(visible=False, axis="x")
-        axes.set_ylabel("RMS error (mrad)")
-
-    return draw("tracking-joints", "Tracking error of each joint by feed-forward", plot, 680, 240)
-
-
-# -------------------------------------------------------------------------------------------------
-# A controlled motion's results as JSON.
+def control_table(comparison: Comparison) -> str:
+    """A text table of root mean square errors of the motors, mrad."""
+    rms = comparison.rms()
+    names = ["mean", *comparison.joint_names]
+    width = max(9, *(len(name) + 2 for name in names))
+    lines = [f"{'RMS error (mrad)':18}" + "".join(f"{name:>{width}}" for name in names)]
+    for name, values in rms.items():
+        numbers = MILLI * np.array([values.mean(), *values])
+        lines.append(f"{LOOKS[name].name:18}" + "".join(f"{v:>{width}.3g}" for v in numbers))
+    return "\n".join(lines)
 
 
 def control_results(comparison: Comparison, seed: int) -> str:
@@ -114,85 +139,51 @@ def control_results(comparison: Comparison, seed: int) -> str:
     return json.dumps(result, indent=2) + "\n"
 
 
-TITLE = "Tracking error by feed-forward"
+def _windowed_rms(done: ClosedLoop) -> tuple[Array, Array]:
+    """Time (m,) in s and root mean square error (m, n_joints) in rad, window by window."""
+    period = float(done.time[1] - done.time[0]) if len(done.time) > 1 else WINDOW_S
+    size = max(1, round(WINDOW_S / period))
+    m = len(done.time) // size
+    squares = done.error[: m * size].reshape(m, size, -1) ** 2
+    time = done.time[: m * size].reshape(m, size).mean(axis=1)
+    return time, np.sqrt(squares.mean(axis=1))
 
 
-def control_report(comparison: Comparison, facts: Sequence[str]) -> str:
-    """The whole page, as HTML text; `facts` are sentences on how it was made."""
-    rms = comparison.rms()
-    means = {name: MILLI * float(values.mean()) for name, values in rms.items()}
-    best = comparison.ratio("semiparametric")
-    headline = (
-        f"With the learner's feed-forward the joints follow with {number(means['semiparametric'])}"
-        f" mrad of error instead of {number(means['urdf'])}: {number(best)} times the URDF's."
-    )
-    last = comparison.runs["semiparametric"]
-    share = 1.0 - float(last.share[last.time >= comparison.since].mean())
-    verdicts = [
-        f"The learned rigid body alone, friction included: {number(means['rigid_body'])} mrad, "
-        f"{number(comparison.ratio('rigid_body'))} times the URDF's.",
-        f"The controller fell back on the URDF for {number(100.0 * share)} % of the efforts.",
-    ]
-    summary = (
-        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
-        f'<p class="headline">{escape(headline)}</p>\n{bullets(verdicts, "verdicts")}\n'
-        + legend(LOOKS[name] for name in rms)
-        + by_joint(comparison).replace("<svg ", '<svg style="max-width:44rem" ', 1)
-        + "</section>"
-    )
-    return page(
-        TITLE,
-        [
-            summary,
-            section(
-                "joints",
-                "Joint by joint",
-                note(
-                    "Root mean square of desired minus actual position, once the learner has met "
-                    "the motion, in mrad: of the motors, which feedback and learner see, and below "
-                    "it of the links, beyond elastic transmissions that nobody measures. Bold: the "
-                    "best of the column."
-                ),
-                _table(comparison),
-            ),
-            section(
-                "time",
-                "While it learns",
-                note(
-                    "Root mean square error in windows of 0.5 s. The learner learns while it is "
-                    "used; the grey part isn't counted above. The residual begins once its inputs' "
-                    "scales are known (nystrom.window)."
-                ),
-                legend(LOOKS[name] for name in rms),
-                grid(over_time(comparison)),
-            ),
-            section("run", "The run", bullets(facts)),
-        ],
-    )
+def _plots_over_time(comparison: Comparison) -> list[str]:
+    """An <svg> for each joint: its error in windows, from the beginning on."""
+    curves = {name: _windowed_rms(done) for name, done in comparison.runs.items()}
+    return [_plot_joint(comparison, curves, j) for j in range(len(comparison.joint_names))]
 
 
-def _table(comparison: Comparison) -> str:
-    motors, links = comparison.rms(), comparison.rms(links=True)
-    values = np.array([[rms.mean(), *rms] for rms in motors.values()])
-    beyond = np.array([[rms.mean(), *rms] for rms in links.values()])
-    best = values.argmin(axis=0)
-    rows = []
-    for k, name in enumerate(motors):
-        cells = [
-            cell(number(MILLI * motor), number(MILLI * link), "best" if best[i] == k else "")
-            for i, (motor, link) in enumerate(zip(values[k], beyond[k], strict=True))
-        ]
-        rows.append([head(LOOKS[name].name), *cells])
-    return table([head("Feed-forward"), head("Mean"), *map(head, comparison.joint_names)], rows)
+def _plot_joint(comparison: Comparison, curves: Mapping[str, tuple[Array, Array]], j: int) -> str:
+    joint = comparison.joint_names[j]
+
+    def plot(axes: Axes) -> None:
+        for name, (time, rms) in curves.items():
+            plot_line(axes, time, MILLI * rms[:, j], LOOKS[name])
+        axes.axvspan(0.0, comparison.since, color="#f3f5f7", zorder=0.5)
+        axes.set_title(shorten(joint, 30))
+        axes.set_xlabel("Time of motion (s)")
+        axes.set_ylabel("RMS error (mrad)")
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlim(0.0, max(float(time[-1]) for time, _ in curves.values()))
+
+    return draw(f"tracking-{j}", f"Tracking error of {joint} over time", plot, 330, 215)
 
 
-def control_table(comparison: Comparison) -> str:
-    """The same as text for a terminal: root mean square errors of the motors, mrad."""
-    rms = comparison.rms()
-    names = ["mean", *comparison.joint_names]
-    width = max(9, *(len(name) + 2 for name in names))
-    lines = [f"{'RMS error (mrad)':18}" + "".join(f"{name:>{width}}" for name in names)]
-    for name, values in rms.items():
-        numbers = MILLI * np.array([values.mean(), *values])
-        lines.append(f"{LOOKS[name].name:18}" + "".join(f"{v:>{width}.3g}" for v in numbers))
-    return "\n".join(lines)
+def _plot_by_joint(comparison: Comparison) -> str:
+    """An <svg>: the errors of all joints side by side."""
+    rms, names = comparison.rms(), comparison.joint_names
+
+    def plot(axes: Axes) -> None:
+        width = 0.8 / len(rms)
+        for k, (name, values) in enumerate(rms.items()):
+            place = np.arange(len(names)) + (k - 0.5 * (len(rms) - 1)) * width
+            axes.bar(place, MILLI * values, 0.92 * width, color=LOOKS[name].color)
+        axes.set_xticks(range(len(names)), [shorten(name, 14) for name in names])
+        axes.tick_params(axis="x", labelrotation=30 if len(names) > 4 else 0, labelcolor=FAINT)
+        axes.grid(visible=False, axis="x")
+        axes.set_ylabel("RMS error (mrad)")
+
+    return draw("tracking-joints", "Tracking error of each joint by feed-forward", plot, 680, 240)

@@ -1,4 +1,4 @@
-"""From measurements and answers to commands and questions; without any ROS."""
+"""A controller's session: measurements and answers in, commands and questions out; without ROS."""
 
 from __future__ import annotations
 
@@ -17,45 +17,46 @@ from semiparam_dynamics.parameters import group, parameter
 from semiparam_dynamics.robot.model import RobotModel
 
 NANO = 1e-9
-PAUSE = 0.5  # s without a measurement after which the motion begins anew, from where the arm is
-TRACKING = 10.0  # s over which tracking errors are told
-TIMINGS = 2000
+MAX_GAP_S = 0.5  # between measurements; after a longer one the motion restarts where the arm is
+TRACKING_HORIZON_S = 10.0  # over which tracking errors are averaged
+N_TIMINGS = 2000  # last commands whose duration is kept
+# Counted reasons.
 OUT_OF_ORDER = "joint states out of order"
 NOT_FINITE = "joint states not finite"
-RESTARTED = "motion begun anew after a pause"
-LOST = "motion begun anew, joints further off than bounds.following_error"
-NOT_ASKED = "answers to what was not asked, or too late"
+RESTARTED = "motion restarted after a pause"
+LOST = "motion restarted, following error beyond bounds.following_error"
+NOT_ASKED = "answers without a question, or too late"
 
 
 @dataclasses.dataclass(frozen=True)
 class SessionConfig:
-    """How the desired motion is walked through and the learner is asked."""
+    """Sampling of the desired motion, and timing of the questions to the learner."""
 
     rate: float = parameter(
         500.0,
-        "instants of the plan a second: the joint states' rate",
+        "instants of the plan per second: the joint states' rate",
         unit="Hz",
         low=10.0,
         high=5000.0,
     )
-    block: int = parameter(10, "instants that the learner is asked about at once", low=1, high=200)
+    block: int = parameter(10, "instants in one question to the learner", low=1, high=200)
     lead: float = parameter(
         0.03,
-        "how long before it begins it is asked about such a block",
+        "time by which a block's question precedes its beginning",
         unit="s",
         low=0.0,
         high=1.0,
     )
     delay: float = parameter(
         0.002,
-        "after how long a command acts: the feed-forward is that of so much later",
+        "time until a command acts: the feed-forward is that of so much later",
         unit="s",
         low=0.0,
         high=0.1,
     )
     approach_speed: float = parameter(
         0.5,
-        "largest joint velocity on the way from where the arm stands to the motion's beginning",
+        "largest joint velocity on the way from where the arm is to the motion's beginning",
         unit="rad/s",
         low=1e-3,
         high=20.0,
@@ -65,14 +66,14 @@ class SessionConfig:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Question:
-    """A block of the desired motion that the learner is to be asked about."""
+    """A block of the desired motion to ask the learner about."""
 
     stamp: int  # ns, of the first instant
     block: Block
 
 
 class ControlSession:
-    """What the controller does with one robot.
+    """The controller of one robot.
 
     Parameters
     ----------
@@ -81,9 +82,9 @@ class ControlSession:
 
     Attributes
     ----------
-    controller: that makes the commands. plan: of the desired motion, once there was a measurement.
+    controller: makes the commands. plan: of the desired motion, after the first measurement.
     tracking: running mean square errors (n_joints,) in rad^2 by the feed-forward in use.
-    counts: messages that were left out, and why. command_us: how long commands took.
+    counts: ignored messages and restarts by reason. command_us: durations of the last commands.
     """
 
     def __init__(self, model: RobotModel, reference: Reference, config: SessionConfig) -> None:
@@ -92,49 +93,49 @@ class ControlSession:
         self.plan: Plan | None = None
         self.tracking: dict[str, RunningSquare] = {}
         self.counts: Counter[str] = Counter()
-        self.command_us: deque[float] = deque(maxlen=TIMINGS)
+        self.command_us: deque[float] = deque(maxlen=N_TIMINGS)
         self._start = self._last = 0  # ns
-        self.asked = self.late = 0  # blocks of plans that were given up
+        self._begun = self._late = 0  # blocks of earlier plans
 
     def configure(self, config: SessionConfig) -> None:
-        """Go on with other values of the live parameters."""
+        """Continue with other values of the live parameters."""
         self._config = config
         self.controller.configure(config.control)
 
     def measured(self, stamp: int, q: Array, dq: Array) -> tuple[Array | None, list[Question]]:
-        """Take a measurement; the efforts (n_joints,) in N m for it, and what to ask the learner.
+        """Answer a measurement: the efforts (n_joints,) in N m, and questions for the learner.
 
-        stamp: ns. q, dq: (n_joints,) rad and rad/s. None where the measurement is left out.
+        stamp: ns. q, dq: (n_joints,) rad and rad/s. None where the measurement is ignored.
         """
         start = time.perf_counter()
         if not (np.isfinite(q).all() and np.isfinite(dq).all()):
             self.counts[NOT_FINITE] += 1
             return None, []
         step = (stamp - self._last) * NANO
-        if self.plan is not None and -PAUSE <= step <= 0.0:
+        if self.plan is not None and -MAX_GAP_S <= step <= 0.0:
             self.counts[OUT_OF_ORDER] += 1
             return None, []
-        if self.plan is None or not 0.0 < step <= PAUSE:
+        if self.plan is None or not 0.0 < step <= MAX_GAP_S:
             if self.plan is not None:
                 self.counts[RESTARTED] += 1
-            self._begin(stamp, q)
+            self._restart(stamp, q)
             step = 0.0
         self._last = stamp
         blocks, instant, point = self._desired(stamp)
         if (np.abs(point.q - q) > self._config.control.bounds.following_error).any():
             self.counts[LOST] += 1
-            self._begin(stamp, q)
+            self._restart(stamp, q)
             blocks, instant, point = self._desired(stamp)
         effort = self.controller.command(instant, q, dq, point)
         name = self.controller.config.feedforward
         if name not in self.tracking:
-            self.tracking[name] = RunningSquare(len(q), TRACKING)
+            self.tracking[name] = RunningSquare(len(q), TRACKING_HORIZON_S)
         self.tracking[name].update(point.q - q, step)
         self.command_us.append((time.perf_counter() - start) * 1e6)
         return effort, [Question(self._stamp_of(block), block) for block in blocks]
 
     def answered(self, stamp: int, values: Array, stds: Array) -> None:
-        """Take the learner's answer to the question of that stamp: (k, n_joints) in N m.
+        """Use the learner's answer to the question of that stamp: (k, n_joints) in N m.
 
         Raises SampleError where it has another size than the question.
         """
@@ -143,15 +144,15 @@ class ControlSession:
             self.counts[NOT_ASKED] += 1
 
     def _desired(self, stamp: int) -> tuple[list[Block], float, Point]:
-        """Blocks to be asked about, seconds since the motion began, and what is desired then."""
+        """Blocks to ask about, seconds since the motion began, and the desired state then."""
         assert self.plan is not None  # noqa: S101
         instant = (stamp - self._start) * NANO
         return self.plan.ahead(instant), instant, self.plan.at(instant)
 
-    def _begin(self, stamp: int, q: Array) -> None:
-        """Plan the motion anew, from where the arm stands."""
+    def _restart(self, stamp: int, q: Array) -> None:
+        """Plan the motion anew, from where the arm is."""
         if self.plan is not None:
-            self.asked, self.late = self.blocks()
+            self._begun, self._late = self.blocks()
         config = self._config
         approach = Approach(q.copy(), self._reference, config.approach_speed)
         self._start = stamp
@@ -160,9 +161,9 @@ class ControlSession:
         )
 
     def blocks(self) -> tuple[int, int]:
-        """Blocks of the motion that had begun, and those that weren't answered by then."""
+        """Blocks that have begun since the session did, and those without an answer by then."""
         begun, late = (0, 0) if self.plan is None else (self.plan.begun, self.plan.late)
-        return self.asked + begun, self.late + late
+        return self._begun + begun, self._late + late
 
     def _stamp_of(self, block: Block) -> int:
         return self._start + round(block.first / self._config.rate / NANO)

@@ -7,7 +7,6 @@ recursion's state (see `learning.recursive_rls`).
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,14 +29,14 @@ from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 # The batch estimators that a residual can be trained with.
-# Name: (module, class, the residual whose features it has).
+# Name: (class in `learning`, the residual whose features it has).
 LEARNERS = {
-    "nystrom_krls": ("nystrom", "NystromKRLS", "nystrom"),
-    "falkon": ("falkon", "Falkon", "nystrom"),
-    "nytro": ("nytro", "NYTRO", "nystrom"),
-    "nystrom_sgm": ("nystrom_sgm", "NystromSGM", "nystrom"),
-    "krls": ("krls", "KRLS", "nystrom"),
-    "random_features": ("random_features", "RandomFeaturesKRLS", "random_fourier"),
+    "nystrom_krls": ("NystromKRLS", "nystrom"),
+    "falkon": ("Falkon", "nystrom"),
+    "nytro": ("NYTRO", "nystrom"),
+    "nystrom_sgm": ("NystromSGM", "nystrom"),
+    "krls": ("KRLS", "nystrom"),
+    "random_features": ("RandomFeaturesKRLS", "random_fourier"),
 }
 DEFAULTS = {"nystrom": "nystrom_krls", "random_fourier": "random_features"}
 CENTERS = ("novelty", "uniform", "leverage_scores")
@@ -286,13 +285,14 @@ def batch_learner(name: str) -> Any:
     """An unfitted estimator by its name in LEARNERS."""
     if name not in LEARNERS:
         raise ConfigurationError(f"learner must be one of {', '.join(LEARNERS)}, not '{name}'.")
-    module, class_name, _ = LEARNERS[name]
-    return getattr(importlib.import_module(f"semiparam_dynamics.learning.{module}"), class_name)()
+    from semiparam_dynamics import learning
+
+    return getattr(learning, LEARNERS[name][0])()
 
 
 def residual_of(learner: Any) -> str:
     """Which residual has an estimator's features: `nystrom` or `random_fourier`."""
-    for _, class_name, residual in LEARNERS.values():
+    for class_name, residual in LEARNERS.values():
         if type(learner).__name__ == class_name:
             return residual
     return "random_fourier" if hasattr(learner, "frequencies_") else "nystrom"

@@ -24,11 +24,17 @@ from semiparam_dynamics.dynamics.rigid_body import (
 )
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualBlock, Sample, SampleBlock
 from semiparam_dynamics.dynamics.trust import Trust, TrustConfig
-from semiparam_dynamics.errors import ConfigurationError, LearningError, StorageError
+from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.storage import check_finite, load_state, save_state, sub_state
+from semiparam_dynamics.storage import (
+    check_finite,
+    load_state,
+    resuming,
+    save_state,
+    sub_state,
+)
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,6 @@ class SemiparametricEstimator:
     def update_block(
         self,
         block: SampleBlock,
-        published: Array | None = None,
         *,
         rigid: RigidBodyBlock | None = None,
         late: Mapping[str, Array] | None = None,
@@ -221,8 +226,6 @@ class SemiparametricEstimator:
         Returns two predictions of each sample: just before it was learned, and delayed, before the
         residual learned any of the block; the rigid body learns in turn in either.
 
-        published : semiparametric predictions (k, n_axes) whose errors the standard deviations are
-            to follow; None: those in turn.
         rigid : of `rigid_body.update_block`, where the caller has learned the rigid body already.
         late : mean squared errors by the models' names that the delayed standard deviations follow;
             None: this estimator's before the block.
@@ -239,8 +242,7 @@ class SemiparametricEstimator:
         late = self.errors.values() if late is None else late
         delayed = BlockPrediction(self._values(rigid, before), _stds(rigid, before, late))
         values = self._values(rigid, now)
-        followed = values["semiparametric"] if published is None else published
-        errors = {"rigid_body": y - rigid.values, "semiparametric": y - followed}
+        errors = {name: y - value for name, value in values.items()}
         spreads = self.errors.record_block(stamps, y, errors)
         return BlockPrediction(values, _stds(rigid, now, spreads)), delayed
 
@@ -349,16 +351,13 @@ class SemiparametricEstimator:
         Raises StorageError if it can't be read, is damaged, or is of another robot or
         configuration; the estimator is then what it was.
         """
-        before = self.state()
         state = load_state(path, self.identity(), ignore=LIVE)
-        try:
+        resumed = SemiparametricEstimator(self.model, self.config)
+        with resuming(path):
             check_finite(state)
-            self.restore(state)
-            self.configure(self.config)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            self.restore(before)
-            what = error if isinstance(error, ConfigurationError) else repr(error)
-            raise StorageError(f"cannot resume from {path}: {what}") from None
+            resumed.restore(state)
+            resumed.configure(self.config)
+        self.copy_from(resumed)
 
     def identity(self) -> dict[str, object]:
         """The robot and the parameters that a saved model must share to be loaded here."""

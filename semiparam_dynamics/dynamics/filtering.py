@@ -144,8 +144,9 @@ class SampleFilter:
 
     def push(self, measurement: Measurement) -> Sample | None:
         """Take the next measurement; return the sample of the instant before, if there is one."""
-        samples = self._filter([self._instant(measurement)], self._signals(measurement))
-        return samples[0] if samples else None
+        rows = np.empty((1, self._size))
+        found = self._filter((measurement,), rows)
+        return self._sample(rows[0], *found[0]) if found else None
 
     def filter_recording(self, measurements: Sequence[Measurement]) -> Iterator[Sample]:
         """The samples of `measurements`, in order: those of :meth:`push`, to the last bit.
@@ -155,23 +156,22 @@ class SampleFilter:
         """
         for start in range(0, len(measurements), BLOCK):
             block = measurements[start : start + BLOCK]
-            instants = [self._instant(m) for m in block]
-            yield from self._filter(instants, [part for m in block for part in self._signals(m)])
+            rows = np.empty((len(block), self._size))
+            for row, found in zip(rows, self._filter(block, rows), strict=False):
+                yield self._sample(row, *found)
 
-    @staticmethod
-    def _instant(m: Measurement) -> tuple[int, bool, bool]:
-        return m.stamp, m.dq is not None, m.y is not None
-
-    def _signals(self, m: Measurement) -> tuple[Array, Array, Array]:
-        return m.q, self._no_dq if m.dq is None else m.dq, self._no_y if m.y is None else m.y
-
-    def _filter(
-        self, instants: Sequence[tuple[int, bool, bool]], signals: Sequence[Array]
-    ) -> list[Sample]:
-        k = len(instants)
-        rows, flat = np.empty((k, self._size)), np.concatenate(signals)
-        count = filter_rows(np.array(instants, np.int64), flat.reshape(k, -1), rows, *self._arrays)
-        return [self._sample(rows[i], *self._found[i].tolist()) for i in range(count)]
+    def _filter(self, block: Sequence[Measurement], rows: Array) -> list[list[int]]:
+        """Filter into `rows` (k, size); of each sample its stamp and whether y was measured."""
+        instants: list[tuple[int, bool, bool]] = []
+        signals: list[Array] = []
+        for m in block:
+            dq, y = m.dq, m.y
+            instants.append((m.stamp, dq is not None, y is not None))
+            signals += (m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y)
+        flat = np.concatenate(signals).reshape(len(block), -1)
+        count = filter_rows(np.array(instants, np.int64), flat, rows, *self._arrays)
+        found: list[list[int]] = self._found[:count].tolist()
+        return found
 
     def _sample(self, row: Array, stamp: int, measured: int) -> Sample:
         n, end = self._n_joints, self._end

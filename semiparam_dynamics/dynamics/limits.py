@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.parameters import one_or_each, parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
 
@@ -74,12 +73,8 @@ class OutputBound:
         self.limit: Array = np.full(model.n_axes, LARGEST)
         self.counts: Counter[str] = Counter()
         if config.bound:
-            if len(config.bound) not in (1, model.n_axes):
-                raise ConfigurationError(
-                    f"parameter 'output.bound' needs one number, or one for each of the "
-                    f"{model.n_axes} axes, not {len(config.bound)}"
-                )
-            self.limit = np.minimum(self.limit, config.bound)
+            bound = one_or_each("output.bound", config.bound, model.n_axes)
+            self.limit = np.minimum(self.limit, bound)
         if config.bound_efforts > 0.0 and model.config.target == "effort":
             limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
             self.limit = np.minimum(self.limit, config.bound_efforts * limits)

@@ -51,10 +51,6 @@ def input_widths(config: object, groups: Sequence[str], n_joints: int, n_axes: i
     return np.repeat(widths, group_sizes(groups, n_joints, n_axes))
 
 
-# -------------------------------------------------------------------------------------------------
-# The two kinds of residual: their parameters, inputs, targets and features.
-
-
 def _width(along: str) -> Any:
     return parameter(
         1.0, f"kernel width along {along}, in multiples of length_scale", low=1e-3, high=1e3
@@ -203,9 +199,6 @@ class NystromConfig(KernelConfig):
             return None
         width = kernel_width(self.joint_length_scale, 3)
         return IncrementalNystromFeatures(3, width, self.joint_max_centers, self.novelty)
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 class KernelResidual:
@@ -572,9 +565,6 @@ class FourierFeatures:
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
         self.frequencies = state["frequencies"].copy()
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 class Standardizer:

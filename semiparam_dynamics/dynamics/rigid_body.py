@@ -129,7 +129,7 @@ class RigidBodyIdentifier:
         weight = np.sqrt(self._count / self._square)
         rows, targets = regressor * weight[:, None], (y * weight)[:, None]
         parameters = np.empty((1, self.n_parameters))
-        errors, leverages = self.core.update_in_groups(rows, targets, len(y), parameters)
+        errors, leverages = self.core.update_rows(rows, targets, len(y), parameters)
         self._error_square += float(np.sum(errors[:, 0] ** 2 / (1.0 + leverages)))
         self._rows += len(y)
         self.parameters = parameters[0]
@@ -158,7 +158,7 @@ class RigidBodyIdentifier:
         path = np.empty((k + 1 if parameters else 1, self.n_parameters))
         path[0] = self.parameters
         targets, after = (y * weights).reshape(-1, 1), path[1:] if parameters else None
-        learned = self.core.update_in_groups(rows, targets, axes, after)
+        learned = self.core.update_rows(rows, targets, axes, after)
         errors, leverages = (found.reshape(k, axes) for found in learned)
         self._error_square += float(np.sum(errors**2 / (1.0 + leverages)))
         self._rows += y.size

@@ -12,7 +12,7 @@ from semiparam_dynamics.arrays import Array, Indices, Mask
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the estimator sees of one instant."""
+    """One filtered instant: the input of the estimator."""
 
     stamp: int  # ns, of the message
     q: Array  # (n_joints,) rad

@@ -106,9 +106,10 @@ def evaluate(
     """Lead the models through recordings, each a sequence of measurements in order.
 
     With `train`, the models first learn those, and `test` is scored under the three protocols;
-    likewise with `start`, a saved model that they go on from. Without either, `test` is scored
-    from the first sample on, sequential and delayed; the models as they are after 60 % of its
-    time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
+    likewise with `start`, a saved model that the estimator continues from. (The nonparametric
+    baseline is in no file: it learns `test` only, and has no frozen scores.) Without either,
+    `test` is scored from the first sample on, sequential and delayed; the models as they are after
+    60 % of its time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
     `delayed_rest`, the other two protocols' scores on that rest alone.
 
     `progress` is called with the share of the work done. Raises BagError if nothing could be

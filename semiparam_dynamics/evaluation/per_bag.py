@@ -19,9 +19,6 @@ from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.report import write_results
 from semiparam_dynamics.page import PROTOCOL_TITLES, cell, escape, head, note, page, table
 
-# -------------------------------------------------------------------------------------------------
-# The page over many bags' reports: what came of each, and the way to it.
-
 TITLE = "Inverse dynamics, each bag for itself"
 
 

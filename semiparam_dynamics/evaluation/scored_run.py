@@ -16,12 +16,8 @@ from semiparam_dynamics.robot.model import RobotModel
 MODELS = ("rigid_body", "nonparametric", "semiparametric")
 ALL_MODELS = ("urdf", *MODELS, "persistence")
 
-# -------------------------------------------------------------------------------------------------
-# Tested samples that training has as good as shown.
-#
 # Where a motion repeats, the test part has states that were learned, a little shifted, and a model
 # that only remembers does well on them. So they are told apart from the others and scored apart.
-
 SPACING = 0.01  # s between the states that are kept
 STILL = 1e-3  # rad or m, and per second
 REACH = 0.05  # s: a state is repeated if it is nearer to a learned one than motion goes in this
@@ -34,6 +30,9 @@ class LearnedStates:
         self._states: list[Array] = []
         self._stamps: list[int] = []
 
+    def __len__(self) -> int:
+        return len(self._states)
+
     def add(self, sample: Sample) -> None:
         """Take in a sample that is learned."""
         if self._stamps and 0 <= sample.stamp - self._stamps[-1] < SPACING * 1e9:
@@ -42,7 +41,7 @@ class LearnedStates:
         self._states.append(np.concatenate((sample.q, sample.dq)))
 
     def repeats(self) -> Repeats | None:
-        """What tells whether a state is among them; None if the arm never moved."""
+        """A test of whether a state is among them; None if the arm never moved."""
         if len(self._states) < 2:
             return None
         states, stamps = np.array(self._states), np.array(self._stamps)
@@ -92,9 +91,6 @@ class Repeats:
         near: Mask = np.isfinite(distance) & ~moved
         return near
 
-
-# -------------------------------------------------------------------------------------------------
-# What the report's plots need of a run, in bounded memory.
 
 WINDOWS = 400  # at most; windows double in length when they are used up
 POINTS = 4000  # last samples kept whole

@@ -1,7 +1,7 @@
 """Large-scale kernel methods as scikit-learn estimators: no robot, no ROS.
 
 Estimators, features, kernels and centres. Rows on a Dask cluster are in
-:mod:`semiparam_dynamics.learning.backends.dask_rows`.
+:mod:`semiparam_dynamics.learning.backends.dask_arrays`.
 """
 
 from semiparam_dynamics.learning.aggregation import NystromAggregator

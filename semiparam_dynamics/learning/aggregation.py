@@ -113,7 +113,7 @@ class NystromAggregator(KernelRegressor):
     def _independent(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
-        """What `_nested` gives, for centres drawn for each candidate; a pass more for G and g."""
+        """The same for centres drawn for each candidate, with another pass for G and g."""
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:

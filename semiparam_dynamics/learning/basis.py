@@ -57,7 +57,7 @@ class NystromBasis:
         return self.expansion[self.kept]
 
     def n_features_of(self, n_centers: int) -> int:
-        """How many of the features belong to the first `n_centers` centres."""
+        """The number of features that belong to the first `n_centers` centres."""
         return int(np.searchsorted(self.kept, n_centers))
 
     def extend(self, centers: Array) -> None:
@@ -86,7 +86,7 @@ class NystromBasis:
         return phi.T
 
     def coefficients(self, weights: Array) -> Array:
-        """What multiplies K(x, c_j) for features' weights (q', T), q' <= q leading ones: (M, T)."""
+        """The kernels' coefficients (M, T) of the q' <= q leading features' weights (q', T)."""
         q = len(weights)
         result = np.zeros((len(self.centers), weights.shape[1]))
         L = self.expansion[self.kept[:q], :q]

@@ -140,7 +140,7 @@ def choose_centers(
     random_state: Any = None,
     memory_limit: int | None = None,
 ) -> Centers:
-    """What an estimator's parameters `centers` and `n_centers` ask for.
+    """The centres that an estimator's parameters `centers` and `n_centers` ask for.
 
     `centers` is "uniform", "leverage_scores", or the centres themselves, (m, d). Rows whose
     sample weight is zero are no different from others here.

@@ -1,8 +1,8 @@
 """Algorithm 2 of the thesis (7.5) with its model selection (7.6.3), for classes that are numbers.
 
-What an example does: its class' sum and count grow, and its features are rotated into the factor
-of each candidate ridge. Every so many-th is held out instead, and by those the candidates are
-judged.
+An example is added to its class' sum and count, and its features are rotated into the factor of
+each candidate ridge. Every so many-th is held out instead, and the candidates are compared by
+those.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from semiparam_dynamics.learning.features import FixedFeatures, GrowingFeatures
 from semiparam_dynamics.recursion.factor import CholeskyFactor
 
 # -------------------------------------------------------------------------------------------------
-# What is known of each class alone: its name, how often it was seen, and its inputs' sum.
+# Each class alone: its label, its number of examples, and the sum of their features.
 
 
 class ClassSums:
@@ -112,7 +112,7 @@ class ClassSums:
             self._counts[number] += np.count_nonzero(own)
 
     def rename(self, label: Hashable, new: Hashable) -> None:
-        """Call a class otherwise. Raises LearningError if there is a class of the new name."""
+        """Rename a class. Raises LearningError if there is a class of the new name."""
         number = self.number(label)
         if new == label:
             return
@@ -123,7 +123,7 @@ class ClassSums:
         self._numbers[new], self._order = number, None
 
     def merge(self, label: Hashable, into: Hashable) -> Indices:
-        """Add a class' sum and count to another's, and let it leave; returns as :meth:`forget`."""
+        """Add a class' sum and count to another's, and remove it; returns as :meth:`forget`."""
         source, target = self.number(label), self.number(into)
         if source == target:
             raise LearningError(f"The class {label!r} can't be merged with itself.")
@@ -135,7 +135,7 @@ class ClassSums:
         return numbers
 
     def forget(self, label: Hashable) -> Indices:
-        """Let a class' sum and count leave; returns the new number of each old one, or -1."""
+        """Remove a class' sum and count; returns the new number of each old one, or -1."""
         number, n = self.number(label), len(self.labels)
         for column in (self._sums, self._counts, self._shown):
             column[number : n - 1] = column[number + 1 : n]
@@ -151,7 +151,7 @@ class ClassSums:
         return {"sums": self.sums.copy(), "counts": self.counts.copy(), "shown": self.shown.copy()}
 
     def restore(self, labels: Iterable[Hashable], state: dict[str, Array]) -> None:
-        """Go on from labels and a :meth:`state`."""
+        """Resume from labels and a :meth:`state`."""
         self.__init__(self._sums.shape[1])  # type: ignore[misc]
         for label in labels:
             self.add(label)
@@ -167,7 +167,7 @@ FREE = -1
 
 @dataclass
 class HeldOutExamples:
-    """A bounded buffer of inputs, their classes' numbers, and what was last found on each.
+    """A bounded buffer of inputs, their classes' numbers, and the last results on each.
 
     When it is full the class with most examples gives up its oldest. Built by :meth:`empty`.
 
@@ -222,7 +222,7 @@ class HeldOutExamples:
     def note(
         self, slots: Indices, hits: npt.NDArray[np.bool_], losses: Array, leverages: Array
     ) -> None:
-        """What every candidate makes of the examples in these slots (k,), as of now."""
+        """Record the results of every candidate on the examples in these slots (k,)."""
         self.clock += 1
         self.hits[slots], self.losses[slots], self.leverages[slots] = hits, losses, leverages
         self.checked[slots] = self.clock
@@ -353,7 +353,7 @@ BLOCK_VALUES = 2**21  # features or scores held at a time
 
 
 class ClassRecursion:
-    """What was learned of all classes, and which candidates are in use.
+    """Sums of all classes, factors of all ridges, and the candidates in use.
 
     Parameters
     ----------
@@ -412,11 +412,11 @@ class ClassRecursion:
         self.note_change()
 
     def note_change(self) -> None:
-        """From now on what was found on held-out examples is out of date."""
+        """Mark the results on held-out examples as out of date."""
         self.changed_at = self.held_out.clock + 1
 
     def outdated(self) -> int:
-        """How many held-out examples were last looked at before something changed."""
+        """The number of held-out examples whose results are older than the last change."""
         held = self.held_out
         return int(np.count_nonzero(held.checked[held.stalest(len(held))] < self.changed_at))
 
@@ -514,7 +514,7 @@ class ClassRecursion:
         return parts | {"ridges": ridges}
 
     def restore(self, labels: Sequence[Any], state: dict[str, Any]) -> None:
-        """Go on from a :meth:`state`. Raises LearningError where it is of another shape."""
+        """Resume from a :meth:`state`. Raises LearningError where it is of another shape."""
         mine = [factor.penalty for factor in self.factors]
         if "ridges" not in state:
             raise LearningError("The saved model has no ridges: another version wrote it.")

@@ -361,7 +361,7 @@ class NystromDescent:
 
 
 def block_rows(budget: int, row_bytes: int) -> int:
-    """How many kernel rows of `row_bytes` a block may have, with a memory limit of `budget`.
+    """The number of kernel rows of `row_bytes` in a block, for a memory limit of `budget`.
 
     Two blocks a thread are in flight, and a block takes about twice its size in the making.
     """

@@ -55,7 +55,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     preconditioned as in the paper's algorithm 1 and appendix A. With max_iter of the order of
     log n, penalty = 1 / sqrt(n) and n_centers = sqrt(n) log(n) the error is of the order of the
     exact estimator's (theorem 3). Where the penalty is far below 1 / n_centers the centres alone
-    say too little about the rows, and many more iterations are needed: a ConvergenceWarning tells.
+    say too little about the rows, and many more iterations are needed, with a ConvergenceWarning.
     Then `preconditioner_rows`, four times n_centers for instance, saves most of them: an addition
     to the paper, in which the centres are the preconditioner's only sample of the data.
 
@@ -291,7 +291,7 @@ class FalkonSystem:
         )
 
     def coefficients(self, preconditioner: Preconditioner, beta: Array) -> Array:
-        """What multiplies the kernels at ``data.centers``, (q, T), for the solution beta (q, T)."""
+        """Coefficients (q, T) of the kernels at ``data.centers``, for the solution beta (q, T)."""
         if self._targets is None:
             return np.zeros((1, beta.shape[1]))
         return preconditioner.to_coefficients(preconditioner.to_features(beta))

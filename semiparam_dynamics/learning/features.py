@@ -192,7 +192,7 @@ class FixedFeatures:
         return {"frequencies": self._transformer.frequencies_} if self._own else {}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`."""
+        """Resume from a :meth:`state`."""
         for name in self.state():
             self._transformer.frequencies_ = state[name]
 
@@ -230,5 +230,5 @@ class GrowingFeatures:
         return self._features.state()
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`."""
+        """Resume from a :meth:`state`."""
         self._features.restore(state)

@@ -32,134 +32,12 @@ from semiparam_dynamics.learning.features import (
 )
 from semiparam_dynamics.learning.rows import validate_data
 
-# -------------------------------------------------------------------------------------------------
-# What a classifier with a `recursion_` has learned, as scikit-learn's names have it.
-
-
-class FittedClasses:
-    """Part of a classifier: classes in the order of their labels, and the candidates in use."""
-
-    recursion_: ClassRecursion
-    recoding: float | str
-
-    @property
-    def classes_(self) -> Any:
-        """(T,): all labels, sorted."""
-        return np.asarray(self.recursion_.classes.labels)[self._order()]
-
-    @property
-    def class_count_(self) -> Array:
-        """(T,): gamma, how many examples of each class were learned."""
-        counts: Array = self.recursion_.classes.counts[self._order()]
-        return counts
-
-    @property
-    def coef_(self) -> Array:
-        """(D, T): W Gamma^recoding; computed when asked, no prediction needs it."""
-        classes = self.recursion_.classes
-        W: Array = self.recursion_.factor.solve(classes.sums).T
-        return (W * class_weights(classes.counts, self.recoding_))[:, self._order()]
-
-    @property
-    def recoding_(self) -> float:
-        """The recoding exponent in use."""
-        fixed = self._fixed_recoding()
-        return float(EXPONENTS[self.recursion_.chosen_exponent]) if fixed is None else fixed
-
-    @property
-    def ridge_(self) -> float:
-        """The ridge in use."""
-        return self.recursion_.factor.penalty
-
-    @property
-    def temperature_(self) -> float:
-        """By which scores are divided before the softmax."""
-        return self.recursion_.temperature
-
-    def class_accuracy(self) -> tuple[Array, Array]:
-        """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""
-        check_is_fitted(self, "recursion_")
-        recursion = self.recursion_
-        shares, sizes = recursion.held_out.class_accuracy(
-            len(recursion.classes), recursion.chosen_ridge, nearest_exponent(self.recoding_)
-        )
-        return shares[self._order()], sizes[self._order()]
-
-    def _fixed_recoding(self) -> float | None:
-        """The exponent that was asked for; None to choose one."""
-        if isinstance(self.recoding, str):
-            if self.recoding != "auto":
-                raise ConfigurationError(
-                    f'recoding must be "auto" or a number, not {self.recoding!r}.'
-                )
-            return None
-        if not 0.0 <= self.recoding <= 1.0:
-            raise ConfigurationError(f"recoding must lie between 0 and 1, not {self.recoding}.")
-        return float(self.recoding)
-
-    def _order(self) -> Any:
-        return self.recursion_.classes.order
-
-
-# -------------------------------------------------------------------------------------------------
-# Class labels: text or numbers, not both.
-
-
-def plain_labels(labels: Any) -> list[Hashable]:
-    """Labels as Python's own objects, equal and hashed alike whatever array they come from."""
-    plain: list[Hashable] = np.asarray(labels).tolist()
-    return plain
-
-
-def check_kind(labels: Sequence[Hashable], known: Sequence[Hashable]) -> None:
-    """Raise LearningError for labels that couldn't be sorted, or saved, with those known."""
-    kinds = {"text" if isinstance(label, str) else "numbers" for label in [*labels, *known[:1]]}
-    if len(kinds) > 1:
-        raise LearningError("Labels must be all text or all numbers.")
-
-
-# -------------------------------------------------------------------------------------------------
-# Classes that are renamed, merged and forgotten without learning anything again.
-
-
-class EditableClasses:
-    """Part of a classifier whose `recursion_` keeps a sum for each class.
-
-    Each of these raises LearningError, and changes nothing, where there is no such class.
-    """
-
-    recursion_: ClassRecursion
-
-    def rename_class(self, label: Hashable, new: Hashable) -> None:
-        """Call a class otherwise. Raises LearningError for no such class, or one of that name."""
-        check_is_fitted(self, "recursion_")
-        check_kind([new], self.recursion_.classes.labels)
-        self.recursion_.classes.rename(label, new)
-
-    def merge_classes(self, label: Hashable, into: Hashable) -> None:
-        """Make one class' examples another's, exactly as if they had been taught so."""
-        check_is_fitted(self, "recursion_")
-        self.recursion_.held_out.renumber(self.recursion_.classes.merge(label, into))
-        self.recursion_.note_change()
-
-    def forget_class(self, label: Hashable) -> None:
-        """Let a class go: its column of b, its count and its held-out examples leave.
-
-        A keeps its inputs' second moments, from which alone no input can be told. The classes that
-        remain are exactly what they would be had those examples been taught as none of them, with
-        a code of zeros: they go on pulling the others' scores to zero where they were.
-        """
-        check_is_fitted(self, "recursion_")
-        self.recursion_.held_out.renumber(self.recursion_.classes.forget(label))
-        self.recursion_.note_change()
-
-
 REFRESH = 2  # held-out examples looked at again whenever one comes
 NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one
 
 
-class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Regularised least squares classification that goes on learning, new classes included.
+class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Regularised least squares classification, example by example, new classes included.
 
     Scores are f(x) = x'W Gamma^recoding with W = A^-1 b, A = Z'Z + ridge I and b = Z'Y over all
     examples learned, Y their classes' one-hot codes and Gamma = k diag(gamma)^-1 (thesis 7.5,
@@ -170,8 +48,8 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
 
     Parameters
     ----------
-    ridge : or candidates, learned side by side: of the sum of squares, added once, as in
-        :class:`RecursiveRLS`, and not multiplied by the number of examples as a `penalty` is.
+    ridge : one, or candidates that are learned side by side. Of the sum of squares, added once, as
+        in :class:`RecursiveRLS`; it is not multiplied by the number of examples as a `penalty` is.
     recoding : the exponent from 0 (classes count by their examples) to 1 (all the same), or
         "auto": the largest that costs nothing on held-out examples (thesis 7.6.3).
     tolerance : by how much the held-out accuracy may be lower for a larger exponent; 0 in the
@@ -186,10 +64,9 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
     kernel : of these features; None is the Gaussian of width 1, and no other kind is known here.
     n_features : of these features.
     threshold : a prediction less probable than this is `unknown`.
-    max_novelty : what is newer than this, see :meth:`novelty`, is `unknown`; 0: no limit. It
-        tells things like nothing taught apart, of which probabilities, which are among the
-        classes, know nothing.
-    unknown : what :meth:`predict` answers then.
+    max_novelty : an input of a larger :meth:`novelty` is `unknown`; 0: no limit. Probabilities
+        are among the classes, and do not show that an input is like none of them.
+    unknown : the answer of :meth:`predict` then.
     random_state : seed of the features.
 
     Attributes
@@ -231,6 +108,8 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
         self.max_novelty = max_novelty
         self.unknown = unknown
         self.random_state = random_state
+
+    recursion_: ClassRecursion
 
     def fit(self, X: Any, y: Any) -> IncrementalRLSC:
         """Forget everything, learn X (n, d) with labels y (n,) in their order, and validate."""
@@ -279,7 +158,7 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
         )
 
     def novelty(self, X: Any) -> Array:
-        """How unlike all that was taught inputs (n, d) are, (n,).
+        """Distance of inputs (n, d) from all examples that were learned, (n,).
 
         Their leverages in units of held-out examples' median: about 1 for more of the same. Zeros
         until there are held-out examples.
@@ -287,7 +166,7 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
         return self.recursion_.novelty(self._checked(X))
 
     def look(self, x: Array) -> tuple[Array, float]:
-        """What :meth:`predict_proba` and :meth:`novelty` say of one finite input (d,).
+        """Results of :meth:`predict_proba` and :meth:`novelty` for one finite input (d,).
 
         For callers that ask frame by frame: what the two share is done once, and x isn't checked.
         """
@@ -322,8 +201,40 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
         recursion.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
         return recursion.outdated()
 
+    def class_accuracy(self) -> tuple[Array, Array]:
+        """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""
+        check_is_fitted(self, "recursion_")
+        recursion = self.recursion_
+        shares, sizes = recursion.held_out.class_accuracy(
+            len(recursion.classes), recursion.chosen_ridge, nearest_exponent(self.recoding_)
+        )
+        return shares[self._order()], sizes[self._order()]
+
+    def rename_class(self, label: Hashable, new: Hashable) -> None:
+        """Rename a class. Raises LearningError for no such class, or one of that name."""
+        check_is_fitted(self, "recursion_")
+        check_kind([new], self.recursion_.classes.labels)
+        self.recursion_.classes.rename(label, new)
+
+    def merge_classes(self, label: Hashable, into: Hashable) -> None:
+        """Make one class' examples another's, exactly as if they had been taught so."""
+        check_is_fitted(self, "recursion_")
+        self.recursion_.held_out.renumber(self.recursion_.classes.merge(label, into))
+        self.recursion_.note_change()
+
+    def forget_class(self, label: Hashable) -> None:
+        """Remove a class: its column of b, its count and its held-out examples.
+
+        A keeps its inputs' second moments, from which alone no input can be told. The classes that
+        remain are exactly what they would be had those examples been taught as none of them, with
+        a code of zeros: they still pull the others' scores to zero where they were.
+        """
+        check_is_fitted(self, "recursion_")
+        self.recursion_.held_out.renumber(self.recursion_.classes.forget(label))
+        self.recursion_.note_change()
+
     def state(self) -> dict[str, Any]:
-        """All that was learned, as arrays; :meth:`restore` goes on from it.
+        """All that was learned, as arrays; :meth:`restore` resumes from it.
 
         Of the features it has the random frequencies, or the centres; a transformer that was
         passed has to be passed again.
@@ -334,7 +245,7 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
         return self.recursion_.state() | about
 
     def restore(self, state: dict[str, Any]) -> IncrementalRLSC:
-        """Go on from a :meth:`state` of a model with the same parameters.
+        """Resume from a :meth:`state` of a model with the same parameters.
 
         Raises LearningError, and changes nothing, where its ridges or features are others.
         """
@@ -344,6 +255,40 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
         fresh.recursion_.restore(state["labels"].tolist(), state)
         self.__dict__.update(fresh.validate().__dict__)
         return self
+
+    @property
+    def classes_(self) -> Any:
+        """(T,): all labels, sorted."""
+        return np.asarray(self.recursion_.classes.labels)[self._order()]
+
+    @property
+    def class_count_(self) -> Array:
+        """(T,): gamma, how many examples of each class were learned."""
+        counts: Array = self.recursion_.classes.counts[self._order()]
+        return counts
+
+    @property
+    def coef_(self) -> Array:
+        """(D, T): W Gamma^recoding; computed when asked, no prediction needs it."""
+        classes = self.recursion_.classes
+        W: Array = self.recursion_.factor.solve(classes.sums).T
+        return (W * class_weights(classes.counts, self.recoding_))[:, self._order()]
+
+    @property
+    def recoding_(self) -> float:
+        """The recoding exponent in use."""
+        fixed = self._fixed_recoding()
+        return float(EXPONENTS[self.recursion_.chosen_exponent]) if fixed is None else fixed
+
+    @property
+    def ridge_(self) -> float:
+        """The ridge in use."""
+        return self.recursion_.factor.penalty
+
+    @property
+    def temperature_(self) -> float:
+        """By which scores are divided before the softmax."""
+        return self.recursion_.temperature
 
     def _learn(self, X: Any, y: Any, classes: Any, first: bool) -> IncrementalRLSC:
         X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
@@ -390,3 +335,31 @@ class IncrementalRLSC(EditableClasses, FittedClasses, ClassifierMixin, BaseEstim
         check_is_fitted(self, "recursion_")
         checked: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
+
+    def _fixed_recoding(self) -> float | None:
+        """The exponent that was asked for; None to choose one."""
+        if isinstance(self.recoding, str):
+            if self.recoding != "auto":
+                raise ConfigurationError(
+                    f'recoding must be "auto" or a number, not {self.recoding!r}.'
+                )
+            return None
+        if not 0.0 <= self.recoding <= 1.0:
+            raise ConfigurationError(f"recoding must lie between 0 and 1, not {self.recoding}.")
+        return float(self.recoding)
+
+    def _order(self) -> Any:
+        return self.recursion_.classes.order
+
+
+def plain_labels(labels: Any) -> list[Hashable]:
+    """Labels as Python's own objects, equal and hashed alike whatever array they come from."""
+    plain: list[Hashable] = np.asarray(labels).tolist()
+    return plain
+
+
+def check_kind(labels: Sequence[Hashable], known: Sequence[Hashable]) -> None:
+    """Raise LearningError for labels that couldn't be sorted, or saved, with those known."""
+    kinds = {"text" if isinstance(label, str) else "numbers" for label in [*labels, *known[:1]]}
+    if len(kinds) > 1:
+        raise LearningError("Labels must be all text or all numbers.")

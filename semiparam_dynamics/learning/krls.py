@@ -34,7 +34,7 @@ PARAMETERS: dict[str, str | None] = {
 
 
 def parameter_of(name: str) -> str | None:
-    """What regularises the filter `name`; ConfigurationError if there is no such filter."""
+    """The parameter that regularises the filter `name`; ConfigurationError for no such filter."""
     if name not in PARAMETERS:
         raise ConfigurationError(f"filter must be one of {', '.join(PARAMETERS)}, not {name!r}.")
     return PARAMETERS[name]
@@ -129,7 +129,7 @@ def _inverse(eigenvalues: Array, where: Any) -> Array:
 
 @dataclass(frozen=True)
 class Problem:
-    """What kernel least squares is solved from: the rows whose weight isn't zero.
+    """Kernel least squares on the rows whose weight isn't zero.
 
     Weights w turn K into W^(1/2) K W^(1/2), and Y into W^(1/2) Y: the same problem as if each row
     were there w times.
@@ -153,7 +153,7 @@ class Problem:
         block = rows.whole()
         X, Y, weights = block.X, block.Y.astype(float), block.weights
         if weights is None:
-            return cls(X, Y, np.ones(len(X)), float(len(X)))
+            return cls(X.copy(), Y, np.ones(len(X)), float(len(X)))
         some = weights > 0.0
         roots = np.sqrt(weights[some].astype(float))
         return cls(X[some], Y[some] * roots[:, None], roots, float(roots @ roots))
@@ -187,7 +187,7 @@ class Spectrum:
 
     Attributes
     ----------
-    problem : what it was made of.
+    problem : the rows and their targets.
     eigenvalues : (n,), ascending, at least zero.
     vectors : Q, (n, n).
     projected : Q' W^(1/2) Y, (n, T).

@@ -13,7 +13,7 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.recursion.loops import compiled
 
 # -------------------------------------------------------------------------------------------------
-# The compiled inner loops of the stochastic gradient methods (see :mod:`compiled`).
+# The compiled inner loops of the stochastic gradient methods.
 
 SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE = range(5)
 
@@ -121,7 +121,7 @@ class Loss(ABC):
         return result
 
     def error(self, y: Array, f: Array) -> Array:
-        """What a validation error is the mean of: the loss."""
+        """The loss, or the error of which a validation error is the mean."""
         return self.value(y, f)
 
     def check(self, Y: Array) -> None:

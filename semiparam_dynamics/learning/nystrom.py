@@ -102,7 +102,7 @@ class GrowingNystrom:
             self._start_again(self.basis)
 
     def coefficients(self) -> Array:
-        """What multiplies K(x, c_j), (m, T)."""
+        """Coefficients of K(x, c_j), (m, T)."""
         if self.basis is None:
             return np.zeros((0, self._rows.n_outputs))
         return coefficients(self.basis, self._factor.weights())

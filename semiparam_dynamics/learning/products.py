@@ -137,7 +137,7 @@ class KernelRows:
         return self._sum(each, B.shape[1])
 
     def _fused(self, n_columns: int = 1) -> GaussianBlocks | None:
-        """What multiplies by K without storing it, where that takes less time."""
+        """The kernel's products without a stored K, where they take less time; or None."""
         few = n_columns <= COMPILED_COLUMNS[self.rows.dtype.itemsize]
         if few and not self.fits and isinstance(self._bound, GaussianBlocks):
             return self._bound
@@ -371,7 +371,7 @@ def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
 
 
 def coefficients(basis: NystromBasis, beta: Array) -> Array:
-    """What multiplies K(x, c_j), (M, T), for weights (t, T) of the basis' first t features."""
+    """Coefficients of K(x, c_j), (M, T), for weights (t, T) of the basis' first t features."""
     if not len(beta):  # a kernel that is zero at every centre
         return np.zeros((len(basis.centers), beta.shape[1]))
     return basis.coefficients(beta)

@@ -111,7 +111,8 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     Rosasco 2016, equations 5.6 and 5.7 in the thesis).
 
     f(x) = sum_j psi_j(x) coef_j / sqrt(m) minimises sum_i w_i (f(x_i) - y_i)^2 / n +
-    penalty |coef|^2. O(n m^2 + m^3) time, O(m^2) memory beside the limit.
+    penalty |coef|^2. O(n m^2 + m^3) time, O(m^2) memory beside the limit. Of Dask arrays a
+    cluster's workers compute the second moments of their chunks.
 
     Parameters
     ----------

@@ -22,6 +22,8 @@ from semiparam_dynamics.learning.features import (
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.rows import checked_weights, validate_data
+from semiparam_dynamics.recursion.blocks import predict_block
+from semiparam_dynamics.recursion.factor import CholeskyFactor
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 Transform = Callable[[Array], Array]
@@ -130,14 +132,10 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         check_is_fitted(self, "recursion_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         core = self.recursion_
-        n = core.n_features
         mean = np.empty((len(X), core.n_outputs))
         leverage = np.empty(len(X))
         for rows in self._blocks(len(X)):
-            Z = self._transform(X[rows])
-            V = solve_triangular(core.R[:n, :n], Z.T, trans=1, check_finite=False)
-            mean[rows] = V.T @ core.U[:n]
-            leverage[rows] = np.einsum("ij,ij->j", V, V)
+            mean[rows], leverage[rows] = predict_block(core, self._transform(X[rows]))
         std = np.sqrt((1.0 + leverage)[:, None] * self.noise_)
         if self._one_output:
             mean, std = mean[:, 0], std[:, 0]
@@ -162,6 +160,8 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         weights = None
         if sample_weight is not None:
             weights = checked_weights(sample_weight, len(X), X.dtype)
+            if first and not weights.any():
+                raise LearningError("The sample weights sum to zero: there is nothing to learn.")
         Y = np.asarray(y, dtype=float).reshape(len(X), -1)
         if first:
             self._start(X, Y, one_output=np.ndim(y) == 1)
@@ -173,6 +173,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         for rows in self._blocks(len(X)):
             w = None if weights is None else weights[rows]
             self._learn_rows(self._transform(X[rows]), Y[rows], w)
+        self.recursion_.apply_pending()  # so that predictions in several threads change nothing
         return self
 
     def _start(self, X: Array, Y: Array, one_output: bool) -> None:
@@ -199,9 +200,10 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     def _learn_rows(self, Z: Array, Y: Array, weights: Array | None) -> None:
         k, mu = len(Z), self.forgetting
         root = np.ones(k) if weights is None else np.sqrt(weights)
-        left = self.recursion_.update_rows(Z * root[:, None], Y * root[:, None])
+        errors, leverages = self.recursion_.update_rows(Z * root[:, None], Y * root[:, None])
+        squares = errors**2 / (1.0 + leverages)[:, None]
         age = mu ** np.arange(k - 1, -1, -1)
-        self._squares = math.pow(mu, k) * self._squares + age @ left**2
+        self._squares = math.pow(mu, k) * self._squares + age @ squares
         self._weight = math.pow(mu, k) * self._weight + float(age @ root**2)
 
 
@@ -237,13 +239,11 @@ def information_factor(transform: Transform, X: Array, n_features: int, ridge: f
 
     By QR, block after block: the rounding of Z'Z would be squared.
     """
-    R = math.sqrt(positive(ridge, "ridge")) * np.eye(n_features)
+    factor = CholeskyFactor(n_features, positive(ridge, "ridge"))
     size = max(BLOCK, 4 * n_features)
     for start in range(0, len(X), size):
-        Z = transform(X[start : start + size])
-        R = np.asarray(np.linalg.qr(np.concatenate((R, Z)), mode="r"))
-    result: Array = R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None]
-    return result
+        factor.update(transform(X[start : start + size]))
+    return factor.R
 
 
 def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis, Array]:

@@ -19,20 +19,11 @@ from typing import Any, TypeVar
 import numpy as np
 import psutil
 from sklearn import get_config
-from sklearn.utils.validation import check_array
+from sklearn.utils import check_array, validation
 from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-
-try:
-    from sklearn.utils.validation import validate_data
-except ImportError:  # before scikit-learn 1.6, Ubuntu 24.04's for instance
-
-    def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
-        """Check and convert the data as scikit-learn does, and set n_features_in_."""
-        return estimator._validate_data(*args, **settings)
-
 
 FLOATS = [np.float64, np.float32]  # inputs of another dtype are converted to the first
 READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
@@ -302,6 +293,13 @@ def checked_weights(sample_weight: Any, n_rows: int, dtype: Any) -> Array:
     return weights
 
 
+def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
+    """Check and convert the data as scikit-learn does, and set n_features_in_."""
+    if hasattr(validation, "validate_data"):
+        return validation.validate_data(estimator, *args, **settings)
+    return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
+
+
 # -------------------------------------------------------------------------------------------------
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
 # training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), and STAYS:
@@ -351,7 +349,7 @@ def memory_budget(limit: int | None) -> int:
 
 
 def rows_within(budget: int, row_bytes: int, what: str) -> int:
-    """How many rows of `row_bytes` fit into `budget` bytes.
+    """The number of rows of `row_bytes` that fit into `budget` bytes.
 
     Raises LearningError, naming `what`, when not even one does.
     """

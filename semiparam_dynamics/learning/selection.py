@@ -45,7 +45,7 @@ def folds(
     random_state: Any = None,
     sample_weight: Any = None,
 ) -> tuple[int, Iterator[Fold]]:
-    """How many folds `validation` describes (see :func:`~.selection.select`), and the folds."""
+    """The number of folds that `validation` describes (see :func:`select`), and the folds."""
     if isinstance(validation, tuple) and len(validation) == 2:
         return 1, iter([Fold(X, y, sample_weight, *validation, None)])
     if isinstance(X, Rows):
@@ -226,7 +226,7 @@ def _fit_predict(model: Any, fold: Fold, weights: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Selection:
-    """What was tried, and what was best.
+    """Settings, their validation errors, and the best of them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The `arm_simulator` node: a simulated arm that publishes what a real one would."""
+"""The `arm_simulator` node: a simulated arm with the topics of a real one."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from semiparam_dynamics.nodes.pacing import Pacer
 from semiparam_dynamics.samples.stream import JointMatcher
 from semiparam_dynamics.simulation.arm import ArmSimulator
 
-DEPTH = 50
-SETTLE = 0.5  # s: a subscriber may know of this publisher a little later than the other way round
-REPORT = 10.0  # s between warnings
+QUEUE_DEPTH = 50
+DISCOVERY_DELAY_S = 0.5  # a subscriber may discover this publisher a little later than vice versa
+WARNING_PERIOD_S = 10.0
 
 
 class ArmSimulatorNode(Node):  # type: ignore[misc]
@@ -40,10 +40,10 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
         config = parameters.declare(self, ArmSimulatorNodeConfig)
         self._config = config
         self._arm = ArmSimulator(config.urdf, config.simulator)
-        self._joint_states = self.create_publisher(JointState, "joint_states", DEPTH)
+        self._joint_states = self.create_publisher(JointState, "joint_states", QUEUE_DEPTH)
         # A robot may carry no six-axis sensor.
         self._wrench = (
-            self.create_publisher(WrenchStamped, "wrench", DEPTH)
+            self.create_publisher(WrenchStamped, "wrench", QUEUE_DEPTH)
             if self._arm.sensor_frame
             else None
         )
@@ -54,10 +54,10 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
         self._commanded = config.simulator.control == "effort"
         self._matcher = JointMatcher(self._arm.joint_names)
         if self._commanded:
-            self.create_subscription(JointState, "effort_command", self._command, DEPTH)
+            self.create_subscription(JointState, "effort_command", self._command, QUEUE_DEPTH)
 
     def simulate(self, executor: Executor) -> int:
-        """Step and publish at the wall clock's pace until shutdown; returns the exit code."""
+        """Simulate and publish in step with the wall clock until shutdown; the exit code."""
         self._wait_for_subscribers(executor)
         motion = self._config.simulator.motion.motion
         self.get_logger().info(f"{motion} with {', '.join(self._arm.joint_names)}")
@@ -73,11 +73,11 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
                 continue
             self._step()
             pacer.stepped()
-            if pacer.given_up > given_up and now - reported > REPORT:
+            if pacer.given_up > given_up and now - reported > WARNING_PERIOD_S:
                 slower = (pacer.given_up - given_up) / (now - reported)
                 self.get_logger().warning(
-                    f"this machine can't keep up: the simulation ran {100 * slower:.0f} % slower "
-                    "than asked for; no reading was left out"
+                    f"this machine can't keep up: the simulation runs {100 * slower:.0f} % slower "
+                    "than configured; no reading is left out"
                 )
                 reported, given_up = now, pacer.given_up
         return 0
@@ -90,11 +90,11 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
         while rclpy.ok() and time.monotonic() < ready_at:
             executor.spin_once(timeout_sec=0.05)
             ready = all(p.get_subscription_count() >= wanted for p in publishers)
-            ready_at = min(ready_at, time.monotonic() + SETTLE) if ready else np.inf
+            ready_at = min(ready_at, time.monotonic() + DISCOVERY_DELAY_S) if ready else np.inf
 
     def _wait(self, executor: Executor, seconds: float) -> None:
         if self._commanded:
-            executor.spin_once(timeout_sec=seconds)  # a command is taken when it comes
+            executor.spin_once(timeout_sec=seconds)  # receives commands at once
         else:
             time.sleep(seconds)
 
@@ -105,7 +105,9 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
                 raise SampleError(self._matcher.detail or "a command needs an effort for each name")
             self._arm.command(np.asarray(message.effort)[index])
         except SampleError as error:
-            self.get_logger().warning(f"command refused: {error}", throttle_duration_sec=REPORT)
+            self.get_logger().warning(
+                f"command refused: {error}", throttle_duration_sec=WARNING_PERIOD_S
+            )
 
     def _step(self) -> None:
         reading = self._arm.advance()

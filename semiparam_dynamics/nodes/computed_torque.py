@@ -1,7 +1,7 @@
 """The `computed_torque` node: moves an arm by efforts, fed forward by the learner's model.
 
-An example, and a check of the learner's worth: each joint state is answered with efforts, and the
-desired states of a block ahead are asked about on `inverse_dynamics/desired`.
+An example of a controller, and a measure of the learner's use: each joint state is answered with
+efforts, and the learner is asked on `inverse_dynamics/desired` about the desired states ahead.
 """
 
 from __future__ import annotations
@@ -36,62 +36,13 @@ from semiparam_dynamics.nodes.messages import ReusedEffort, desired_message, eff
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.stream import JointMatcher
 
-# -------------------------------------------------------------------------------------------------
-# What the `computed_torque` node says on `/diagnostics`.
-
-MOSTLY = 0.5  # share of the URDF's feed-forward from which on the node warns
-
-
-class ControlReport:
-    """Sums a session up, once a second, and looks at what came since the last time."""
-
-    def __init__(self, session: ControlSession, joint_names: Sequence[str]) -> None:
-        self._session, self._names = session, joint_names
-        self._told = time.monotonic()
-        self._commands = self._begun = self._late = 0
-        self._followed = 0.0
-
-    def status(self, name: str) -> DiagnosticStatus:
-        """The state of the node of that name."""
-        session, controller = self._session, self._session.controller
-        now, (begun, late) = time.monotonic(), session.blocks()
-        new = controller.commands - self._commands
-        rate = new / max(now - self._told, 1e-9)
-        followed = (controller.followed - self._followed) / new if new else 0.0
-        late_share = (late - self._late) / max(begun - self._begun, 1)
-        self._told, self._commands, self._followed = now, controller.commands, controller.followed
-        self._begun, self._late = begun, late
-        model = controller.config.feedforward
-        values = {"feed-forward": model, "commands": str(controller.commands)}
-        values |= {"rate [Hz]": f"{rate:.1f}"}
-        if model != "urdf":
-            values |= {
-                "share of the fall-back": f"{1.0 - followed:.3f}",
-                "late answers": f"{late} of {begun}",
-                "late answers, share in the last second": f"{late_share:.4f}",
-            }
-        for used, square in session.tracking.items():
-            for joint, mean in zip(self._names, square.value, strict=True):
-                values[f"tracking error {used} {joint} [rad]"] = f"{np.sqrt(mean):.3g}"
-        counts = session.counts + controller.counts + controller.correction.counts
-        values |= {reason: str(count) for reason, count in sorted(counts.items())}
-        values |= timing_values({"command": session.command_us})
-        level, summary = DiagnosticStatus.OK, f"{rate:.0f} commands a second, {model} feed-forward"
-        if not new:
-            level, summary = DiagnosticStatus.WARN, "no joint states: no commands"
-        elif model != "urdf" and 1.0 - followed > MOSTLY:
-            level = DiagnosticStatus.WARN
-            summary += f"; {100 * (1.0 - followed):.0f} % of it the URDF's: see the counts"
-        pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
-        return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
-
-
-DEPTH = 50
-# The newest joint state is answered: what waited longer than this many is of no use any more.
-SENSORS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+QUEUE_DEPTH = 50
+# Joint states that wait longer than this many are outdated.
+SENSOR_QOS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LEARNER = "inverse_dynamics"
 ANSWERS = {"semiparametric": "feedforward", "rigid_body": "feedforward_rigid_body"}
+FALLBACK_WARNING_SHARE = 0.5  # of the URDF's feed-forward, above which the node warns
 
 
 class ComputedTorqueNode(Node):  # type: ignore[misc]
@@ -108,24 +59,26 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         self._report: ControlReport | None = None
         self._problem = ""
         self._answers: list[Subscription] = []
-        self._waiting: dict[int, dict[str, np.ndarray]] = {}  # halves of answers, by stamp
+        self._partial: dict[int, dict[str, np.ndarray]] = {}  # answers by stamp: values or stds
         self._period = 1.0 / self._config.session.rate
-        # A network that refuses a message, or is gone at the end, must not end what moves an arm.
+        # A network that refuses a message, or is gone at the end, must not stop the controller.
         self._unsent: Counter[str] = Counter()
         topic = f"{LEARNER}/desired"
-        self._desired = Outlet(self, JointTrajectory, topic, DEPTH, self._unsent)
-        self._commands = Outlet(self, JointState, "effort_command", DEPTH, self._unsent)
+        self._desired = Outlet(self, JointTrajectory, topic, QUEUE_DEPTH, self._unsent)
+        self._commands = Outlet(self, JointState, "effort_command", QUEUE_DEPTH, self._unsent)
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
-        self.create_timer(1.0, self._tell, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.create_timer(
+            1.0, self._publish_diagnostics, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
         if self._config.urdf:
             self._set_up(os.path.expanduser(self._config.urdf))
         else:
-            self.create_subscription(String, "robot_description", self._described, LATCHED)
-        self.create_subscription(JointState, "joint_states", self._measured, SENSORS)
+            self.create_subscription(String, "robot_description", self._set_description, LATCHED)
+        self.create_subscription(JointState, "joint_states", self._measured, SENSOR_QOS)
 
-    def _described(self, message: String) -> None:
+    def _set_description(self, message: String) -> None:
         if self.session is not None or "<" not in message.data:
-            return  # the first one is kept, and no message names a file
+            return  # the first description is kept, and a message may not name a file
         try:
             self._set_up(message.data)
         except SemiparamError as error:
@@ -158,12 +111,14 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         """Subscribe to the answers of the model that is fed forward."""
         for subscription in self._answers:
             self.destroy_subscription(subscription)
-        self._answers, self._waiting = [], {}
+        self._answers, self._partial = [], {}
         answers = ANSWERS.get(self._config.session.control.feedforward)
         for end in ("", "_std") if answers else ():
             take: Callable[[JointTrajectory], None] = partial(self._answered, end)
             topic = f"{LEARNER}/{answers}{end}"
-            self._answers.append(self.create_subscription(JointTrajectory, topic, take, DEPTH))
+            self._answers.append(
+                self.create_subscription(JointTrajectory, topic, take, QUEUE_DEPTH)
+            )
 
     def _measured(self, message: JointState) -> None:
         session = self.session
@@ -181,7 +136,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
             return
         self._commands.publish(self._message(stamp, effort))
         if not self._answers:
-            return  # the URDF's feed-forward: nobody is asked
+            return  # the URDF's feed-forward needs no learner
         for question in questions:
             block = question.block
             states = (block.q, block.dq, block.ddq)
@@ -190,22 +145,22 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
             )
 
     def _answered(self, end: str, message: JointTrajectory) -> None:
-        """Take efforts or their standard deviations; both make an answer."""
+        """Receive efforts or their standard deviations; both together are an answer."""
         session = self.session
         assert session is not None  # noqa: S101
         stamp = stamp_of(message)
         try:
-            halves = self._waiting.setdefault(stamp, {})
-            halves[end] = efforts(message, self._names)
-            if len(halves) == 2:
-                del self._waiting[stamp]
-                session.answered(stamp, halves[""], halves["_std"])
+            parts = self._partial.setdefault(stamp, {})
+            parts[end] = efforts(message, self._names)
+            if len(parts) == 2:
+                del self._partial[stamp]
+                session.answered(stamp, parts[""], parts["_std"])
         except SampleError as error:
             session.counts[f"answers refused: {error}"] += 1
-        while len(self._waiting) > DEPTH:
-            self._waiting.pop(next(iter(self._waiting)))
+        while len(self._partial) > QUEUE_DEPTH:
+            self._partial.pop(next(iter(self._partial)))
 
-    def _tell(self) -> None:
+    def _publish_diagnostics(self) -> None:
         name = self.get_fully_qualified_name().removeprefix("/")
         if self._report is None or self.session is None:
             problem = self._problem or "waiting for the robot's URDF on robot_description"
@@ -218,6 +173,51 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(message)
+
+
+class ControlReport:
+    """Summarizes a session since the last summary, for `/diagnostics`."""
+
+    def __init__(self, session: ControlSession, joint_names: Sequence[str]) -> None:
+        self._session, self._names = session, joint_names
+        self._last = time.monotonic()
+        self._commands = self._begun = self._late = 0
+        self._followed = 0.0
+
+    def status(self, name: str) -> DiagnosticStatus:
+        """The state of the node of that name."""
+        session, controller = self._session, self._session.controller
+        now, (begun, late) = time.monotonic(), session.blocks()
+        new = controller.commands - self._commands
+        rate = new / max(now - self._last, 1e-9)
+        followed = (controller.followed - self._followed) / new if new else 0.0
+        late_share = (late - self._late) / max(begun - self._begun, 1)
+        self._last, self._commands, self._followed = now, controller.commands, controller.followed
+        self._begun, self._late = begun, late
+        model = controller.config.feedforward
+        values = {"feed-forward": model, "commands": str(controller.commands)}
+        values |= {"rate [Hz]": f"{rate:.1f}"}
+        if model != "urdf":
+            values |= {
+                "share of the fall-back": f"{1.0 - followed:.3f}",
+                "late answers": f"{late} of {begun}",
+                "late answers, share in the last second": f"{late_share:.4f}",
+            }
+        for used, square in session.tracking.items():
+            for joint, mean in zip(self._names, square.value, strict=True):
+                values[f"tracking error {used} {joint} [rad]"] = f"{np.sqrt(mean):.3g}"
+        counts = session.counts + controller.counts + controller.correction.counts
+        values |= {reason: str(count) for reason, count in sorted(counts.items())}
+        values |= timing_values({"command": session.command_us})
+        level = DiagnosticStatus.OK
+        summary = f"{rate:.0f} commands per second, {model} feed-forward"
+        if not new:
+            level, summary = DiagnosticStatus.WARN, "no joint states: no commands"
+        elif model != "urdf" and 1.0 - followed > FALLBACK_WARNING_SHARE:
+            level = DiagnosticStatus.WARN
+            summary += f"; {100 * (1.0 - followed):.0f} % fall-back on the URDF, see the counts"
+        pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+        return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
 
 
 def spin(node: Node, executor: Executor) -> int:

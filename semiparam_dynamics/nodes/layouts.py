@@ -1,17 +1,15 @@
-"""What is worth watching while `inverse_dynamics` runs, as pages of plots for any viewer."""
+"""Pages of plots of what `inverse_dynamics` publishes, as layouts of Foxglove and PlotJuggler."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from semiparam_dynamics.arrays import WRENCH_AXES
 from semiparam_dynamics.learner import MODELS
-from semiparam_dynamics.robot.model import WRENCH_AXES
 
 DIAGNOSTICS = "/diagnostics"
 UR_JOINTS = (
@@ -60,7 +58,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A number that a node tells on /diagnostics."""
+    """A number of the node's status on /diagnostics."""
 
     node: str
     key: str
@@ -84,6 +82,18 @@ class Page:
 
     title: str
     plots: tuple[Plot, ...]
+
+
+def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
+    """The files' texts by their paths: for both targets, for both viewers."""
+    files = {}
+    for target, pages in (
+        ("effort", effort_pages(topics, joints)),
+        ("wrench", wrench_pages(topics)),
+    ):
+        files[f"plotjuggler/{target}.xml"] = plotjuggler_layout(pages)
+        files[f"foxglove/{target}.json"] = foxglove_layout(pages)
+    return files
 
 
 def wrench_pages(topics: Topics) -> list[Page]:
@@ -136,20 +146,22 @@ def effort_pages(topics: Topics, joints: Sequence[str] = UR_JOINTS) -> list[Page
 
 
 def learning_page(topics: Topics, axes: Sequence[str]) -> Page:
-    """How good the models are on each axis so far, what waits, and what a step costs."""
+    """The models' errors on each axis so far, the samples that wait, and the time of a step."""
     plots = [
-        told(topics, f"normalised MSE, {model}", {f"nmse {model} {axis}": axis for axis in axes})
+        status_plot(
+            topics, f"normalised MSE, {model}", {f"nmse {model} {axis}": axis for axis in axes}
+        )
         for model in MODELS
     ]
     samples = ("samples predicted", "samples learned", "samples waiting")
     times = ("predict p50 [us]", "predict p99 [us]", "learn p50 [us]", "learn p99 [us]")
-    plots.append(told(topics, "samples", {key: key for key in samples}))
-    plots.append(told(topics, "time of a step", {key: key for key in times}))
+    plots.append(status_plot(topics, "samples", {key: key for key in samples}))
+    plots.append(status_plot(topics, "time of a step", {key: key for key in times}))
     return Page("learning", tuple(plots))
 
 
 def changes_page(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> Page:
-    """What is held, what the evidence for each cause is, and how far off each axis is."""
+    """The payload held, the evidence for each cause, and the deviation of each axis."""
     payload = Plot(
         "payload",
         (
@@ -163,8 +175,8 @@ def changes_page(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> 
         "changes",
         (
             payload,
-            told(topics, "evidence", evidence | {"changes: threshold": "threshold"}),
-            told(
+            status_plot(topics, "evidence", evidence | {"changes: threshold": "threshold"}),
+            status_plot(
                 topics,
                 "external, in standard deviations",
                 deviations | {"contact: threshold [std]": "threshold of contacts"},
@@ -173,13 +185,12 @@ def changes_page(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> 
     )
 
 
-def told(topics: Topics, title: str, keys: dict[str, str]) -> Plot:
-    """A plot of what the node tells on /diagnostics, with a label for each key."""
+def status_plot(topics: Topics, title: str, keys: dict[str, str]) -> Plot:
+    """A plot of numbers of the node's status on /diagnostics, with a label for each key."""
     return Plot(title, tuple(Diagnostic(topics.name, key, label) for key, label in keys.items()))
 
 
-# -------------------------------------------------------------------------------------------------
-# Layouts of Foxglove: the JSON that its layouts menu imports.
+# Foxglove: the JSON that its layouts menu imports.
 
 FOXGLOVE_COLORS = (
     "#4e98e2",
@@ -195,7 +206,7 @@ SECONDS_SHOWN = 30
 
 
 def foxglove_layout(pages: Sequence[Page]) -> str:
-    """The layout's text: a tab for each page, and one with what /diagnostics says."""
+    """The layout's text: a tab for each page, and one with a summary of /diagnostics."""
     panels: dict[str, Any] = {}
     tabs = []
     for page in pages:
@@ -284,10 +295,8 @@ def _column(names: Sequence[str]) -> Any:
     }
 
 
-# -------------------------------------------------------------------------------------------------
-# Layouts of PlotJuggler 3: the XML that `plotjuggler --layout FILE` or its File menu loads.
-#
-# Before version 3.9 it can't read JointState messages without positions, as predictions are.
+# PlotJuggler 3: the XML that `plotjuggler --layout FILE` or its File menu loads. Before version 3.9
+# it can't read JointState messages without positions, as predictions are.
 
 PLOTJUGGLER_COLORS = (
     "#1f77b4",
@@ -369,46 +378,3 @@ def _tab(window: ElementTree.Element, page: Page) -> None:
         for k, curve in enumerate(plot.curves):
             color = PLOTJUGGLER_COLORS[k % len(PLOTJUGGLER_COLORS)]
             ElementTree.SubElement(drawn, "curve", {"name": series(curve), "color": color})
-
-
-# -------------------------------------------------------------------------------------------------
-# Writes layouts for PlotJuggler and Foxglove, for a robot's joints and topics.
-#
-# python -m semiparam_dynamics.nodes.layouts FOLDER --joints shoulder elbow wrist
-
-
-def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
-    """The files' texts by their paths: for both targets, for both viewers."""
-    files = {}
-    for target, pages in (
-        ("effort", effort_pages(topics, joints)),
-        ("wrench", wrench_pages(topics)),
-    ):
-        files[f"plotjuggler/{target}.xml"] = plotjuggler_layout(pages)
-        files[f"foxglove/{target}.json"] = foxglove_layout(pages)
-    return files
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write all files into the folder that the command line names."""
-    default = Topics()
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "--joints", nargs="+", default=UR_JOINTS, metavar="NAME", help="learned joints, in order"
-    )
-    parser.add_argument("--node", default=default.node, help="the node's name with its namespace")
-    parser.add_argument("--joint-states", default=default.joint_states, metavar="TOPIC")
-    parser.add_argument("--wrench", default=default.wrench, metavar="TOPIC")
-    given = parser.parse_args(arguments)
-    topics = Topics(given.node, given.joint_states, given.wrench)
-    for name, text in contents(topics, given.joints).items():
-        path = given.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

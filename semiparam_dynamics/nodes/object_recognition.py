@@ -135,8 +135,8 @@ class RecognitionReport:
     def _chosen(self) -> dict[str, str]:
         model = self._session.recognizer.model
         return {
-            "recoding exponent": f"{model.alpha_:.2f}",
-            "penalty": f"{model.penalty_:g}",
+            "recoding exponent": f"{model.recoding_:.2f}",
+            "penalty": f"{model.ridge_:g}",
             "held-out examples to look at again": str(model.recursion_.outdated()),
         }
 

@@ -144,7 +144,7 @@ class Recognizer:
         self._config = config
         self._smoothing.frames = config.smoothing.frames
         self._novelty.resize(config.smoothing.frames)
-        self._model.alpha, self._model.tolerance = _alpha(config), config.classifier.tolerance
+        self._model.recoding, self._model.tolerance = _alpha(config), config.classifier.tolerance
         if self.n_inputs is not None:
             self._model.recursion_.note_change()
 

@@ -1,92 +1,26 @@
-"""Nyström features of a Gaussian kernel whose centres are chosen while data come in."""
+"""Feature maps of the Gaussian kernel: Nyström features on growing centres, and random Fourier."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.recursion.blocks import solve_right
-from semiparam_dynamics.recursion.loops import compiled_as_written, gaussian_row, solve_lower
-
-if TYPE_CHECKING:
-    from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.recursion.loops import compiled, compiled_as_written
 
 
-# -------------------------------------------------------------------------------------------------
-# Cosines and sines of many angles at once, in the processor's vectors.
-#
-# The C library's take 20 ns each, one at a time. Here both come from one reduction to
-# [-pi/4, pi/4] (Cody and Waite) and Cephes' polynomials (S. Moshier, sin.c), right to a unit in the
-# last place.
+class Basis(Protocol):
+    """Nyström features computed in batch: the learning package's `NystromBasis`."""
 
-LARGEST = 1e5  # up to which an angle is reduced without loss
-# pi / 2 in three parts, whose multiples by the quarter turns that there can be are exact.
-_FIRST, _SECOND, _THIRD = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
+    centers: Array  # (M, d)
+    kept: Indices  # (q,), the numbers of the centres that brought a feature
 
-
-@compiled_as_written
-def cosines_and_sines(angles: Array, scale: float, out: Array) -> None:
-    """out (k, 2 n) = scale [cos, sin] of angles (k, n), of magnitude `LARGEST` at most."""
-    n = angles.shape[1]
-    for i in range(len(angles)):
-        row, cosines, sines = angles[i], out[i, :n], out[i, n:]
-        for j in range(n):
-            x = row[j]
-            quarter = np.rint(x * 0.6366197723675814)
-            x = ((x - quarter * _FIRST) - quarter * _SECOND) - quarter * _THIRD
-            z = x * x
-            p = 1.58962301576546568060e-10
-            p = p * z - 2.50507477628578072866e-8
-            p = p * z + 2.75573136213857245213e-6
-            p = p * z - 1.98412698295895385996e-4
-            p = p * z + 8.33333333332211858878e-3
-            p = p * z - 1.66666666666666307295e-1
-            sine = x + x * z * p
-            p = -1.13585365213876817300e-11
-            p = p * z + 2.08757008419747316778e-9
-            p = p * z - 2.75573141792967388112e-7
-            p = p * z + 2.48015872888517045348e-5
-            p = p * z - 1.38888888888730564116e-3
-            p = p * z + 4.16666666666665929218e-2
-            cosine = 1.0 - 0.5 * z + z * z * p
-            turned = np.int64(quarter)
-            odd = (turned & 1) == 1
-            a = sine if odd else cosine
-            b = cosine if odd else sine
-            cosines[j] = -scale * a if ((turned + 1) & 2) == 2 else scale * a
-            sines[j] = -scale * b if (turned & 2) == 2 else scale * b
-
-
-# -------------------------------------------------------------------------------------------------
-# Random Fourier features as plain functions, which nodes load without scikit-learn.
-
-
-def draw_frequencies(
-    n: int, n_inputs: int, length_scale: float, seed: int | np.random.RandomState
-) -> Array:
-    """Frequencies (n, d) ~ N(0, length_scale^-2 I): the Gaussian kernel's spectral density.
-
-    Thesis (8.9) prints the variance as sigma^2; the kernel of width sigma needs sigma^-2.
-    """
-    random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
-    return random.standard_normal((n, n_inputs)) / length_scale
-
-
-def fourier_features(X: Array, frequencies: Array) -> Array:
-    """[cos(X w'), sin(X w')] / sqrt(n) for inputs (d,) or (k, d): features (2n,) or (k, 2n).
-
-    Their inner products approximate exp(-|x - x'|^2 / 2 sigma^2), and their norm is 1.
-    """
-    phase = X @ frequencies.T
-    if phase.dtype == np.float64 and np.abs(phase).max(initial=0.0) <= LARGEST:
-        features = np.empty((*phase.shape[:-1], 2 * len(frequencies)))
-        scale = 1.0 / math.sqrt(len(frequencies))
-        cosines_and_sines(np.atleast_2d(phase), scale, np.atleast_2d(features))
-        return features
-    return np.concatenate((np.cos(phase), np.sin(phase)), axis=-1) / math.sqrt(len(frequencies))
+    @property
+    def factor(self) -> Array:
+        """L of the kept centres, (q, q)."""
 
 
 class IncrementalNystromFeatures:
@@ -133,11 +67,15 @@ class IncrementalNystromFeatures:
         rest = 1.0 - float(phi @ phi)
         if m == self.capacity or rest <= self.novelty:
             return False
+        self._append(x, phi, math.sqrt(rest))
+        return True
+
+    def _append(self, x: Array, phi: Array, root: float) -> None:
+        m = self.n_centers
         self._centers[m] = x
         self._factor[m, :m] = phi
-        self._factor[m, m] = np.sqrt(rest)
+        self._factor[m, m] = root
         self.n_centers = m + 1
-        return True
 
     def transform_rows(self, X: Array) -> Array:
         """:meth:`transform` of inputs (k, d): features (k, m)."""
@@ -161,7 +99,7 @@ class IncrementalNystromFeatures:
             if not len(candidates):
                 break
             i += 1 + int(candidates[0])
-            m, root = self.n_centers, np.sqrt(rest[i])
+            root = math.sqrt(rest[i])
             own = np.concatenate([part[i] for part in new])
             column = np.zeros((len(X), 1))
             later = column[i + 1 :, 0]
@@ -170,16 +108,13 @@ class IncrementalNystromFeatures:
                 later -= part[i + 1 :] @ part[i]
             later /= root
             column[i] = root
-            self._centers[m] = X[i]
-            self._factor[m, :m] = own
-            self._factor[m, m] = root
-            self.n_centers = m + 1
+            self._append(X[i], own, root)
             rest[i + 1 :] -= later**2
             new.append(column)
         return phi if len(new) == 1 else np.concatenate(new, axis=1)
 
-    def start(self, basis: NystromBasis) -> None:
-        """Go on from features computed in batch, of the same kernel; at most `capacity`."""
+    def start(self, basis: Basis) -> None:
+        """Continue from features computed in batch, of the same kernel; at most `capacity`."""
         self.restore({"centers": basis.centers[basis.kept], "factor": basis.factor})
 
     def state(self) -> dict[str, Array]:
@@ -188,7 +123,7 @@ class IncrementalNystromFeatures:
         return {"centers": self._centers[:m].copy(), "factor": self._factor[:m, :m].copy()}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a :meth:`state`."""
+        """Continue from a :meth:`state`."""
         m = self.n_centers = len(state["centers"])
         self._centers[:m] = state["centers"]
         self._factor[:m, :m] = state["factor"]
@@ -205,3 +140,100 @@ def gaussian_block(centers: Array, X: Array, gamma: float) -> Array:
     np.minimum(exponent, 0.0, out=exponent)
     kernel: Array = np.exp(exponent, out=exponent)
     return kernel
+
+
+@compiled
+def gaussian_row(C: Array, x: Array, gamma: float, k: Array, n: int) -> None:
+    """k_i = exp(-gamma |x - C_i|^2) for the first n rows of C."""
+    for i in range(n):
+        centre = C[i]
+        distance = 0.0
+        for j in range(x.size):
+            delta = x[j] - centre[j]
+            distance += delta * delta
+        k[i] = np.exp(-gamma * distance)
+
+
+@compiled
+def solve_lower(L: Array, k: Array, phi: Array, n: int) -> float:
+    """phi = L^-1 k for a lower-triangular L; returns |phi|^2."""
+    total = 0.0
+    for i in range(n):
+        row = L[i, :i]
+        dot = 0.0
+        for j in range(row.size):
+            dot += row[j] * phi[j]
+        value = (k[i] - dot) / L[i, i]
+        phi[i] = value
+        total += value * value
+    return total
+
+
+# -------------------------------------------------------------------------------------------------
+# Random Fourier features, and cosines and sines of many angles at once in the processor's vectors.
+#
+# The C library's take 20 ns each, one at a time. Here both come from one reduction to
+# [-pi/4, pi/4] (Cody and Waite) and Cephes' polynomials (S. Moshier, sin.c), right to a unit in the
+# last place.
+
+LARGEST = 1e5  # up to which an angle is reduced without loss
+# pi / 2 in three parts, whose multiples by the quarter turns that there can be are exact.
+_FIRST, _SECOND, _THIRD = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
+
+
+def draw_frequencies(
+    n: int, n_inputs: int, length_scale: float, seed: int | np.random.RandomState
+) -> Array:
+    """Frequencies (n, d) ~ N(0, length_scale^-2 I): the Gaussian kernel's spectral density.
+
+    Thesis (8.9) prints the variance as sigma^2; the kernel of width sigma needs sigma^-2.
+    """
+    random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
+    return random.standard_normal((n, n_inputs)) / length_scale
+
+
+def fourier_features(X: Array, frequencies: Array) -> Array:
+    """[cos(X w'), sin(X w')] / sqrt(n) for inputs (d,) or (k, d): features (2n,) or (k, 2n).
+
+    Their inner products approximate exp(-|x - x'|^2 / 2 sigma^2), and their norm is 1.
+    """
+    phase = X @ frequencies.T
+    if phase.dtype == np.float64 and np.abs(phase).max(initial=0.0) <= LARGEST:
+        features = np.empty((*phase.shape[:-1], 2 * len(frequencies)))
+        scale = 1.0 / math.sqrt(len(frequencies))
+        cosines_and_sines(np.atleast_2d(phase), scale, np.atleast_2d(features))
+        return features
+    return np.concatenate((np.cos(phase), np.sin(phase)), axis=-1) / math.sqrt(len(frequencies))
+
+
+@compiled_as_written
+def cosines_and_sines(angles: Array, scale: float, out: Array) -> None:
+    """out (k, 2 n) = scale [cos, sin] of angles (k, n), of magnitude `LARGEST` at most."""
+    n = angles.shape[1]
+    for i in range(len(angles)):
+        row, cosines, sines = angles[i], out[i, :n], out[i, n:]
+        for j in range(n):
+            x = row[j]
+            quarter = np.rint(x * 0.6366197723675814)
+            x = ((x - quarter * _FIRST) - quarter * _SECOND) - quarter * _THIRD
+            z = x * x
+            p = 1.58962301576546568060e-10
+            p = p * z - 2.50507477628578072866e-8
+            p = p * z + 2.75573136213857245213e-6
+            p = p * z - 1.98412698295895385996e-4
+            p = p * z + 8.33333333332211858878e-3
+            p = p * z - 1.66666666666666307295e-1
+            sine = x + x * z * p
+            p = -1.13585365213876817300e-11
+            p = p * z + 2.08757008419747316778e-9
+            p = p * z - 2.75573141792967388112e-7
+            p = p * z + 2.48015872888517045348e-5
+            p = p * z - 1.38888888888730564116e-3
+            p = p * z + 4.16666666666665929218e-2
+            cosine = 1.0 - 0.5 * z + z * z * p
+            turned = np.int64(quarter)
+            odd = (turned & 1) == 1
+            a = sine if odd else cosine
+            b = cosine if odd else sine
+            cosines[j] = -scale * a if ((turned + 1) & 2) == 2 else scale * a
+            sines[j] = -scale * b if (turned & 2) == 2 else scale * b

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import WRENCH_AXES, Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
@@ -21,19 +21,17 @@ from semiparam_dynamics.robot.regressor import (
     EffectColumns,
     Multibody,
     Regressor,
-    check_joints,
     joint_effects,
     sensor_offsets,
 )
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
+    check_joints,
     effort_limits,
     frame_names,
     parse_urdf,
     read_urdf,
 )
-
-WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ class RobotModel:
 
     @property
     def regressor_arguments(self) -> tuple[Any, ...]:
-        """What `compiled_regressor.fill` takes between the states and the output."""
+        """The last arguments of `regressor.fill`: geometry, columns and working memory."""
         return self._regressor.arguments
 
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
@@ -211,17 +209,10 @@ class RobotModel:
         self._regressor.fill(q, dq, ddq, out)
         return out.reshape(len(q), self.n_axes, self.n_parameters)
 
-    def fill_regressors(self, q: Array, dq: Array, ddq: Array, out: Array, offset: int = 0) -> None:
-        """:meth:`regressors`, flattened into out[:, offset:]; nothing is checked or allocated.
-
-        All are C-ordered float64, `out` (n, offset + n_axes * n_parameters).
-        """
-        self._regressor.fill(q, dq, ddq, out, offset)
-
     def inertial_regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, 10 * bodies) before reduction and without effects.
 
-        Its factor is `inertial_prior`: ten per body, as `multibody.INERTIAL` names them.
+        Its factor is `inertial_prior`: ten per body, as `regressor.INERTIAL` names them.
         """
         return self._one(self._inertial, q, dq, ddq)
 
@@ -244,6 +235,56 @@ class RobotModel:
         out = np.empty((1, regressor.size))
         regressor.fill(self._state[0], self._state[1], self._state[2], out)
         return out.reshape(self.n_axes, -1)
+
+
+class MessageChecks(TypedDict):
+    """Arguments of `MeasurementStream` and `read_measurements`."""
+
+    wrench_frame: tuple[str, ...]  # the sensor frame's names; empty for the effort target
+    effort_limits: Array  # (n_joints,)
+
+
+def message_checks(model: RobotModel) -> MessageChecks:
+    """What messages of this robot are checked against, live and offline alike.
+
+    Raises RobotModelError where the URDF's effort limits are no numbers.
+    """
+    tree = parse_urdf(model.urdf_text)
+    wrench = model.config.target == "wrench"
+    return MessageChecks(
+        wrench_frame=frame_names(tree, model.config.sensor_frame) if wrench else (),
+        effort_limits=effort_limits(tree, model.joint_names),
+    )
+
+
+@dataclass(frozen=True)
+class ExpectedScales:
+    """Sizes to expect before any data: root mean squares over random states of moderate speed."""
+
+    output: Array  # (n_axes,) by the URDF's parameters, N m or N
+    column: Array  # (n_parameters,) of a regressor whose rows are divided by `output`
+    active: Array  # (n_axes, n_parameters) True where a column ever acts on an axis
+
+
+def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> ExpectedScales:
+    """The scales of `model`, from `states` seeded random states (1 rad/s, 1 rad/s^2)."""
+    rng = np.random.default_rng(seed)
+    shape = (states, model.n_joints)
+    regressors = model.regressors(
+        rng.uniform(-np.pi, np.pi, shape), rng.standard_normal(shape), rng.standard_normal(shape)
+    )
+    output = np.sqrt(np.mean((regressors @ model.prior) ** 2, axis=0))
+    # Forces and torques of a wrench differ in unit; a wrist's torque is small, its friction not.
+    # So no axis counts as smaller than a twentieth of the largest of its kind.
+    kinds = np.arange(model.n_axes) // 3 if model.config.target == "wrench" else 0 * output
+    for kind in np.unique(kinds):
+        of_kind = kinds == kind
+        largest = output[of_kind].max()
+        output[of_kind] = np.maximum(output[of_kind], 0.05 * largest) if largest > 0.0 else 1.0
+    scaled = regressors / output[None, :, None]
+    column = np.sqrt(np.mean(scaled**2, axis=(0, 1)))
+    active = np.abs(regressors).max(axis=0) > 1e-9
+    return ExpectedScales(output, np.where(column > 0.0, column, 1.0), active)
 
 
 def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]) -> EffectColumns:
@@ -308,61 +349,3 @@ def _random_states(
     n = 2 * n_columns
     q = rng.uniform(low, high, (n, len(joints)))
     return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)
-
-
-# -------------------------------------------------------------------------------------------------
-# What a robot's URDF tells about the messages to be expected of it.
-
-
-class MessageChecks(TypedDict):
-    """Arguments of `MeasurementStream` and `read_measurements`."""
-
-    wrench_frame: tuple[str, ...]  # the sensor frame's names; empty for the effort target
-    effort_limits: Array  # (n_joints,)
-
-
-def message_checks(model: RobotModel) -> MessageChecks:
-    """What messages of this robot are checked against, live and offline alike.
-
-    Raises RobotModelError where the URDF's effort limits are no numbers.
-    """
-    tree = parse_urdf(model.urdf_text)
-    wrench = model.config.target == "wrench"
-    return MessageChecks(
-        wrench_frame=frame_names(tree, model.config.sensor_frame) if wrench else (),
-        effort_limits=effort_limits(tree, model.joint_names),
-    )
-
-
-# -------------------------------------------------------------------------------------------------
-# What size to expect of outputs and of columns, before any data has come.
-
-
-@dataclass(frozen=True)
-class ExpectedScales:
-    """Root mean squares over random states of moderate speed."""
-
-    output: Array  # (n_axes,) by the URDF's parameters, N m or N
-    column: Array  # (n_parameters,) of a regressor whose rows are divided by `output`
-    active: Array  # (n_axes, n_parameters) True where a column ever acts on an axis
-
-
-def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> ExpectedScales:
-    """The scales of `model`, from `states` seeded random states (1 rad/s, 1 rad/s^2)."""
-    rng = np.random.default_rng(seed)
-    shape = (states, model.n_joints)
-    regressors = model.regressors(
-        rng.uniform(-np.pi, np.pi, shape), rng.standard_normal(shape), rng.standard_normal(shape)
-    )
-    output = np.sqrt(np.mean((regressors @ model.prior) ** 2, axis=0))
-    # Forces and torques of a wrench differ in unit; a wrist's torque is small, its friction not.
-    # So no axis counts as smaller than a twentieth of the largest of its kind.
-    kinds = np.arange(model.n_axes) // 3 if model.config.target == "wrench" else 0 * output
-    for kind in np.unique(kinds):
-        of_kind = kinds == kind
-        largest = output[of_kind].max()
-        output[of_kind] = np.maximum(output[of_kind], 0.05 * largest) if largest > 0.0 else 1.0
-    scaled = regressors / output[None, :, None]
-    column = np.sqrt(np.mean(scaled**2, axis=(0, 1)))
-    active = np.abs(regressors).max(axis=0) > 1e-9
-    return ExpectedScales(output, np.where(column > 0.0, column, 1.0), active)

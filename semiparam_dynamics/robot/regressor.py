@@ -1,4 +1,11 @@
-"""Which columns of the bodies' and effects' regressor are computed, and where they go."""
+"""The regressor of moving bodies and of friction, offsets and rotors, compiled.
+
+The columns of a body are the forces that its acceleration costs a unit of each inertial parameter
+(Atkeson, An and Hollerbach 1986, eq. 8; in pinocchio's order, m, mc, Ixx Ixy Iyy Ixz Iyz Izz),
+f = m a + alpha x mc + w x (w x mc) and n = mc x a + I alpha + w x I w about the origin of the
+body's joint frame, where a is that origin's acceleration minus gravity. Moved to the world's
+origin, the entry of a row is what they do along the row's unit motion.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +20,286 @@ import pinocchio as pin
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.recursion.loops import compiled_as_written
-from semiparam_dynamics.robot.urdf import ONE_DOF, UrdfTree, closest, cut_at_sensor
+from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 
-# -------------------------------------------------------------------------------------------------
-# The compiled regressor of rigid bodies: many states in one call, no allocation.
-#
-# The columns of a body are the forces that its acceleration costs a unit of each inertial parameter
-# (Atkeson, An and Hollerbach 1986, eq. 8; in pinocchio's order, m, mc, Ixx Ixy Iyy Ixz Iyz Izz),
-# f = m a + alpha x mc + w x (w x mc) and n = mc x a + I alpha + w x I w about the origin of the
-# body's joint frame, where a is that origin's acceleration minus gravity. Moved to the world's
-# origin, the entry of a row is what they do along the row's unit motion.
-
+INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
 ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
 # A joint's working memory: pose in the world, then w, alpha and a in its own frame.
 OMEGA, ALPHA, ACCELERATION, MOTION = 12, 15, 18, 21
+
+
+class Regressor:
+    """The regressor of some inertial columns of a `Multibody`, then some effects' columns.
+
+    kept: indices of the inertial columns, ten per body, in their order.
+
+    Its entries are computed one by one, without those that are always zero (a joint doesn't feel
+    the bodies before it) and without the columns left out. One compiled function does one state
+    and a million, so that both give the same numbers to the last bit.
+
+    `arguments` is what `fill` takes between the states and the output.
+
+    Not thread-safe: the working memory is shared between calls.
+    """
+
+    def __init__(self, multibody: Multibody, kept: Indices, effects: EffectColumns) -> None:
+        self.n_axes = len(multibody.units)
+        self.n_joints = multibody.n_joints
+        self.n_columns = len(kept) + len(effects.labels)
+        self.size = self.n_axes * self.n_columns  # of one regressor
+        bodies, which = np.divmod(kept, 10)
+        columns = np.column_stack((multibody.body_joints[bodies], which))
+        felt = multibody.feels[:, bodies]
+        row, column = np.nonzero(felt)
+        entries = np.column_stack((row, column, row * self.n_columns + column))
+        places = effects.rows * self.n_columns + len(kept) + np.arange(len(effects.labels))
+        rows = len(multibody.joints) + 1 + self.n_axes + len(kept)
+        self.arguments = (
+            *(multibody.geometry, multibody.joints, multibody.units),
+            *(_indices(columns), _indices(entries)),
+            np.ascontiguousarray(effects.mixing),
+            _indices(np.column_stack((places, effects.source))),
+            1.0 / effects.coulomb_velocity,
+            np.zeros((rows, MOTION)),  # the working memory
+        )
+
+    def fill(self, q: Array, dq: Array, ddq: Array, out: Array, offset: int = 0) -> None:
+        """The flat regressors at q, dq, ddq (n, n_joints) into out[:, offset:], (n, size).
+
+        All are C-ordered float64 that may be written to: for any others the function would be
+        compiled again.
+        """
+        fill(q, dq, ddq, out, offset, *self.arguments)
+
+
+class Multibody:
+    """The moving bodies of a URDF, some joints locked, as the compiled regressor needs them.
+
+    A body is a lump: a link with all that is fixed to it or hangs on it through locked joints.
+
+    Parameters
+    ----------
+    tree: the robot.
+    joints: names of the joints that move, in the caller's order (revolute, continuous: rad;
+        prismatic: m). All others are locked.
+    locked: positions of locked joints (rad or m), 0 where not given.
+    gravity: (3,) m/s^2 in the frame of the root link.
+    sensor_frame: joint or link of a six-axis sensor, empty for joint efforts.
+
+    Attributes
+    ----------
+    bodies: name of each body: its link nearest to the base.
+    links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
+    inertial_prior: (10 * bodies,) the URDF's inertial parameters, body after body: mass m (kg),
+        first moments mc (kg m), inertia (kg m^2) about the origin of the body's joint frame (of
+        the sensor frame for the body that it carries), in the order of `INERTIAL`.
+    model: pinocchio's model, gravity included.
+    geometry, joints, units: as `fill` takes them.
+    body_joints: the joint of each body, as they are numbered there.
+    feels: (rows, bodies) True where a row's joint or sensor carries the body.
+
+    """
+
+    def __init__(
+        self,
+        tree: UrdfTree,
+        joints: Sequence[str],
+        locked: Mapping[str, float],
+        gravity: Sequence[float],
+        sensor_frame: str = "",
+    ) -> None:
+        sensor_joint = ""
+        if sensor_frame:
+            tree, sensor_joint = cut_at_sensor(tree, sensor_frame)
+        model = _reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
+        model.gravity.linear = np.array(gravity, dtype=np.float64)
+        self.model, self.n_joints = model, len(joints)
+        ids = [model.getJointId(name) for name in joints]
+        body_ids, row_ids = ids, ids
+        if sensor_joint:
+            sensor = model.getJointId(sensor_joint)
+            carried = set(model.subtrees[sensor])
+            body_ids = [sensor, *(i for i in ids if i in carried)]
+            row_ids = [sensor] * 6
+        links = {name: joint.child for name, joint in tree.joints.items()}
+        self.bodies = tuple(links[model.names[i]] for i in body_ids)
+        self.links = tuple(_links_of(model, i, tree) for i in body_ids)
+        parameters = [model.inertias[i].toDynamicParameters() for i in body_ids]
+        self.inertial_prior: Array = np.concatenate(parameters)
+        self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
+        self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
+        self.geometry, self.joints, axes = _arrays_of(model, ids)
+        units = np.eye(6) if sensor_joint else axes[row_ids]
+        self.units: Array = np.column_stack((row_ids, units))
+
+
+@dataclass(frozen=True)
+class EffectColumns:
+    """Columns with one entry each, on the row of their own joint or sensor axis.
+
+    Per joint i: viscous friction dq_i (N m s/rad), Coulomb friction tanh(dq_i / v) (N m), a
+    constant offset (N m), rotor inertia ddq_i (kg m^2); newtons for prismatic joints. tanh stands
+    for the sign, which would jump with the noise of a joint at rest. Per sensor axis: an offset.
+
+    A transmission that one motor shares between two joints, as in many wrists, has friction and
+    inertia that go with the sum (or difference) of their velocities, and act on both.
+    """
+
+    labels: tuple[str, ...]
+    rows: npt.NDArray[np.intp]
+    source: npt.NDArray[np.intp]  # index into [dq', tanh(dq' / v), ddq', 1]
+    coulomb_velocity: float
+    mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
+
+    def values(self, dq: Array, ddq: Array) -> Array:
+        """(n_columns,) the entry of each column; dq, ddq: (n_joints,) rad/s, rad/s^2."""
+        mixed = self.mixing @ dq
+        sign = np.tanh(mixed * (1.0 / self.coulomb_velocity))
+        return np.concatenate((mixed, sign, self.mixing @ ddq, [1.0])).take(self.source)
+
+    def select(self, columns: npt.NDArray[np.intp]) -> EffectColumns:
+        """The same with only some of the columns."""
+        return replace(
+            self,
+            labels=tuple(self.labels[i] for i in columns),
+            rows=self.rows[columns],
+            source=self.source[columns],
+        )
+
+
+def joint_effects(
+    joints: Sequence[str],
+    *,
+    viscous: bool,
+    coulomb: bool,
+    offset: bool,
+    rotor_inertia: bool,
+    coulomb_velocity: float,
+    couplings: Sequence[tuple[int, int, float]] = (),
+) -> EffectColumns:
+    """The chosen columns of every joint, kind by kind, then those of the couplings.
+
+    A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
+    """
+    n = len(joints)
+    mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
+    # Each mover: its name, its place in the mixed velocities, and the row that it acts on.
+    movers = [(joint, i, i) for i, joint in enumerate(joints)]
+    for k, (i, j, sign) in enumerate(couplings):
+        mixing[n + k, [i, j]] = 1.0, sign
+        name = f"{joints[i]}{'+' if sign > 0 else '-'}{joints[j]}"
+        movers += [(f"{name} on {joints[row]}", n + k, row) for row in (i, j)]
+    size = n + len(couplings)
+    kinds = [
+        (name, base)
+        for wanted, name, base in (
+            (viscous, "viscous", 0),
+            (coulomb, "coulomb", size),
+            (offset, "offset", -1),
+            (rotor_inertia, "rotor_inertia", 2 * size),
+        )
+        if wanted
+    ]
+    labels, rows, source = [], [], []
+    for own in (movers[:n], movers[n:]):
+        for kind, base in kinds:
+            for name, place, row in own:
+                if base < 0 and place >= n:
+                    continue  # a coupling has no offset of its own
+                labels.append(f"{kind} {name}")
+                rows.append(row)
+                source.append(3 * size if base < 0 else base + place)
+    return EffectColumns(
+        tuple(labels),
+        np.array(rows, dtype=np.intp),
+        np.array(source, dtype=np.intp),
+        coulomb_velocity,
+        mixing,
+    )
+
+
+def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> EffectColumns:
+    """One constant column per sensor axis (N or N m), or none."""
+    n = len(axes) if wanted else 0
+    labels = tuple(f"offset {axis}" for axis in axes[:n])
+    mixing = np.eye(n_joints)
+    return EffectColumns(labels, np.arange(n), np.full(n, 3 * n_joints), 1.0, mixing)
+
+
+@compiled_as_written
+def fill(
+    q: Array,
+    dq: Array,
+    ddq: Array,
+    out: Array,
+    offset: int,
+    geometry: Array,
+    joints: Indices,
+    units: Array,
+    columns: Indices,
+    entries: Indices,
+    mixing: Array,
+    effects: Indices,
+    per_velocity: float,
+    work: Array,
+) -> None:
+    """Regressors at states q, dq, ddq (n, n_joints), flattened into out[:, offset:] (n, >=size).
+
+    geometry (joints + 1, 15), joints (joints + 1, 3): of each joint behind its parent: parent,
+        how it moves, and its place in q. The first is the root, whose axis is minus gravity.
+    units (rows, 7): of each row its joint, and its unit motion (linear, angular) in that frame.
+    columns (k, 2): of each inertial column its body's joint, and which of the ten it is.
+    entries (e, 3): row, inertial column, and place in the flat regressor, where it isn't zero.
+    effects (e, 2): place, and source as in `EffectColumns`; mixing as there.
+    work : (>= joints + 2 + rows + columns, 21). Neither it nor `out` shares memory with the states.
+    """
+    n_joints, n_rows, n_columns = len(joints), len(units), len(columns)
+    size, movers = out.shape[1] - offset, len(mixing)
+    root, twist = work[0], n_joints + 1
+    force, scratch = twist + n_rows, work[n_joints]
+    for s in range(len(q)):
+        row = out[s, offset:]
+        for i in range(size):
+            row[i] = 0.0
+        for i in range(MOTION):
+            root[i] = 1.0 if i in (0, 4, 8) else 0.0
+        for i in range(3):
+            root[ACCELERATION + i] = geometry[0, AXIS + i]
+        for j in range(1, n_joints):
+            kind, place = joints[j, 1], joints[j, 2]
+            x, dx, ddx = 0.0, 0.0, 0.0
+            if kind != STILL:
+                x, dx, ddx = q[s, place], dq[s, place], ddq[s, place]
+            _move(work[j], work[joints[j, 0]], geometry[j], kind, x, dx, ddx)
+        for r in range(n_rows):
+            own, at = work[twist + r], work[int(units[r, 0])]
+            _turned(at, units[r], 1, own, 0)
+            _turned(at, units[r], 4, own, 3)
+            v0, v1, v2 = _cross(at, ORIGIN, own, 3)
+            own[0] += v0
+            own[1] += v1
+            own[2] += v2
+        for c in range(n_columns):
+            _column(work[columns[c, 0]], columns[c, 1], scratch, work[force + c])
+        for e in range(len(entries)):
+            # Without views of the rows, which cost more than the six products.
+            u, f = twist + entries[e, 0], force + entries[e, 1]
+            linear = work[u, 0] * work[f, 0] + work[u, 1] * work[f, 1] + work[u, 2] * work[f, 2]
+            angular = work[u, 3] * work[f, 3] + work[u, 4] * work[f, 4] + work[u, 5] * work[f, 5]
+            row[entries[e, 2]] = linear + angular
+        for e in range(len(effects)):
+            source = effects[e, 1]
+            value = 1.0
+            if source < 3 * movers:
+                value = 0.0
+                kind, mixed = source // movers, mixing[source % movers]
+                for i in range(mixed.size):
+                    value += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
+                if kind == 1:
+                    value = math.tanh(value * per_velocity)
+            row[effects[e, 0]] = value
 
 
 @compiled_as_written
@@ -158,249 +429,8 @@ def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
     out[5] += n2
 
 
-@compiled_as_written
-def fill(
-    q: Array,
-    dq: Array,
-    ddq: Array,
-    out: Array,
-    offset: int,
-    geometry: Array,
-    joints: Indices,
-    units: Array,
-    columns: Indices,
-    entries: Indices,
-    mixing: Array,
-    effects: Indices,
-    per_velocity: float,
-    work: Array,
-) -> None:
-    """Regressors at states q, dq, ddq (n, n_joints), flattened into out[:, offset:] (n, >=size).
-
-    geometry (joints + 1, 15), joints (joints + 1, 3): of each joint behind its parent: parent,
-        how it moves, and its place in q. The first is the root, whose axis is minus gravity.
-    units (rows, 7): of each row its joint, and its unit motion (linear, angular) in that frame.
-    columns (k, 2): of each inertial column its body's joint, and which of the ten it is.
-    entries (e, 3): row, inertial column, and place in the flat regressor, where it isn't zero.
-    effects (e, 2): place, and source as in `EffectColumns`; mixing as there.
-    work : (>= joints + 2 + rows + columns, 21). Neither it nor `out` shares memory with the states.
-    """
-    n_joints, n_rows, n_columns = len(joints), len(units), len(columns)
-    size, movers = out.shape[1] - offset, len(mixing)
-    root, twist = work[0], n_joints + 1
-    force, scratch = twist + n_rows, work[n_joints]
-    for s in range(len(q)):
-        row = out[s, offset:]
-        for i in range(size):
-            row[i] = 0.0
-        for i in range(MOTION):
-            root[i] = 1.0 if i in (0, 4, 8) else 0.0
-        for i in range(3):
-            root[ACCELERATION + i] = geometry[0, AXIS + i]
-        for j in range(1, n_joints):
-            kind, place = joints[j, 1], joints[j, 2]
-            x, dx, ddx = 0.0, 0.0, 0.0
-            if kind != STILL:
-                x, dx, ddx = q[s, place], dq[s, place], ddq[s, place]
-            _move(work[j], work[joints[j, 0]], geometry[j], kind, x, dx, ddx)
-        for r in range(n_rows):
-            own, at = work[twist + r], work[int(units[r, 0])]
-            _turned(at, units[r], 1, own, 0)
-            _turned(at, units[r], 4, own, 3)
-            v0, v1, v2 = _cross(at, ORIGIN, own, 3)
-            own[0] += v0
-            own[1] += v1
-            own[2] += v2
-        for c in range(n_columns):
-            _column(work[columns[c, 0]], columns[c, 1], scratch, work[force + c])
-        for e in range(len(entries)):
-            # Without views of the rows, which cost more than the six products.
-            u, f = twist + entries[e, 0], force + entries[e, 1]
-            linear = work[u, 0] * work[f, 0] + work[u, 1] * work[f, 1] + work[u, 2] * work[f, 2]
-            angular = work[u, 3] * work[f, 3] + work[u, 4] * work[f, 4] + work[u, 5] * work[f, 5]
-            row[entries[e, 2]] = linear + angular
-        for e in range(len(effects)):
-            source = effects[e, 1]
-            value = 1.0
-            if source < 3 * movers:
-                value = 0.0
-                kind, mixed = source // movers, mixing[source % movers]
-                for i in range(mixed.size):
-                    value += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
-                if kind == 1:
-                    value = math.tanh(value * per_velocity)
-            row[effects[e, 0]] = value
-
-
-# -------------------------------------------------------------------------------------------------
-# Regressor columns beside the inertial ones: friction, offsets, rotor inertia, sensor offsets.
-
-
-@dataclass(frozen=True)
-class EffectColumns:
-    """Columns with one entry each, on the row of their own joint or sensor axis.
-
-    Per joint i: viscous friction dq_i (N m s/rad), Coulomb friction tanh(dq_i / v) (N m), a
-    constant offset (N m), rotor inertia ddq_i (kg m^2); newtons for prismatic joints. tanh stands
-    for the sign, which would jump with the noise of a joint at rest. Per sensor axis: an offset.
-
-    A transmission that one motor shares between two joints, as in many wrists, has friction and
-    inertia that go with the sum (or difference) of their velocities, and act on both.
-    """
-
-    labels: tuple[str, ...]
-    rows: npt.NDArray[np.intp]
-    source: npt.NDArray[np.intp]  # index into [dq', tanh(dq' / v), ddq', 1]
-    coulomb_velocity: float
-    mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
-
-    def values(self, dq: Array, ddq: Array) -> Array:
-        """(n_columns,) the entry of each column; dq, ddq: (n_joints,) rad/s, rad/s^2."""
-        mixed = self.mixing @ dq
-        sign = np.tanh(mixed * (1.0 / self.coulomb_velocity))
-        return np.concatenate((mixed, sign, self.mixing @ ddq, _ONE)).take(self.source)
-
-    def select(self, columns: npt.NDArray[np.intp]) -> EffectColumns:
-        """The same with only some of the columns."""
-        return replace(
-            self,
-            labels=tuple(self.labels[i] for i in columns),
-            rows=self.rows[columns],
-            source=self.source[columns],
-        )
-
-
-_ONE = np.ones(1)
-
-
-def joint_effects(
-    joints: Sequence[str],
-    *,
-    viscous: bool,
-    coulomb: bool,
-    offset: bool,
-    rotor_inertia: bool,
-    coulomb_velocity: float,
-    couplings: Sequence[tuple[int, int, float]] = (),
-) -> EffectColumns:
-    """The chosen columns of every joint, kind by kind, then those of the couplings.
-
-    A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
-    """
-    n = len(joints)
-    mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
-    # Each mover: its name, its place in the mixed velocities, and the row that it acts on.
-    movers = [(joint, i, i) for i, joint in enumerate(joints)]
-    for k, (i, j, sign) in enumerate(couplings):
-        mixing[n + k, [i, j]] = 1.0, sign
-        name = f"{joints[i]}{'+' if sign > 0 else '-'}{joints[j]}"
-        movers += [(f"{name} on {joints[row]}", n + k, row) for row in (i, j)]
-    size = n + len(couplings)
-    kinds = [
-        (name, base)
-        for wanted, name, base in (
-            (viscous, "viscous", 0),
-            (coulomb, "coulomb", size),
-            (offset, "offset", -1),
-            (rotor_inertia, "rotor_inertia", 2 * size),
-        )
-        if wanted
-    ]
-    labels, rows, source = [], [], []
-    for own in (movers[:n], movers[n:]):
-        for kind, base in kinds:
-            for name, place, row in own:
-                if base < 0 and place >= n:
-                    continue  # a coupling has no offset of its own
-                labels.append(f"{kind} {name}")
-                rows.append(row)
-                source.append(3 * size if base < 0 else base + place)
-    return EffectColumns(
-        tuple(labels),
-        np.array(rows, dtype=np.intp),
-        np.array(source, dtype=np.intp),
-        coulomb_velocity,
-        mixing,
-    )
-
-
-def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> EffectColumns:
-    """One constant column per sensor axis (N or N m), or none."""
-    n = len(axes) if wanted else 0
-    labels = tuple(f"offset {axis}" for axis in axes[:n])
-    mixing = np.eye(n_joints)
-    return EffectColumns(labels, np.arange(n), np.full(n, 3 * n_joints), 1.0, mixing)
-
-
-# -------------------------------------------------------------------------------------------------
-# The rigid-body library's side of the robot model: a URDF reduced to moving bodies, as arrays.
-
-INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-
-
-class Multibody:
-    """The moving bodies of a URDF, some joints locked, as the compiled regressor needs them.
-
-    A body is a lump: a link with all that is fixed to it or hangs on it through locked joints.
-
-    Parameters
-    ----------
-    tree: the robot.
-    joints: names of the joints that move, in the caller's order (revolute, continuous: rad;
-        prismatic: m). All others are locked.
-    locked: positions of locked joints (rad or m), 0 where not given.
-    gravity: (3,) m/s^2 in the frame of the root link.
-    sensor_frame: joint or link of a six-axis sensor, empty for joint efforts.
-
-    Attributes
-    ----------
-    bodies: name of each body: its link nearest to the base.
-    links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
-    inertial_prior: (10 * bodies,) the URDF's inertial parameters, body after body: mass m (kg),
-        first moments mc (kg m), inertia (kg m^2) about the origin of the body's joint frame (of
-        the sensor frame for the body that it carries), in the order of `INERTIAL`.
-    model: pinocchio's model, gravity included.
-    geometry, joints, units: as `compiled_regressor.fill` takes them.
-    body_joints: the joint of each body, as they are numbered there.
-    feels: (rows, bodies) True where a row's joint or sensor carries the body.
-
-    """
-
-    def __init__(
-        self,
-        tree: UrdfTree,
-        joints: Sequence[str],
-        locked: Mapping[str, float],
-        gravity: Sequence[float],
-        sensor_frame: str = "",
-    ) -> None:
-        sensor_joint = ""
-        if sensor_frame:
-            tree, sensor_joint = cut_at_sensor(tree, sensor_frame)
-        model = _reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
-        model.gravity.linear = np.array(gravity, dtype=np.float64)
-        self.model, self.n_joints = model, len(joints)
-        ids = [model.getJointId(name) for name in joints]
-        body_ids, row_ids = ids, ids
-        if sensor_joint:
-            sensor = model.getJointId(sensor_joint)
-            carried = set(model.subtrees[sensor])
-            body_ids = [sensor, *(i for i in ids if i in carried)]
-            row_ids = [sensor] * 6
-        links = {name: joint.child for name, joint in tree.joints.items()}
-        self.bodies = tuple(links[model.names[i]] for i in body_ids)
-        self.links = tuple(_links_of(model, i, tree) for i in body_ids)
-        parameters = [model.inertias[i].toDynamicParameters() for i in body_ids]
-        self.inertial_prior: Array = np.concatenate(parameters)
-        self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
-        self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
-        self.geometry, self.joints, axes = _arrays_of(model, ids)
-        units = np.eye(6) if sensor_joint else axes[row_ids]
-        self.units: Array = np.column_stack((row_ids, units))
-
-
 def _arrays_of(model: pin.Model, ids: Sequence[int]) -> tuple[Array, Indices, Array]:
-    """Geometry and joints as `compiled_regressor.fill` takes them, and each joint's motion (6,)."""
+    """Geometry and joints as `fill` takes them, and each joint's motion (6,)."""
     n = model.njoints
     geometry, axes = np.zeros((n, 15)), np.zeros((n, 6))
     joints: Indices = np.zeros((n, 3), dtype=np.intp)
@@ -417,21 +447,6 @@ def _arrays_of(model: pin.Model, ids: Sequence[int]) -> tuple[Array, Indices, Ar
         axis = axes[i, :3] + axes[i, 3:]
         geometry[i] = np.concatenate((np.ravel(pose.rotation), pose.translation, axis))
     return geometry, joints, axes
-
-
-def check_joints(tree: UrdfTree, names: Sequence[str]) -> None:
-    """Refuse names that are repeated, unknown, or no joint with one degree of freedom."""
-    movable = [joint.name for joint in tree.joints.values() if joint.type in ONE_DOF]
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            raise RobotModelError(f"the joint '{name}' is asked for twice")
-        if name not in tree.joints:
-            hint = closest(name, movable, shown=60)
-            raise RobotModelError(f"the URDF has no joint '{name}'{hint}")
-        if name not in movable:
-            kind = tree.joints[name].type
-            hint = f"it can't be moved or locked; there are: {', '.join(movable)}"
-            raise RobotModelError(f"the joint '{name}' is {kind}, not of one degree: {hint}")
 
 
 def _links_of(model: pin.Model, body: int, tree: UrdfTree) -> tuple[tuple[str, Array], ...]:
@@ -456,50 +471,6 @@ def _reduced_model(tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, f
         return pin.buildReducedModel(full, still, reference)
     except Exception as error:  # the library raises several types, all on the URDF's content
         raise RobotModelError(f"the URDF can't be turned into a robot model: {error}") from None
-
-
-class Regressor:
-    """The regressor of some inertial columns of a `Multibody`, then some effects' columns.
-
-    kept: indices of the inertial columns, ten per body, in their order.
-
-    Its entries are computed one by one, without those that are always zero (a joint doesn't feel
-    the bodies before it) and without the columns left out. One compiled function does one state
-    and a million, so that both give the same numbers to the last bit.
-
-    `arguments` is what `compiled_regressor.fill` takes between the states and the output.
-
-    Not thread-safe: the working memory is shared between calls.
-    """
-
-    def __init__(self, multibody: Multibody, kept: Indices, effects: EffectColumns) -> None:
-        self.n_axes = len(multibody.units)
-        self.n_joints = multibody.n_joints
-        self.n_columns = len(kept) + len(effects.labels)
-        self.size = self.n_axes * self.n_columns  # of one regressor
-        bodies, which = np.divmod(kept, 10)
-        columns = np.column_stack((multibody.body_joints[bodies], which))
-        felt = multibody.feels[:, bodies]
-        row, column = np.nonzero(felt)
-        entries = np.column_stack((row, column, row * self.n_columns + column))
-        places = effects.rows * self.n_columns + len(kept) + np.arange(len(effects.labels))
-        rows = len(multibody.joints) + 1 + self.n_axes + len(kept)
-        self.arguments = (
-            *(multibody.geometry, multibody.joints, multibody.units),
-            *(_indices(columns), _indices(entries)),
-            np.ascontiguousarray(effects.mixing),
-            _indices(np.column_stack((places, effects.source))),
-            1.0 / effects.coulomb_velocity,
-            np.zeros((rows, MOTION)),  # the working memory
-        )
-
-    def fill(self, q: Array, dq: Array, ddq: Array, out: Array, offset: int = 0) -> None:
-        """The flat regressors at q, dq, ddq (n, n_joints) into out[:, offset:], (n, size).
-
-        All are C-ordered float64 that may be written to: for any others the function would be
-        compiled again.
-        """
-        fill(q, dq, ddq, out, offset, *self.arguments)
 
 
 def _indices(values: Indices) -> Indices:

@@ -21,33 +21,9 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RobotModelError
 
-# -------------------------------------------------------------------------------------------------
-# XML of unknown origin, such as a robot_description that anyone on the network may publish.
-
-LONGEST = 10_000_000  # characters; the iCub's URDF has 130 000
-
-
-def parse_xml(text: str) -> ET.Element:
-    """The outermost element of a URDF's text.
-
-    Raises RobotModelError where it is not well-formed, longer than `LONGEST`, or has a document
-    type: entities, which can stand for any amount of text or for files, are declared there alone.
-    ElementTree opens no file and no address by itself.
-    """
-    if len(text) > LONGEST:
-        raise RobotModelError(
-            f"the URDF has {len(text)} characters, and {LONGEST} are allowed: leave meshes in files"
-        )
-    if "<!DOCTYPE" in text:
-        raise RobotModelError("the URDF has a document type (<!DOCTYPE>), which is not accepted")
-    try:
-        return ET.fromstring(text)  # nosec B314 # entities are refused above
-    except ET.ParseError as error:
-        raise RobotModelError(f"the URDF is not well-formed XML: {error}") from None
-
-
 ONE_DOF = ("revolute", "continuous", "prismatic")
-MOST = 2000  # links or joints: what follows would take long for more
+MAX_LENGTH = 10_000_000  # characters of a URDF; the iCub's has 130 000
+MAX_JOINTS = 2000  # or links: what follows would take long for more
 _TYPES = (*ONE_DOF, "fixed", "floating", "planar")
 
 
@@ -138,8 +114,8 @@ def parse_urdf(text: str) -> UrdfTree:
         raise RobotModelError("the URDF holds xacro macros: expand it with xacro first")
     links = [_attribute(element, "name", "a link") for element in robot.findall("link")]
     joints = [_joint(element) for element in robot.findall("joint")]
-    if max(len(links), len(joints)) > MOST:
-        raise RobotModelError(f"the URDF has more than {MOST} links or joints")
+    if max(len(links), len(joints)) > MAX_JOINTS:
+        raise RobotModelError(f"the URDF has more than {MAX_JOINTS} links or joints")
     _refuse_duplicates("link", links)
     _refuse_duplicates("joint", [joint.name for joint in joints])
     inertials = dict(
@@ -149,12 +125,122 @@ def parse_urdf(text: str) -> UrdfTree:
     return UrdfTree(robot.get("name") or "robot", root, inertials, {j.name: j for j in joints})
 
 
+def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
+    """(n_joints,) N m (N of prismatic joints) of ``<limit effort="..."/>``.
+
+    Infinite where there is none, or 0, which generators of URDFs write where they know nothing.
+    Raises RobotModelError where one is no number.
+    """
+    limits = np.full(len(joints), np.inf)
+    for k, name in enumerate(joints):
+        element = tree.joints[name].element.find("limit")
+        text = "" if element is None else element.get("effort", "")
+        try:
+            value = float(text or "0")
+        except ValueError:
+            raise RobotModelError(
+                f"joint '{name}' of the URDF has an effort limit that is no number: '{text}'"
+            ) from None
+        if value > 0.0:
+            limits[k] = value
+    return limits
+
+
+def check_joints(tree: UrdfTree, names: Sequence[str]) -> None:
+    """Refuse names that are repeated, unknown, or no joint with one degree of freedom."""
+    movable = [joint.name for joint in tree.joints.values() if joint.type in ONE_DOF]
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise RobotModelError(f"the joint '{name}' is named twice")
+        if name not in tree.joints:
+            hint = closest(name, movable, shown=60)
+            raise RobotModelError(f"the URDF has no joint '{name}'{hint}")
+        if name not in movable:
+            kind = tree.joints[name].type
+            raise RobotModelError(
+                f"the joint '{name}' is {kind}: only joints with one degree of freedom can be "
+                f"learned or locked; there are: {', '.join(movable)}"
+            )
+
+
+def cut_at_sensor(tree: UrdfTree, frame: str) -> tuple[UrdfTree, str]:
+    """Free the joint at the sensor `frame`; return the changed tree and that joint's name.
+
+    The sensor's fixed joint is replaced by a free joint that never moves. The generalised force of
+    that joint is then the spatial force which the proximal part exerts on everything distal, in the
+    sensor frame and about its origin (thesis 8.2.1): the reading of an ideal sensor. A link that
+    the sensor splits needs no special case, its two pieces are bodies on either side of the joint.
+
+    `frame` is a joint, or a link whose origin is the sensor's. Distal is that joint's child link
+    and all that hangs on it. Where the joint is a moving one, the cut lies behind its motion.
+    Raises RobotModelError where there is no such frame, or nothing hangs on it.
+    """
+    joint = _joint_at(tree, frame)
+    distal = [joint, *tree.below(joint.child)]
+    if tree.mass(joint.child) <= 0 and not any(j.type in ONE_DOF for j in distal[1:]):
+        raise RobotModelError(
+            f"nothing with a mass hangs on the sensor frame '{frame}', it only marks a place"
+            + _same_place(tree, joint)
+        )
+    joints = dict(tree.joints)
+    inertials = dict(tree.inertials)
+    if joint.type == "fixed":
+        joints[joint.name] = dataclasses.replace(joint, type="floating")
+        return dataclasses.replace(tree, joints=joints), joint.name
+    name, between = f"{frame} (sensor)", f"{joint.child} (proximal)"
+    element = ET.Element("joint")
+    ET.SubElement(element, "parent", link=between)
+    ET.SubElement(element, "child", link=joint.child)
+    moving = copy.deepcopy(joint.element)
+    moving.find("child").set("link", between)  # type: ignore[union-attr]
+    joints[joint.name] = dataclasses.replace(joint, child=between, element=moving)
+    joints[name] = UrdfJoint(name, "floating", between, joint.child, False, 0.0, 0.0, element)
+    inertials[between] = None
+    return dataclasses.replace(tree, joints=joints, inertials=inertials), name
+
+
+def frame_names(tree: UrdfTree, frame: str) -> tuple[str, ...]:
+    """The names under which messages may call the sensor `frame`, that one first.
+
+    A joint and the link behind it have one frame, and so have links that are fixed there without
+    an offset, or markers in the same place. Raises RobotModelError where there is no such frame.
+    """
+    joint = _joint_at(tree, frame)
+    fixed = [j for j in tree.joints.values() if j.type == "fixed" and j is not joint]
+    beside = [j for j in fixed if j.parent == joint.parent and _pose(j) == _pose(joint)]
+    same = [joint, *(beside if joint.type == "fixed" else ())]
+    links = {j.child for j in same}
+    while more := [j for j in fixed if j.parent in links and j not in same and not any(_pose(j))]:
+        same += more
+        links |= {j.child for j in more}
+    return tuple(dict.fromkeys((frame, *(name for j in same for name in (j.name, j.child)))))
+
+
 def closest(name: str, names: Iterable[str], shown: int = 12) -> str:
     """The end of a message on an unknown name: a close match, if any, and some known names."""
     known = list(names)
     match = difflib.get_close_matches(name, known, n=1)
     listed = ", ".join(known[:shown]) + (", ..." if len(known) > shown else "")
     return (f"; did you mean '{match[0]}'?" if match else ";") + f" there are: {listed}"
+
+
+def parse_xml(text: str) -> ET.Element:
+    """The outermost element of a URDF's text, which anyone on the network may have published.
+
+    Raises RobotModelError where it is not well-formed, longer than `MAX_LENGTH`, or has a document
+    type: entities, which can stand for any amount of text or for files, are declared there alone.
+    ElementTree opens no file and no address by itself.
+    """
+    if len(text) > MAX_LENGTH:
+        raise RobotModelError(
+            f"the URDF has {len(text)} characters, more than {MAX_LENGTH}: leave meshes in files"
+        )
+    if "<!DOCTYPE" in text:
+        raise RobotModelError("the URDF has a document type (<!DOCTYPE>), which is not accepted")
+    try:
+        return ET.fromstring(text)  # nosec B314 # entities are refused above
+    except ET.ParseError as error:
+        raise RobotModelError(f"the URDF is not well-formed XML: {error}") from None
 
 
 def _joint(element: ET.Element) -> UrdfJoint:
@@ -173,7 +259,9 @@ def _joint(element: ET.Element) -> UrdfJoint:
     try:
         lower, upper = (float(bounds.get(bound, "0")) for bound in ("lower", "upper"))
     except ValueError:
-        raise RobotModelError(f"joint '{name}' of the URDF has limits, but no numbers") from None
+        raise RobotModelError(
+            f"joint '{name}' of the URDF has limits that are not numbers"
+        ) from None
     mimic = element.find("mimic") is not None
     return UrdfJoint(name, kind, ends[0], ends[1], mimic, lower, upper, element)
 
@@ -241,88 +329,6 @@ def _attribute(element: ET.Element, attribute: str, owner: str) -> str:
     if not value:
         raise RobotModelError(f"{owner} of the URDF has no '{attribute}'")
     return value
-
-
-# -------------------------------------------------------------------------------------------------
-# The effort limits in a URDF, where it has usable ones.
-
-
-def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
-    """(n_joints,) N m (N of prismatic joints) of ``<limit effort="..."/>``.
-
-    Infinite where there is none, or 0, which generators of URDFs write where they know nothing.
-    Raises RobotModelError where one is no number.
-    """
-    limits = np.full(len(joints), np.inf)
-    for k, name in enumerate(joints):
-        element = tree.joints[name].element.find("limit")
-        text = "" if element is None else element.get("effort", "")
-        try:
-            value = float(text or "0")
-        except ValueError:
-            raise RobotModelError(
-                f"joint '{name}' of the URDF has an effort limit that is no number: '{text}'"
-            ) from None
-        if value > 0.0:
-            limits[k] = value
-    return limits
-
-
-# -------------------------------------------------------------------------------------------------
-# Cutting a robot at a six-axis force/torque sensor, so that its reading becomes a joint's load.
-#
-# The sensor's fixed joint is replaced by a free joint that never moves. The generalised force of
-# that joint is then the spatial force which the proximal part exerts on everything distal, in the
-# sensor frame and about its origin (thesis 8.2.1): what an ideal sensor reports. A link that the
-# sensor splits needs no special case, its two pieces are bodies on either side of the free joint.
-
-
-def cut_at_sensor(tree: UrdfTree, frame: str) -> tuple[UrdfTree, str]:
-    """Free the joint at the sensor `frame`; return the changed tree and that joint's name.
-
-    `frame` is a joint, or a link whose origin is the sensor's. Distal is that joint's child link
-    and all that hangs on it. Where the joint is a moving one, the cut lies behind its motion.
-    Raises RobotModelError where there is no such frame, or nothing hangs on it.
-    """
-    joint = _joint_at(tree, frame)
-    distal = [joint, *tree.below(joint.child)]
-    if tree.mass(joint.child) <= 0 and not any(j.type in ONE_DOF for j in distal[1:]):
-        raise RobotModelError(
-            f"nothing with a mass hangs on the sensor frame '{frame}', it is a mere marker"
-            + _same_place(tree, joint)
-        )
-    joints = dict(tree.joints)
-    inertials = dict(tree.inertials)
-    if joint.type == "fixed":
-        joints[joint.name] = dataclasses.replace(joint, type="floating")
-        return dataclasses.replace(tree, joints=joints), joint.name
-    name, between = f"{frame} (sensor)", f"{joint.child} (proximal)"
-    element = ET.Element("joint")
-    ET.SubElement(element, "parent", link=between)
-    ET.SubElement(element, "child", link=joint.child)
-    moving = copy.deepcopy(joint.element)
-    moving.find("child").set("link", between)  # type: ignore[union-attr]
-    joints[joint.name] = dataclasses.replace(joint, child=between, element=moving)
-    joints[name] = UrdfJoint(name, "floating", between, joint.child, False, 0.0, 0.0, element)
-    inertials[between] = None
-    return dataclasses.replace(tree, joints=joints, inertials=inertials), name
-
-
-def frame_names(tree: UrdfTree, frame: str) -> tuple[str, ...]:
-    """The names under which messages may call the sensor `frame`, that one first.
-
-    A joint and the link behind it have one frame, and so have links that are fixed there without
-    an offset, or markers in the same place. Raises RobotModelError where there is no such frame.
-    """
-    joint = _joint_at(tree, frame)
-    fixed = [j for j in tree.joints.values() if j.type == "fixed" and j is not joint]
-    beside = [j for j in fixed if j.parent == joint.parent and _pose(j) == _pose(joint)]
-    same = [joint, *(beside if joint.type == "fixed" else ())]
-    links = {j.child for j in same}
-    while more := [j for j in fixed if j.parent in links and j not in same and not any(_pose(j))]:
-        same += more
-        links |= {j.child for j in more}
-    return tuple(dict.fromkeys((frame, *(name for j in same for name in (j.name, j.child)))))
 
 
 def _pose(joint: UrdfJoint) -> tuple[float, ...]:

@@ -4,8 +4,7 @@ What reads bags is imported from :mod:`semiparam_dynamics.samples.bag`, so that 
 load it.
 """
 
-from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
 from semiparam_dynamics.samples.stream import MeasurementStream
-from semiparam_dynamics.samples.stream_config import StreamConfig
 
 __all__ = ["Measurement", "MeasurementStream", "StreamConfig"]

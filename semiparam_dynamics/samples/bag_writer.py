@@ -22,6 +22,7 @@ from rosbags.interfaces import (
 from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
 from rosbags.typesys import Stores, get_typestore
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import BagError, SampleError
 from semiparam_dynamics.samples.bag import JOINT_STATE, STRING, WRENCH
 from semiparam_dynamics.samples.measurement import Measurement
@@ -137,7 +138,7 @@ class BagWriter:
             point(
                 *(_floats(values[k], len(names)) for values in arrays),
                 effort=np.empty(0),
-                time_from_start=duration(*divmod(round(float(t) * 1e9), 1_000_000_000)),
+                time_from_start=duration(*divmod(round(float(t) * SECOND), SECOND)),
             )
             for k, t in enumerate(np.asarray(times, dtype=np.float64))
         ]
@@ -145,7 +146,7 @@ class BagWriter:
         self._write(topic, JOINT_TRAJECTORY, stamp, message)
 
     def _header(self, stamp: int, frame: str) -> Any:
-        time = self._store.types["builtin_interfaces/msg/Time"](*divmod(stamp, 1_000_000_000))
+        time = self._store.types["builtin_interfaces/msg/Time"](*divmod(stamp, SECOND))
         return self._store.types["std_msgs/msg/Header"](time, frame)
 
     def _write(

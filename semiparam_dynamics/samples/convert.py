@@ -1,8 +1,10 @@
-"""A log in an npz file turned into a rosbag2, so that every tool of ROS 2 can read and play it."""
+"""Logs in npz files turned into rosbag2, so that every tool of ROS 2 can read and play them.
+
+Such logs are arrays over time, as scripts in Python and MATLAB leave them.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +13,76 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import SECOND, Array, Stamps
 from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 from semiparam_dynamics.storage import MALFORMED
 
-# -------------------------------------------------------------------------------------------------
-# Logs of robots as npz files: arrays over time, as scripts in Python and MATLAB leave them.
-
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
-LONGEST = 9e9  # s: more nanoseconds have no room in 64 bits
-DEGREES = 20.0  # rad: joints that turn further than this three times over are rare
+MAX_SPAN = 9e9  # s: more nanoseconds have no room in 64 bits
+MAX_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
+START = 1.0  # s: a stamp of zero is an unset one
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was written: the joints' names, the number of instants, their rate, and warnings."""
+
+    names: tuple[str, ...]
+    samples: int
+    rate: float
+    topics: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def convert_npz(
+    log: str | Path,
+    bag: str | Path,
+    *,
+    names: Sequence[str] = (),
+    urdf: str = "",
+    start: float = START,
+    wrench_frame: str = "",
+    overwrite: bool = False,
+) -> Conversion:
+    """Write the npz file `log` (see `read_npz`) to the rosbag2 folder `bag`.
+
+    The same log always gives the same messages: the first stamp is `start`, in seconds, whatever
+    ``t`` begins with. The joints' names are `names`, or those in the log, or the URDF's actuated
+    joints in order, or joint_1, joint_2, ...; the URDF (text or path) is put into the bag as its
+    robot_description.
+
+    Raises SampleError on a bad log or wrong names, RobotModelError on a bad URDF, BagError where
+    the bag can't be written.
+    """
+    data = read_npz(log)
+    joints = data.q.shape[1]
+    if not 0 < start < 2**31 - data.time[-1] / SECOND:
+        raise SampleError(f"the start must be positive seconds before the year 2038, not {start}")
+    text, actuated = _describe(urdf) if urdf else ("", ())
+    if names:
+        check_names(names, joints, "the names given")
+    names = tuple(names) or data.names or _from_urdf(actuated, joints) or _numbered(joints)
+    unknown = [name for name in names if text and name not in actuated]
+    if unknown:
+        known = ", ".join(actuated)
+        raise SampleError(f"the URDF has no joint {', '.join(unknown)} that moves; it has: {known}")
+    topics = ["/joint_states"] + (["/wrench"] if data.wrench is not None else [])
+    first = round(start * SECOND)
+    with BagWriter(bag, overwrite=overwrite) as writer:
+        if text:
+            writer.robot_description(text, first)
+            topics.append("/robot_description")
+        for row, time in enumerate(data.time.tolist()):
+            stamp = first + time
+            dq, tau = (None if a is None else a[row] for a in (data.dq, data.tau))
+            writer.joint_state(stamp, names, data.q[row], dq, tau)
+            if data.wrench is not None:
+                writer.wrench(stamp, data.wrench[row], wrench_frame)
+    n = len(data.time)
+    rate = (n - 1) / (int(data.time[-1]) / SECOND)
+    return Conversion(names, n, rate, tuple(topics), data.warnings)
 
 
 @dataclass(frozen=True)
@@ -37,7 +98,7 @@ class NpzLog:
     warnings: sentences on what looks wrong without being impossible.
     """
 
-    time: npt.NDArray[np.int64]
+    time: Stamps
     q: Array
     dq: Array | None
     tau: Array | None
@@ -82,6 +143,26 @@ def check_names(names: Sequence[str], joints: int, where: str) -> None:
         raise SampleError(f"{where}: each joint needs a name of its own, not {', '.join(names)}")
 
 
+def _describe(urdf: str) -> tuple[str, tuple[str, ...]]:
+    """The URDF's text, and its actuated joints in the order in which they are learned."""
+    text = read_urdf(urdf)
+    tree = parse_urdf(text)
+    return text, tuple(joint.name for joint in tree.below(tree.root) if joint.actuated)
+
+
+def _from_urdf(actuated: tuple[str, ...], joints: int) -> tuple[str, ...]:
+    if actuated and len(actuated) != joints:
+        raise SampleError(
+            f"the log has {joints} joints, the URDF {len(actuated)} that move"
+            f" ({', '.join(actuated)}): name the log's joints"
+        )
+    return actuated
+
+
+def _numbered(joints: int) -> tuple[str, ...]:
+    return tuple(f"joint_{j + 1}" for j in range(joints))
+
+
 def _load(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     if not path.is_file():
         raise SampleError(f"there is no file {path}")
@@ -114,12 +195,12 @@ def _matrix(
     return matrix
 
 
-def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> npt.NDArray[np.int64]:
+def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> Stamps:
     if "t" in arrays:
         t = _matrix(path, "t", np.ravel(arrays["t"]), (n, 1))[:, 0]
-        if np.ptp(t) > LONGEST:
+        if np.ptp(t) > MAX_SPAN:
             raise SampleError(f"{path}: 't' spans {np.ptp(t):.3g} s: is it in seconds?")
-        time: npt.NDArray[np.int64] = np.rint((t - t[0]) * 1e9).astype(np.int64)
+        time: Stamps = np.rint((t - t[0]) * SECOND).astype(np.int64)
         back = np.flatnonzero(np.diff(time) <= 0)
         if len(back):
             row = int(back[0]) + 1
@@ -132,7 +213,7 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> np
     dt = float(_matrix(path, "dt", np.ravel(arrays["dt"]))[0, 0])
     if not 1e-6 <= dt <= 1e3:
         raise SampleError(f"{path}: 'dt' is {dt}; it must be a sampling period in seconds")
-    steps: npt.NDArray[np.int64] = np.rint(np.arange(n) * (dt * 1e9)).astype(np.int64)
+    steps: Stamps = np.rint(np.arange(n) * (dt * SECOND)).astype(np.int64)
     return steps
 
 
@@ -142,91 +223,6 @@ def _warnings(arrays: dict[str, npt.NDArray[np.generic]], q: Array) -> tuple[str
     if unknown:
         warnings.append(f"arrays that are not used: {', '.join(unknown)}")
     largest = float(np.abs(q).max())
-    if largest > DEGREES:
+    if largest > MAX_ANGLE:
         warnings.append(f"'q' reaches {largest:.4g}: are these degrees? they are taken as radians")
     return tuple(warnings)
-
-
-START = 1.0  # s: a stamp of zero is an unset one
-
-
-@dataclasses.dataclass(frozen=True)
-class Conversion:
-    """What was written: the joints' names, the number of instants, their rate, and warnings."""
-
-    names: tuple[str, ...]
-    samples: int
-    rate: float
-    topics: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-def convert_npz(
-    log: str | Path,
-    bag: str | Path,
-    *,
-    names: Sequence[str] = (),
-    urdf: str = "",
-    start: float = START,
-    wrench_frame: str = "",
-    overwrite: bool = False,
-) -> Conversion:
-    """Write the npz file `log` (see `read_npz`) to the rosbag2 folder `bag`.
-
-    The same log always gives the same messages: the first stamp is `start`, in seconds, whatever
-    ``t`` begins with. The joints' names are `names`, or those in the log, or the URDF's actuated
-    joints in order, or joint_1, joint_2, ...; the URDF (text or path) is put into the bag as its
-    robot_description.
-
-    Raises SampleError on a bad log or wrong names, RobotModelError on a bad URDF, BagError where
-    the bag can't be written.
-    """
-    data = read_npz(log)
-    joints = data.q.shape[1]
-    if not 0 < start < 2**31 - data.time[-1] / 1e9:
-        raise SampleError(f"the start must be positive seconds before the year 2038, not {start}")
-    text, actuated = _describe(urdf) if urdf else ("", ())
-    if names:
-        check_names(names, joints, "the names given")
-    names = tuple(names) or data.names or _from_urdf(actuated, joints) or _numbered(joints)
-    unknown = [name for name in names if text and name not in actuated]
-    if unknown:
-        known = ", ".join(actuated)
-        raise SampleError(f"the URDF has no joint {', '.join(unknown)} that moves; it has: {known}")
-    topics = ["/joint_states"] + (["/wrench"] if data.wrench is not None else [])
-    first = round(start * 1e9)
-    with BagWriter(bag, overwrite=overwrite) as writer:
-        if text:
-            writer.robot_description(text, first)
-            topics.append("/robot_description")
-        for row, time in enumerate(data.time.tolist()):
-            stamp = first + time
-            dq, tau = (None if a is None else a[row] for a in (data.dq, data.tau))
-            writer.joint_state(stamp, names, data.q[row], dq, tau)
-            if data.wrench is not None:
-                writer.wrench(stamp, data.wrench[row], wrench_frame)
-    n = len(data.time)
-    rate = (n - 1) / (int(data.time[-1]) / 1e9)
-    return Conversion(names, n, rate, tuple(topics), data.warnings)
-
-
-def _describe(urdf: str) -> tuple[str, tuple[str, ...]]:
-    """The URDF's text, and its actuated joints in the order in which they are learned."""
-    from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
-
-    text = read_urdf(urdf)
-    tree = parse_urdf(text)
-    return text, tuple(joint.name for joint in tree.below(tree.root) if joint.actuated)
-
-
-def _from_urdf(actuated: tuple[str, ...], joints: int) -> tuple[str, ...]:
-    if actuated and len(actuated) != joints:
-        raise SampleError(
-            f"the log has {joints} joints, the URDF {len(actuated)} that move"
-            f" ({', '.join(actuated)}): name the log's joints"
-        )
-    return actuated
-
-
-def _numbered(joints: int) -> tuple[str, ...]:
-    return tuple(f"joint_{j + 1}" for j in range(joints))

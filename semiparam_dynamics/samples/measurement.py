@@ -1,10 +1,13 @@
-"""One instant of a robot arm, as it was measured."""
+"""One instant of a robot arm as it was measured, and the settings of how messages become it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.parameters import parameter
+
+IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +27,66 @@ class Measurement:
     q: Array
     dq: Array | None
     y: Array | None
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """How the messages of one robot become measurements."""
+
+    pair_tolerance: float = parameter(
+        0.02,
+        "a joint state is paired with the wrenches before and after it if both are this near",
+        unit="s",
+        low=0.0,
+        high=1.0,
+    )
+    pair_wait: float = parameter(
+        0.1,
+        "how far one topic may run ahead before a joint state is used without a wrench",
+        unit="s",
+        low=0.0,
+        high=10.0,
+    )
+    clock_jump: float = parameter(
+        1.0,
+        "stamps going back by more than this are a restarted clock, by less a late message",
+        unit="s",
+        low=0.001,
+        high=3600.0,
+    )
+    wrench_frames: tuple[str, ...] = parameter(
+        (),
+        "frame_ids of wrenches that read in sensor_frame under another name; those in any further "
+        "frame are dropped, an empty frame_id is accepted",
+    )
+    stuck_after: float = parameter(
+        1.0,
+        "a reading that stays the same to the last bit for longer than this, while the joints "
+        "move by more than samples.stuck_motion, is a sensor that sticks, and isn't learned; 0: "
+        "never",
+        unit="s",
+        low=0.0,
+        high=3600.0,
+    )
+    stuck_motion: float = parameter(
+        0.05,
+        "how far they must have moved, see samples.stuck_after",
+        unit="rad or m",
+        low=1e-6,
+        high=100.0,
+    )
+    saturation: tuple[float, ...] = parameter(
+        (),
+        "readings of this size or more are saturated and aren't learned: one limit for all axes, "
+        "or one for each; empty: no limit",
+        unit="N m or N",
+        low=0.0,
+        high=IMPLAUSIBLE,
+    )
+    saturation_share: float = parameter(
+        0.0,
+        "efforts of this share of the URDF's effort limits or more are saturated; 0: those limits "
+        "don't matter",
+        low=0.0,
+        high=10.0,
+    )

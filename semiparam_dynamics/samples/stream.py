@@ -8,78 +8,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Mask, Stamps
+from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.samples.joint_state_block import JointStateBlock
-from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions
-from semiparam_dynamics.samples.stream_config import IMPLAUSIBLE, SECOND, StreamConfig
 
-# -------------------------------------------------------------------------------------------------
-# Joints matched by name, never by index: a message's order is its publisher's own business.
-
-MOST = 10_000  # names; what a message of more than that names is no robot
+MAX_NAMES = 10_000  # a message that names more joints is of no robot
 QUOTED = 60  # characters of a name that a sentence repeats
-
-
-class JointMatcher:
-    """Finds the wanted joints among a message's names.
-
-    The answer for the last list of names is kept, since publishers hardly ever change theirs.
-    Joints that aren't wanted are ignored, even where their names are doubled.
-
-    Attributes
-    ----------
-    problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
-        ``too many joints``), empty where it was accepted.
-    detail: the same as a sentence that names the joints.
-    """
-
-    def __init__(self, joint_names: Sequence[str]) -> None:
-        self.joint_names = tuple(joint_names)
-        self.problem = ""
-        self.detail = ""
-        self._seen: list[str] | None = None
-        self._index: list[int] | None = None
-
-    def match(self, names: Sequence[str]) -> list[int] | None:
-        """Positions of the wanted joints in `names`, in the wanted order; None where refused."""
-        if len(names) > MOST:
-            # Before anything is made of them: a list of millions would be counted each time.
-            self._seen, self.problem = None, "too many joints"
-            self.detail = f"the message names {len(names)} joints; {MOST} are allowed"
-            return None
-        if self._seen is None or names != self._seen:
-            self._seen = list(names)
-            self._index = self._find(self._seen)
-        return self._index
-
-    def _find(self, names: list[str]) -> list[int] | None:
-        self.problem = self.detail = ""
-        count = Counter(names)
-        missing = [name for name in self.joint_names if not count[name]]
-        doubled = [name for name in self.joint_names if count[name] > 1]
-        if missing:
-            self.problem = "missing joint"
-            there = ", ".join(name[:QUOTED] for name in names[:20]) or "none"
-            self.detail = f"no {', '.join(missing)} among the message's joints: {there}"
-            return None
-        if doubled:
-            self.problem = "duplicate joint name"
-            self.detail = f"the message names {', '.join(doubled)} more than once"
-            return None
-        return [names.index(name) for name in self.joint_names]
-
-
 FRAMES_KEPT = 16
-ALONE = 8  # joint states that are looked at one by one where something is wrong with the first
 OTHER_FRAME = "wrench in another frame"
 
 
@@ -152,7 +95,7 @@ class MeasurementStream:
             self._matcher.joint_names if self._effort else (), config, effort_limits
         )
         self._positions = StuckPositions(self._matcher.joint_names, config)
-        self._q: list[float] | None = None
+        self._q: Sequence[float] | None = None
         self._moved = False  # the driver has given a velocity other than zero
         self._last_joint_state: int | None = None
         self._last_wrench: int | None = None
@@ -164,23 +107,6 @@ class MeasurementStream:
             return self._joint_state(message)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
-
-    def joint_states(self, block: JointStateBlock) -> list[Measurement]:
-        """Take in joint states that came in turn; the measurements of :meth:`joint_state`, sooner.
-
-        Those that it would have a word to say of are given to it one by one, and some after them.
-        """
-        taken: list[Measurement] = []
-        at = 0
-        while at < len(block):
-            rows = self._regular(block, slice(at, None))
-            if rows is not None and len(rows[0]):
-                taken += self._take_rows(*rows)
-                at += len(rows[0])
-            for i in range(at, min(at + ALONE, len(block))):
-                taken += self.joint_state(block.message(i))
-            at += ALONE
-        return taken
 
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
@@ -195,19 +121,17 @@ class MeasurementStream:
         return self._pairer.flush()
 
     def _joint_state(self, message: Any) -> list[Measurement]:
-        names = message.name
-        index = self._matcher.match(names)
-        if index is None:
-            return self._drop(self._matcher.problem, self._matcher.detail)
-        n = len(names)
+        matcher = self._matcher
+        if matcher.match(message.name) is None:
+            return self._drop(matcher.problem, matcher.detail)
+        n = len(message.name)
         n_dq, n_effort = len(message.velocity), len(message.effort)
         if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
             sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
             return self._drop("wrong length", f"{n} names, {sizes}")
         # For a handful of numbers plain Python is faster than NumPy: checks are of lists.
-        position = _select(message.position, index)
-        problem = _problem(position)
-        if problem:
+        position = matcher.select(message.position)
+        if problem := _problem(position):
             return self._drop(problem)
         q = np.array(position, dtype=np.float64)
         stamp = _stamp(message)
@@ -218,47 +142,16 @@ class MeasurementStream:
         if jumped:
             released = self._pairer.restart_joint_states(stamp + self._clock_jump)
         self._last_joint_state = stamp
-        velocity = self._velocity(_select(message.velocity, index)) if n_dq else None
+        velocity = self._velocity(matcher.select(message.velocity)) if n_dq else None
         dq = None if velocity is None else np.array(velocity, dtype=np.float64)
         if stuck := self._positions(stamp, position, velocity):
             self._drop("position stuck", stuck)
             return released
         self._q = position
         if self._effort:
-            return [Measurement(stamp, q, dq, self._efforts(stamp, message.effort, index))]
+            return [Measurement(stamp, q, dq, self._efforts(stamp, message.effort))]
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
         return released
-
-    def _regular(
-        self, block: JointStateBlock, part: slice
-    ) -> tuple[Stamps, Array, Array | None, Array] | None:
-        """Stamps, positions, velocities and efforts of the first rows that nothing is to be said
-        of; None where none can be taken so."""
-        index, n = self._matcher.match(block.names), len(block.names)
-        n_dq = block.velocity.shape[1]
-        if index is None or not self._effort or n_dq not in (0, n):
-            return None
-        if block.position.shape[1] != n or block.effort.shape[1] != n or not n:
-            return None
-        stamps, q, y = block.stamps[part], block.position[part, index], block.effort[part, index]
-        dq = block.velocity[part, index] if n_dq else None
-        with np.errstate(invalid="ignore", over="ignore"):  # of those that are wrong
-            wrong = _strange(q) | _strange(y)
-            if dq is not None:
-                wrong |= _strange(dq) if self._moved else dq.any(axis=1)
-                dq = dq if self._moved else None
-            wrong |= stamps <= np.concatenate(([self._last_joint_state or 0], stamps[:-1]))
-            wrong |= self._positions.rows(stamps, q, dq) | self._faults.rows(stamps, y, q)
-        count = int(np.argmax(wrong)) if wrong.any() else len(wrong)
-        return stamps[:count], q[:count], None if dq is None else dq[:count], y[:count]
-
-    def _take_rows(self, stamps: Stamps, q: Array, dq: Array | None, y: Array) -> list[Measurement]:
-        self.received["joint states"] += len(stamps)
-        self._positions.take_rows(stamps, q, dq)
-        self._faults.take_rows(stamps, y, q)
-        self._last_joint_state, self._q = int(stamps[-1]), q[-1].tolist()
-        speeds = repeat(None) if dq is None else dq
-        return list(map(Measurement, stamps.tolist(), q, speeds, y))
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
@@ -268,8 +161,7 @@ class MeasurementStream:
             return self._drop(OTHER_FRAME, self._elsewhere(frame))
         force, torque = message.wrench.force, message.wrench.torque
         values = [force.x, force.y, force.z, torque.x, torque.y, torque.z]
-        problem = _problem(values)
-        if problem:
+        if problem := _problem(values):
             return self._drop(problem)
         wrench = np.array(values, dtype=np.float64)
         stamp = _stamp(message)
@@ -303,7 +195,7 @@ class MeasurementStream:
         self._drop("clock jumped", f"stamps went back by {back:.3f} s: a restarted clock or bag")
         return True
 
-    def _velocity(self, values: list[float]) -> list[float] | None:
+    def _velocity(self, values: tuple[float, ...]) -> tuple[float, ...] | None:
         if not self._moved:
             # Drivers that never fill velocity leave zeros. Until one isn't zero it is unknown
             # which kind this is; the velocity of a robot at rest is zero by differences as well.
@@ -315,11 +207,11 @@ class MeasurementStream:
             return None
         return values
 
-    def _efforts(self, stamp: int, values: Any, index: list[int]) -> Array | None:
+    def _efforts(self, stamp: int, values: Any) -> Array | None:
         if not len(values):
             self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             return None
-        effort = _select(values, index)
+        effort = self._matcher.select(values)
         if _problem(effort):
             self._drop("effort not finite")
             return None
@@ -342,12 +234,7 @@ class MeasurementStream:
         return []
 
 
-def _select(values: Any, index: list[int]) -> list[float]:
-    numbers = values.tolist() if hasattr(values, "tolist") else values
-    return [numbers[i] for i in index]
-
-
-def _problem(numbers: list[float]) -> str:
+def _problem(numbers: Sequence[float]) -> str:
     """Why these few numbers can't be a measurement; empty where they can."""
     if sum(map(abs, numbers)) <= IMPLAUSIBLE:  # neither infinite nor NaN
         return ""
@@ -358,12 +245,65 @@ def _problem(numbers: list[float]) -> str:
     return ""
 
 
-def _strange(rows: Array) -> Mask:
-    """Which rows (k, n) `_problem` would have to look at twice."""
-    strange: Mask = ~(np.abs(rows).sum(axis=1) <= IMPLAUSIBLE)
-    return strange
-
-
 def _stamp(message: Any) -> int:
     stamp = message.header.stamp
     return int(stamp.sec) * SECOND + int(stamp.nanosec)
+
+
+class JointMatcher:
+    """Finds the wanted joints among a message's names: the order is its publisher's own business.
+
+    The answer for the last list of names is kept, since publishers hardly ever change theirs.
+    Joints that aren't wanted are ignored, even where their names are doubled.
+
+    Attributes
+    ----------
+    problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
+        ``too many joints``), empty where it was accepted.
+    detail: the same as a sentence that names the joints.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self.joint_names = tuple(joint_names)
+        self.problem = ""
+        self.detail = ""
+        self._seen: list[str] | None = None
+        self._index: list[int] | None = None
+        self._pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
+
+    def match(self, names: Sequence[str]) -> list[int] | None:
+        """Positions of the wanted joints in `names`, in the wanted order; None where refused."""
+        if len(names) > MAX_NAMES:
+            # Before anything is made of them: a list of millions would be counted each time.
+            self._seen, self.problem = None, "too many joints"
+            self.detail = f"the message names {len(names)} joints; {MAX_NAMES} are allowed"
+            return None
+        if self._seen is None or names != self._seen:
+            self._seen = list(names)
+            self._index = self._find(self._seen)
+        return self._index
+
+    def select(self, values: Any) -> tuple[float, ...]:
+        """The wanted joints' entries of a message's `values`, for the names accepted last."""
+        return self._pick(values.tolist() if hasattr(values, "tolist") else values)
+
+    def _find(self, names: list[str]) -> list[int] | None:
+        self.problem = self.detail = ""
+        count = Counter(names)
+        missing = [name for name in self.joint_names if not count[name]]
+        doubled = [name for name in self.joint_names if count[name] > 1]
+        if missing:
+            self.problem = "missing joint"
+            there = ", ".join(name[:QUOTED] for name in names[:20]) or "none"
+            self.detail = f"no {', '.join(missing)} among the message's joints: {there}"
+            return None
+        if doubled:
+            self.problem = "duplicate joint name"
+            self.detail = f"the message names {', '.join(doubled)} more than once"
+            return None
+        index = [names.index(name) for name in self.joint_names]
+        if len(index) > 1:
+            self._pick = itemgetter(*index)
+        else:  # with one index itemgetter gives no tuple
+            self._pick = lambda values: tuple(values[i] for i in index)
+        return index

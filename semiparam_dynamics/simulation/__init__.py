@@ -1,4 +1,4 @@
-"""A simulated arm in MuJoCo, with the effects that rigid-body dynamics lacks.
+"""A simulated arm in MuJoCo, with effects beyond rigid-body dynamics.
 
 Needs the extra `sim` (mujoco, icub-models).
 """

@@ -2,7 +2,7 @@
 
 The wrench is the force and moment that the part before the sensor exerts on the part behind it, in
 the sensor's frame and about its origin: at rest it holds the weight of the part behind it, -m g.
-What else acts on that part past the sensor, as a cable does, appears with its sign changed.
+Forces that act on that part past the sensor, such as a cable's, appear with their sign changed.
 """
 
 from __future__ import annotations
@@ -20,131 +20,21 @@ from semiparam_dynamics.simulation import effects
 from semiparam_dynamics.simulation import urdf as urdfs
 from semiparam_dynamics.simulation.config import SimulatorConfig
 from semiparam_dynamics.simulation.effects import Bypass
-from semiparam_dynamics.simulation.kinematics import HandKinematics
-from semiparam_dynamics.simulation.trajectories import Motion, make_trajectory
+from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion, make_trajectory
 
-# -------------------------------------------------------------------------------------------------
-# What the motors are told when the simulated arm takes efforts instead of making its motion.
-
-ROUNDING = 1e-9  # s
-
-
-class EffortCommands:
-    """The last commanded efforts, for as long as they are fresh.
-
-    Parameters
-    ----------
-    n_joints: of the arm. timeout: how long a command holds, s.
-
-    Attributes
-    ----------
-    begun: whether there was a command at all.
-    """
-
-    def __init__(self, n_joints: int, timeout: float) -> None:
-        self._timeout = timeout
-        self._effort = np.zeros(n_joints)
-        self._given = 0.0
-        self.begun = False
-
-    def give(self, effort: np.ndarray, time: float) -> None:
-        """Take efforts (n,) in N m at a time in s. Raises SampleError on a wrong size or NaN."""
-        effort = np.array(effort, dtype=float)
-        if effort.shape != self._effort.shape or not np.isfinite(effort).all():
-            raise SampleError(
-                f"a command needs {len(self._effort)} finite efforts, one for each joint"
-            )
-        self._effort, self._given, self.begun = effort, time, True
-
-    def at(self, time: float) -> np.ndarray | None:
-        """The efforts (n,) that hold at a time in s, if there are any."""
-        fresh = self.begun and time - self._given <= self._timeout + ROUNDING
-        return self._effort if fresh else None
-
-
-# -------------------------------------------------------------------------------------------------
-# What the hand meets in the simulation: things it holds, and pushes from outside.
-
-
-class HandLoad:
-    """A body fixed to the hand's link, and a force on it; both may change at any time.
-
-    mujoco: the module. model: compiled; its masses are changed in place. body: id of the hand's
-    link. Positions and parameters are in that link's frame.
-    """
-
-    def __init__(self, mujoco: Any, model: Any, body: int) -> None:
-        self._mujoco, self._model, self._body = mujoco, model, body
-        turned = np.zeros(9)
-        mujoco.mju_quat2Mat(turned, model.body_iquat[body])
-        R = turned.reshape(3, 3)
-        inertia = R @ np.diag(model.body_inertia[body]) @ R.T
-        self._own = _moments(float(model.body_mass[body]), model.body_ipos[body].copy(), inertia)
-        self.force = np.zeros(3)
-        self.point = np.zeros(3)
-        self._pushed = False
-
-    def attach(self, mass: float, center: np.ndarray, inertia: np.ndarray) -> None:
-        """Fix a body to the hand in the place of the one before; mass 0: none.
-
-        center (3,) in m; inertia (3, 3) in kg m^2 about it. Raises ConfigurationError where no
-        body has these.
-        """
-        if mass < 0.0 or np.linalg.eigvalsh(inertia)[0] < 0.0:
-            raise ConfigurationError("a body's mass and moments of inertia can't be negative")
-        inertia = inertia if mass > 0.0 else np.zeros((3, 3))
-        own, held = self._own, _moments(mass, center, inertia)
-        total, first, second = own[0] + held[0], own[1] + held[1], own[2] + held[2]
-        model, body = self._model, self._body
-        position = first / total if total > 0.0 else np.zeros(3)
-        about = second - total * (position @ position * np.eye(3) - np.outer(position, position))
-        moments, axes = np.linalg.eigh(about)
-        axes[:, 2] *= np.sign(np.linalg.det(axes))  # a rotation, no reflection
-        quaternion = np.zeros(4)
-        self._mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(axes).ravel())
-        model.body_mass[body], model.body_ipos[body] = total, position
-        model.body_inertia[body] = np.maximum(moments, 0.0)
-        model.body_iquat[body] = quaternion
-        # The compiler may have noted that the inertia's frame is the body's: no longer.
-        model.body_sameframe[body] = 0
-        self._mujoco.mj_setConst(model, self._mujoco.MjData(model))
-
-    def push(self, force: np.ndarray, point: np.ndarray | None = None) -> None:
-        """Push with `force` (3,) in N, base axes, at a `point` (3,) of the hand until told else."""
-        self.force = np.asarray(force, dtype=float)
-        self.point = np.zeros(3) if point is None else np.asarray(point, dtype=float)
-
-    def apply(self, data: Any, beside: bool) -> None:
-        """Put the push into MuJoCo's state; `beside` what already acts on the link."""
-        if not self._pushed and not self.force.any():
-            return
-        self._pushed = bool(self.force.any())
-        body = self._body
-        place = data.xpos[body] + data.xmat[body].reshape(3, 3) @ self.point
-        wrench = np.concatenate((self.force, np.cross(place - data.xipos[body], self.force)))
-        data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if beside else 0.0)
-
-
-def _moments(
-    mass: float, center: np.ndarray, inertia: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, first moments, and inertia about the frame's origin."""
-    shift = center @ center * np.eye(3) - np.outer(center, center)
-    return mass, mass * center, inertia + mass * shift
-
-
-_CHUNK = 2000  # control steps whose desired motion is computed at once
+_CHUNK_STEPS = 2000  # control steps whose desired motion is computed at once
 _GRAVITY = (0.0, 0.0, -9.81)
+_ROUNDING_S = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reading:
     """One instant, as measured and as it truly is. n joints; SI units.
 
-    `q_motor` is what q is without noise: links plus twist, less what hysteresis hides.
-    `wrench` and its likes are zero without a sensor. `effort` is what the motors exert: it
-    moves the links, accelerates the rotors and overcomes friction. `wrench_rigid` is what moves the
-    bodies behind the sensor, and `wrench_bypass` the part of it that cable and sleeve exert.
+    `q_motor` is q without noise: links plus twist, less the hysteresis. Wrenches are zero without a
+    sensor. `effort` is exerted by the motors: it moves the links, accelerates the rotors and
+    overcomes friction. `wrench_rigid` moves the bodies behind the sensor, and `wrench_bypass` is
+    the part of it that cable and sleeve exert.
     """
 
     time: float
@@ -164,14 +54,13 @@ class Reading:
 class ArmSimulator:
     """An arm that follows its configured motion; each :meth:`advance` gives the next reading.
 
-    With ``control="effort"`` it takes efforts by :meth:`command` instead, and until the first of
-    them is held where its motion would begin.
+    With ``control="effort"`` it takes efforts by :meth:`command` instead; until the first of them
+    it is held where its motion would begin.
 
     `urdf` is a URDF's text or its file's path, "" the iCub's right arm. `overrides` are
     parameters, with ``__`` for the dot: ``ArmSimulator(motion="circle_xz", effects__crosstalk=0)``.
-    Attributes: `urdf` (the text for whoever learns this arm, without meshes), `joint_names`,
-    `sensor_frame` ("" without one), `period` (s) between readings, `config`, `hand` (what it holds
-    and what pushes it).
+    Attributes: `urdf` (its text without meshes, for a learner of this arm), `joint_names`,
+    `sensor_frame` ("" without one), `period` (s) between readings, `config`, `hand` (its load).
     Raises RobotModelError, ConfigurationError, and MissingExtraError without mujoco or icub-models.
     """
 
@@ -202,7 +91,7 @@ class ArmSimulator:
                 raise ConfigurationError(
                     f"parameter '{name}' must have 3 numbers, not {len(point)}"
                 )
-        arm = urdfs.Arm(urdfs.read_urdf(urdf or urdfs.icub_urdf()), *names)
+        arm = urdfs.SimulatedArm(urdfs.without_meshes(urdf or urdfs.icub_urdf()), *names)
         self.config = config
         self.urdf = arm.urdf
         self.joint_names = arm.joints
@@ -216,7 +105,7 @@ class ArmSimulator:
         self._build(text, arm)
         self._start()
 
-    def _build(self, text: str, arm: urdfs.Arm) -> None:
+    def _build(self, text: str, arm: urdfs.SimulatedArm) -> None:
         """Compile MuJoCo's model, with a site at the sensor."""
         mujoco = self._mujoco
         options = '<mujoco><compiler fusestatic="false" balanceinertia="true"/></mujoco></robot>'
@@ -234,7 +123,7 @@ class ArmSimulator:
             raise RobotModelError(f"MuJoCo can't simulate this URDF: {error}") from None
         model = self._model
         joints = [model.joint(name) for name in arm.joints]
-        # The tree's order may differ from the asked one: everything below is in the asked order.
+        # The tree's order may differ from that of `arm.joints`, which all arrays here have.
         self._order = np.array([joint.dofadr[0] for joint in joints])
         self._sensor_body = model.body(arm.sensor_link).id if arm.sensor_link else -1
         self._first_body = model.body(model.jnt_bodyid[joints[0].id]).id
@@ -276,9 +165,9 @@ class ArmSimulator:
     def command(self, effort: np.ndarray) -> None:
         """Exert `effort` (n,) in N m from the next step on, with ``control="effort"``.
 
-        Raises SampleError on a wrong size or what isn't finite; without that mode it does nothing.
+        Raises SampleError on a wrong size or a value that isn't finite; otherwise without effect.
         """
-        self._commands.give(effort, self._step * self._dt)
+        self._commands.set(effort, self._step * self._dt)
 
     def advance(self) -> Reading:
         """The reading one sampling period further (the first one is at time 0, at rest)."""
@@ -290,12 +179,14 @@ class ArmSimulator:
     def _desired(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Desired q, dq, ddq (n,) of this step."""
         if self.config.control == "effort":
-            still = np.zeros(len(self._order))
-            return self._motion[0][0], still, still
-        chunk, within = divmod(self._step, _CHUNK)
+            zero = np.zeros(len(self._order))
+            return self._motion[0][0], zero, zero
+        chunk, within = divmod(self._step, _CHUNK_STEPS)
         if chunk != self._chunk:
             self._chunk = chunk
-            self._motion = self._trajectory(self._dt * (chunk * _CHUNK + np.arange(_CHUNK)))
+            self._motion = self._trajectory(
+                self._dt * (chunk * _CHUNK_STEPS + np.arange(_CHUNK_STEPS))
+            )
         return self._motion[0][within], self._motion[1][within], self._motion[2][within]
 
     def _control_step(self) -> tuple[np.ndarray, ...]:
@@ -312,7 +203,7 @@ class ArmSimulator:
         passed_on = torque - self._friction(dq) if self._friction.active else torque
         data.qfrc_applied[order] = passed_on
         bypass = self._pull_past_sensor()
-        self.hand.apply(data, beside=self._pushed_past_sensor and self._bypass is not None)
+        self.hand.apply(data, add=self._pushed_past_sensor and self._bypass is not None)
         self._mujoco.mj_step2(self._model, data)
         if self._transmission.active:
             rotors = self.config.effects.rotor_inertia * data.qacc[order]
@@ -321,13 +212,13 @@ class ArmSimulator:
         return q, dq, seen, seen_velocity, torque, bypass
 
     def _exerted(self, q: np.ndarray, dq: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """What the motors exert (n,) in N m: as commanded, or to follow the desired motion."""
+        """The motors' efforts (n,) in N m: as commanded, or to follow the desired motion."""
         commanded = self._commands.at(self._step * self._dt)
         if self.config.control == "effort" and commanded is not None:
             return commanded
         data, order = self._data, self._order
         desired, velocity, acceleration = self._desired()
-        # Computed torque: the rigid-body model is the controller's too, the effects aren't. It uses
+        # Computed torque: the controller knows the rigid-body model, but not the effects. It uses
         # the motors' positions, but the links' velocity, because the twist is quasi-static.
         w = self.config.motion.stiffness
         demand = acceleration + 2.0 * w * (velocity - dq) + w**2 * (desired - seen)
@@ -352,9 +243,9 @@ class ArmSimulator:
         return q, dq
 
     def _pull_past_sensor(self) -> np.ndarray:
-        """Let cable and sleeve act on the sensor's link; their wrench (6,) in the sensor's frame.
+        """Apply cable and sleeve to the sensor's link; their wrench (6,) in the sensor's frame.
 
-        The sensor doesn't feel it, since it passes by, but feels that the link is held against it.
+        It bypasses the sensor, which feels only the link's reaction.
         """
         if self._bypass is None:
             return np.zeros(6)
@@ -402,20 +293,119 @@ class ArmSimulator:
         )
 
 
+def simulated(arm: ArmSimulator, target: str, start: int = 0) -> Iterator[Measurement]:
+    """The arm's readings as an endless source of measurements; `start` in ns.
+
+    target: "wrench" or "effort".
+    """
+    while True:
+        reading = arm.advance()
+        y = reading.wrench if target == "wrench" else reading.effort
+        yield Measurement(start + round(reading.time * 1e9), reading.q, reading.dq, y)
+
+
+class EffortCommands:
+    """The last commanded efforts, until they time out.
+
+    Parameters
+    ----------
+    n_joints: of the arm. timeout: for which a command holds, s.
+
+    Attributes
+    ----------
+    begun: whether there has been a command.
+    """
+
+    def __init__(self, n_joints: int, timeout: float) -> None:
+        self._timeout = timeout
+        self._effort = np.zeros(n_joints)
+        self._stamp = 0.0
+        self.begun = False
+
+    def set(self, effort: np.ndarray, time: float) -> None:
+        """Command efforts (n,) in N m at a time in s. Raises SampleError on a wrong size or NaN."""
+        effort = np.array(effort, dtype=float)
+        if effort.shape != self._effort.shape or not np.isfinite(effort).all():
+            raise SampleError(
+                f"a command needs {len(self._effort)} finite efforts, one for each joint"
+            )
+        self._effort, self._stamp, self.begun = effort, time, True
+
+    def at(self, time: float) -> np.ndarray | None:
+        """The efforts (n,) that hold at a time in s, if there are any."""
+        fresh = self.begun and time - self._stamp <= self._timeout + _ROUNDING_S
+        return self._effort if fresh else None
+
+
+class HandLoad:
+    """A body held by the hand, and a force that pushes it; both may change at any time.
+
+    mujoco: the module. model: compiled; its masses are changed in place. body: id of the hand's
+    link. Positions and parameters are in that link's frame.
+    """
+
+    def __init__(self, mujoco: Any, model: Any, body: int) -> None:
+        self._mujoco, self._model, self._body = mujoco, model, body
+        turned = np.zeros(9)
+        mujoco.mju_quat2Mat(turned, model.body_iquat[body])
+        R = turned.reshape(3, 3)
+        inertia = R @ np.diag(model.body_inertia[body]) @ R.T
+        self._own = _moments(float(model.body_mass[body]), model.body_ipos[body].copy(), inertia)
+        self.force = np.zeros(3)
+        self.point = np.zeros(3)
+        self._pushed = False
+
+    def attach(self, mass: float, center: np.ndarray, inertia: np.ndarray) -> None:
+        """Fix a body to the hand, instead of the last one; mass 0: none.
+
+        center (3,) in m; inertia (3, 3) in kg m^2 about it. Raises ConfigurationError where no
+        body has these.
+        """
+        if mass < 0.0 or np.linalg.eigvalsh(inertia)[0] < 0.0:
+            raise ConfigurationError("a body's mass and moments of inertia can't be negative")
+        inertia = inertia if mass > 0.0 else np.zeros((3, 3))
+        own, held = self._own, _moments(mass, center, inertia)
+        total, first, second = own[0] + held[0], own[1] + held[1], own[2] + held[2]
+        model, body = self._model, self._body
+        position = first / total if total > 0.0 else np.zeros(3)
+        about = second - total * (position @ position * np.eye(3) - np.outer(position, position))
+        moments, axes = np.linalg.eigh(about)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))  # a rotation, no reflection
+        quaternion = np.zeros(4)
+        self._mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(axes).ravel())
+        model.body_mass[body], model.body_ipos[body] = total, position
+        model.body_inertia[body] = np.maximum(moments, 0.0)
+        model.body_iquat[body] = quaternion
+        # The compiler may have found that the inertia's frame is the body's, which no longer holds.
+        model.body_sameframe[body] = 0
+        self._mujoco.mj_setConst(model, self._mujoco.MjData(model))
+
+    def push(self, force: np.ndarray, point: np.ndarray | None = None) -> None:
+        """Push with `force` (3,) in N, base axes, at a `point` (3,) of the hand, from now on."""
+        self.force = np.asarray(force, dtype=float)
+        self.point = np.zeros(3) if point is None else np.asarray(point, dtype=float)
+
+    def apply(self, data: Any, add: bool) -> None:
+        """Set the push in MuJoCo's state, or `add` it to the forces that act on the link."""
+        if not self._pushed and not self.force.any():
+            return
+        self._pushed = bool(self.force.any())
+        body = self._body
+        place = data.xpos[body] + data.xmat[body].reshape(3, 3) @ self.point
+        wrench = np.concatenate((self.force, np.cross(place - data.xipos[body], self.force)))
+        data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if add else 0.0)
+
+
+def _moments(
+    mass: float, center: np.ndarray, inertia: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, first moments, and inertia about the frame's origin."""
+    shift = center @ center * np.eye(3) - np.outer(center, center)
+    return mass, mass * center, inertia + mass * shift
+
+
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a x b of two vectors (3,); numpy's own takes ten times as long."""
     return np.array(
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     )
-
-
-# -------------------------------------------------------------------------------------------------
-# A simulated arm as an endless source of measurements.
-
-
-def simulated(arm: ArmSimulator, target: str, start: int = 0) -> Iterator[Measurement]:
-    """The arm's readings from now on, `target` being "wrench" or "effort"; `start` in ns."""
-    while True:
-        reading = arm.advance()
-        y = reading.wrench if target == "wrench" else reading.effort
-        yield Measurement(start + round(reading.time * 1e9), reading.q, reading.dq, y)

@@ -1,4 +1,4 @@
-"""The simulator's parameters: the robot, its motion and the effects that are not rigid-body."""
+"""Parameters of the simulator: the robot, its motion, and effects beyond rigid bodies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from semiparam_dynamics.parameters import group, parameter
 
 @dataclasses.dataclass(frozen=True)
 class EffectsConfig:
-    """What a real arm does beyond rigid-body dynamics; 0 turns an effect off.
+    """Effects of a real arm beyond rigid-body dynamics; 0 turns an effect off.
 
     The formulas are in :mod:`semiparam_dynamics.simulation.effects`. One number holds for every
     joint, or for all forces (N) or all torques (N m) of the sensor. The defaults suit the iCub's
@@ -170,7 +170,7 @@ NO_EFFECTS = EffectsConfig(
 
 @dataclasses.dataclass(frozen=True)
 class MotionConfig:
-    """How the arm moves (thesis, section 8.4.3: circles of 10 cm at 0.6 m/s)."""
+    """Motion of the arm (thesis, section 8.4.3: circles of 10 cm at 0.6 m/s)."""
 
     motion: str = parameter(
         "circle_xy",
@@ -233,12 +233,12 @@ class SimulatorConfig:
     )
     control: str = parameter(
         "motion",
-        "who moves the arm: its own motion, or efforts that are commanded",
+        "what moves the arm: its own motion, or commanded efforts",
         choices=("motion", "effort"),
     )
     command_timeout: float = parameter(
         0.1,
-        "after how long without commanded efforts the joints are only damped",
+        "time without commanded efforts after which the joints are only damped",
         unit="s",
         low=1e-3,
         high=10.0,

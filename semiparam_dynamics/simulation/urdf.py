@@ -1,4 +1,4 @@
-"""The robot's URDF: where it comes from, and the part of it that the simulation needs."""
+"""The URDF of the simulated arm: its source, and the part of it that is simulated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semiparam_dynamics.errors import MissingExtraError, RobotModelError
-from semiparam_dynamics.robot.urdf import parse_xml
+from semiparam_dynamics.robot.urdf import parse_xml, read_urdf
 
 ICUB_JOINTS = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")
 ICUB_SENSOR = "r_arm_ft_sensor"
@@ -43,18 +43,12 @@ def icub_urdf() -> str:
     return Path(str(path)).read_text(encoding="utf-8")
 
 
-def read_urdf(urdf: str) -> str:
+def without_meshes(urdf: str) -> str:
     """The URDF text without visual and collision elements (their mesh files aren't needed).
 
     `urdf` is the text itself or a file's path. Raises RobotModelError where it can't be read.
     """
-    text = urdf
-    if "<" not in urdf:
-        try:
-            text = Path(urdf).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RobotModelError(f"the URDF file '{urdf}' can't be read: {error}") from None
-    root = parse_xml(text)
+    root = parse_xml(read_urdf(urdf))
     if root.tag != "robot":
         raise RobotModelError(f"a URDF starts with <robot>, but this one starts with <{root.tag}>")
     for link in root.iter("link"):
@@ -74,12 +68,12 @@ class Joint:
     child: str
 
 
-class Arm:
-    """The kinematic tree of a URDF, its moving joints and its sensor.
+class SimulatedArm:
+    """A URDF's kinematic tree with the joints, sensor and hand that are simulated.
 
     Attributes: `joints` (moving joints in order), `sensor_link` (the link that the sensor carries,
-    with all that follows it; "" without a sensor), `sensor_frame`, `hand_frame`.
-    Raises RobotModelError for joints and frames that aren't there.
+    with all that follows it; "" without a sensor), `sensor_frame`, `hand_frame`, `hand_link`.
+    Raises RobotModelError for unknown joints and frames.
     """
 
     def __init__(
@@ -107,6 +101,23 @@ class Arm:
         self.sensor_link = self._sensor_link(sensor_frame) if sensor_frame else ""
         self.hand_frame = hand_frame or self._end()
         self.hand_link = self._frame_link(self.hand_frame)
+
+    def moving_part(self) -> str:
+        """A URDF of the moving part, with all other joints fixed in position zero.
+
+        It is without side branches of the fixed part, massless leaves, joint limits and the URDF's
+        own friction: the motion keeps the limits, and friction is an effect here.
+        """
+        root = parse_xml(self.urdf)
+        for joint in root.findall("joint"):
+            _simplify(joint, moving=joint.get("name", "") in self.joints)
+        needed = self._needed_links()
+        for element in list(root):
+            link = _link(element, "child") if element.tag == "joint" else element.get("name", "")
+            is_base = element.tag == "link" and link not in self._by_child
+            if element.tag not in ("joint", "link") or not (is_base or link in needed):
+                root.remove(element)
+        return ET.tostring(root, encoding="unicode")
 
     def _frame_link(self, frame: str) -> str:
         """The link that a frame's name (a joint's or a link's) stands for."""
@@ -159,23 +170,6 @@ class Arm:
             return sum(joint.name in self.joints for joint in chain), len(chain)
 
         return max(sorted(self._links), key=depth)
-
-    def moving_part(self) -> str:
-        """A URDF of what moves, for the simulation: all other joints fixed, in position zero.
-
-        Side branches of the fixed part and massless leaves are left out. Joint limits and the
-        URDF's own friction too: the motion keeps the limits, and friction is an effect here.
-        """
-        root = parse_xml(self.urdf)
-        for joint in root.findall("joint"):
-            _simplify(joint, moving=joint.get("name", "") in self.joints)
-        needed = self._needed_links()
-        for element in list(root):
-            link = _link(element, "child") if element.tag == "joint" else element.get("name", "")
-            is_base = element.tag == "link" and link not in self._by_child
-            if element.tag not in ("joint", "link") or not (is_base or link in needed):
-                root.remove(element)
-        return ET.tostring(root, encoding="unicode")
 
     def _needed_links(self) -> set[str]:
         keep = [self._frame_link(self.hand_frame)]

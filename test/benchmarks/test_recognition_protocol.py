@@ -120,8 +120,8 @@ def test_the_candidates_are_the_classifiers_own(tmp_path: Path) -> None:
     candidates = incremental_candidates(model, validation)
     choice = candidates.recoded(TOLERANCE)
     model.validate(validation.X, validation.y)
-    assert candidates.penalties[choice[0]] == model.penalty_
-    assert candidates.alphas[choice[1]] == model.alpha_ > 0.0
+    assert candidates.penalties[choice[0]] == model.ridge_
+    assert candidates.alphas[choice[1]] == model.recoding_ > 0.0
     (found,) = candidates.predict(X, [choice])
     np.testing.assert_array_equal(found, model.predict(X))
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from streaming_lda import StreamingLDA
 
-ROOT = Path(__file__).resolve().parents[2]
+from ..documents import ROOT, commands
+from .conftest import command_line
+
 SCRIPTS = sorted(
     path
-    for path in (ROOT / "benchmarks").rglob("*.py")
-    if '__name__ == "__main__"' in path.read_text()
+    for folder in ("benchmarks", "fuzz", "tools")
+    for path in (ROOT / folder).rglob("*.py")
+    if '__name__ == "__main__"' in path.read_text() and "import atheris" not in path.read_text()
 )
 
 
@@ -40,16 +45,37 @@ for script in sys.argv[1:]:
 """
 
 
-def test_each_says_what_it_does() -> None:
+@pytest.fixture(scope="module")
+def said() -> dict[str, str]:
+    """The help of each script, by its path in the repository."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", HELP, *map(str, SCRIPTS)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert result.returncode == 0, result.stderr
-    said = dict(part.split("\n", 1) for part in result.stdout.split("script: ")[1:])
-    assert len(SCRIPTS) > 20
-    for script in SCRIPTS:
-        name = script.parent.name if script.stem == "__main__" else script.name
-        assert f"usage: {name}" in said[str(script)]
+    parts = (part.split("\n", 1) for part in result.stdout.split("script: ")[1:])
+    return {str(Path(script).relative_to(ROOT)): text for script, text in parts}
+
+
+def test_each_says_what_it_does(said: dict[str, str]) -> None:
+    assert len(said) == len(SCRIPTS) > 20
+    for script, text in said.items():
+        name = Path(script).parent.name if script.endswith("__main__.py") else Path(script).name
+        assert f"usage: {name}" in text
+
+
+def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> None:
+    folders = {
+        f"benchmarks/{folder}": command_line(folder).make_parser()
+        for folder in ("performance", "thesis")
+    }
+    shown = [(name, words) for name, words, _ in commands("python")]
+    assert len(shown) > 40
+    for name, (script, *words) in shown:
+        if script in folders:
+            folders[script].parse_args(words)
+        else:
+            options = set(re.findall(r"--[a-z-]+", said[script]))
+            assert {word for word in words if word.startswith("--")} <= options, (name, script)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +108,7 @@ def test_recognition_beside_its_rivals_comes_out(data_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("shrinkage", [1e-4, 0.3])
-def test_streaming_lda_is_what_its_paper_says(
-    shrinkage: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    from streaming_lda import StreamingLDA
-
+def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(4, size=60)
     X = rng.standard_normal((60, 6)) + 2.0 * np.eye(4, 6)[y]

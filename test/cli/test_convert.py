@@ -34,18 +34,3 @@ def test_a_bag_is_replaced_only_where_asked(log, tmp_path: Path, capsys) -> None
     assert "exists already" in capsys.readouterr().err
     assert main([*arguments, "--overwrite", "--names", "a,b"]) == 0
     assert len(read_measurements(tmp_path / "bag", ["a", "b"]).measurements) == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--names", "a"], "1 names for 2 joints"),
-        (["--names", ""], "1 names for 2 joints"),
-        (["--urdf", "none.urdf"], "the URDF file 'none.urdf' can't be read"),
-        (["--start", "-1"], "the start must be positive"),
-    ],
-)
-def test_a_mistake_is_one_line(log, tmp_path: Path, capsys, options, message) -> None:
-    assert main(["convert", str(log), str(tmp_path / "bag"), *options]) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and message in told.err and told.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`semiparam evaluate` on real bags: results, and one clear line for what a person gets wrong."""
+"""`semiparam evaluate` on real bags."""
 
 from __future__ import annotations
 
@@ -22,20 +22,6 @@ from semiparam_dynamics.samples.bag_writer import write_measurements
 from ..dynamics.arms import URDF, measurements, small_arm
 
 
-@pytest.fixture(scope="module")
-def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bags") / "efforts"
-    model = small_arm()
-    write_measurements(
-        path,
-        model.joint_names,
-        measurements(model, 6.0, extra=1.0),
-        "effort",
-        robot_description=URDF.read_text(),
-    )
-    return path
-
-
 def test_a_bag_gives_the_numbers_of_the_learner(bag: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(["evaluate", str(bag), "--set", "nystrom.window=1", "--out", str(out)]) == 0
@@ -44,7 +30,7 @@ def test_a_bag_gives_the_numbers_of_the_learner(bag: Path, tmp_path: Path) -> No
     assert config.estimator.nystrom.window == 1.0
     model = small_arm()
     learner = InverseDynamicsLearner(model, config)
-    for m in measurements(model, 6.0, extra=1.0):
+    for m in measurements(model, 6.0, extra=2.0):
         if (step := learner.predict(m)) is not None:
             learner.update(learner.admit(step))
     for name in ("rigid_body", "nonparametric", "semiparametric"):
@@ -89,32 +75,6 @@ def test_training_bags_are_learned_first(bag: Path, tmp_path: Path) -> None:
     results = json.loads((tmp_path / "results.json").read_text())
     half_trained = results["scores"]["frozen"]["semiparametric"]["rmse"]
     assert np.mean(trained) < np.mean(half_trained)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--target", "wrench"], "has no topic of type geometry_msgs/msg/WrenchStamped"),
-        (["--joint-states", "/arm/joints"], "has no topic '/arm/joints'; it has: /joint_states"),
-        (["--urdf", "nowhere.urdf"], "nowhere.urdf"),
-        (["--set", "joints=[elbow]"], "has no joint 'elbow'; there are: slew"),
-        (["--set", "nystrom.lengthscale=1"], "did you mean 'nystrom.length_scale'?"),
-        (["--set", "filter.cutoff=-1"], "must lie between 0 and 1000 Hz"),
-        (["--params", "none.yaml"], "none.yaml can't be read"),
-        (["--train", "none"], "none"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(
-    bag: Path,
-    tmp_path: Path,
-    options: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
 
 
 def test_joints_that_the_bag_does_not_have(

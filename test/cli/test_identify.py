@@ -1,4 +1,4 @@
-"""`semiparam identify`: a URDF that other programs read, and one line for what is wrong."""
+"""`semiparam identify`: a URDF that other programs read."""
 
 from __future__ import annotations
 
@@ -76,33 +76,6 @@ def test_bags_to_test_on(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["identify", str(bag), "--test", str(bag), "--out", str(tmp_path)]) == 0
     both = errors(capsys.readouterr().out, "mean")
     assert both == alone + alone
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--hold-out", "1"], "held-out share must be from 0 to below 1"),
-        (["--weight", "0"], "weight of the URDF must be above 0"),
-        (["--target", "wrench"], "has no topic of type geometry_msgs/msg/WrenchStamped"),
-        (["--urdf", "nowhere.urdf"], "nowhere.urdf"),
-        (["--set", "filter.cutoff=-1"], "must lie between"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(
-    bag: Path, tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["identify", str(bag), *options, "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
-
-
-def test_a_place_that_can_t_be_written_to(
-    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("")
-    assert main(["identify", str(bag), "--out", str(tmp_path / "file")]) == 2
-    assert "can't write to" in capsys.readouterr().err
 
 
 def thinned(log: Path, folder: Path) -> Path:

@@ -1,14 +1,26 @@
+"""The verbs' options: parameters, optional dependencies, and a real local cluster."""
+
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterator
+from concurrent.futures import as_completed
 from dataclasses import dataclass
+from math import factorial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
-from semiparam_dynamics.cli.options import add_config_options, config_from
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.cli import options
+from semiparam_dynamics.cli.options import (
+    add_cluster,
+    add_config_options,
+    cluster_executor,
+    config_from,
+)
+from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.parameters import group, parameter
 
 
@@ -88,3 +100,91 @@ def test_the_help_lists_every_parameter() -> None:
     text = parser.format_help()
     assert "filter.cutoff = 5.0\n      where it cuts (0.1 .. 1000, Hz)" in text
     assert "gravity = [0.0, 0.0, -9.81]" in text
+
+
+@pytest.mark.parametrize(
+    ("extra", "module", "said"),
+    [
+        ("ros", "rclpy", r"semiparam x needs ROS 2.*\[ros\].*rclpy\)"),
+        ("sim", "mujoco", r"semiparam x needs the simulator.*\[sim\].*mujoco\)"),
+        ("vision", "onnxruntime", r"semiparam x needs .*\[vision\].*onnxruntime\)"),
+        ("distributed", "distributed", r"semiparam x needs .*\[distributed\].*distributed\)"),
+    ],
+)
+def test_what_is_missing_is_named_and_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, extra: str, module: str, said: str
+) -> None:
+    missing = {module}
+    monkeypatch.setattr(
+        options.importlib.util, "find_spec", lambda name: None if name in missing else name
+    )
+    with pytest.raises(MissingExtraError, match=said):
+        options.require("semiparam x", extra)
+    missing.clear()
+    options.require("semiparam x", extra)
+
+
+@pytest.fixture(scope="module")
+def distributed() -> Any:
+    return pytest.importorskip("distributed", reason="the extra 'distributed' isn't installed")
+
+
+@pytest.fixture(scope="module")
+def address(distributed: Any) -> Iterator[str]:
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(processes=True, **settings) as cluster:
+        yield cluster.scheduler_address
+
+
+def cluster(*arguments: str) -> str:
+    parser = argparse.ArgumentParser()
+    add_cluster(parser)
+    return str(parser.parse_args(arguments).cluster)
+
+
+def test_without_an_address_there_is_no_executor() -> None:
+    with cluster_executor(cluster()) as executor:
+        assert executor is None
+
+
+def test_tasks_run_elsewhere_and_their_errors_come_back(address: str) -> None:
+    with cluster_executor(cluster("--cluster", address)) as executor:
+        assert executor is not None
+        futures = {executor.submit(factorial, i): i for i in range(20)}
+        assert {futures[f]: f.result() for f in as_completed(futures)} == {
+            i: factorial(i) for i in range(20)
+        }
+        assert executor.submit(os.getpid).result() != os.getpid()
+        with pytest.raises(ValueError, match="negative"):
+            executor.submit(factorial, -1).result()
+
+
+def test_a_worker_that_dies_changes_no_result(address: str, tmp_path: Path) -> None:
+    def once(i: int) -> int:
+        import os
+        import signal
+
+        if i == 3 and not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return i * i
+
+    with cluster_executor(address) as executor:
+        assert executor is not None
+        futures: list[Any] = [executor.submit(once, i) for i in range(8)]
+        assert [future.result(timeout=60) for future in futures] == [i * i for i in range(8)]
+    assert (tmp_path / "died").exists()
+
+
+def test_nothing_at_the_address_is_said(distributed: Any) -> None:
+    with (
+        pytest.raises(ConfigurationError, match="dask scheduler"),
+        cluster_executor("tcp://127.0.0.1:9", timeout=0.5),
+    ):
+        pass
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
+        with (
+            pytest.raises(ConfigurationError, match="has no workers"),
+            cluster_executor(empty.scheduler_address),
+        ):
+            pass

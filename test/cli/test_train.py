@@ -1,4 +1,4 @@
-"""`semiparam train`: a start that the node's learner loads, and one line for what is wrong."""
+"""`semiparam train`: a start that the node's learner loads."""
 
 from __future__ import annotations
 
@@ -13,23 +13,8 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ..dynamics.arms import URDF, measurements, small_arm
-
-
-@pytest.fixture(scope="module")
-def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bags") / "efforts"
-    model = small_arm()
-    write_measurements(
-        path,
-        model.joint_names,
-        measurements(model, 6.0, extra=2.0),
-        "effort",
-        robot_description=URDF.read_text(),
-    )
-    return path
 
 
 @pytest.mark.parametrize(
@@ -93,36 +78,6 @@ def test_a_model_of_another_configuration_is_not_evaluated(
     options = ["--model", str(tmp_path / "model.npz"), "--set", "nystrom.novelty=0.7"]
     assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "on")]) == 2
     assert "nystrom.novelty is 0.5 there, 0.7 here" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--target", "wrench"], "has no topic of type geometry_msgs/msg/WrenchStamped"),
-        (["--urdf", "nowhere.urdf"], "nowhere.urdf"),
-        (["--set", "nystrom.penalty=-1"], "must lie between"),
-        (["--params", "none.yaml"], "none.yaml can't be read"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(
-    bag: Path,
-    tmp_path: Path,
-    options: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["train", str(bag), *options, "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
-
-
-def test_a_place_that_can_t_be_written_to(
-    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("")
-    assert main(["train", str(bag), "--out", str(tmp_path / "file")]) == 2
-    assert "can't write the model" in capsys.readouterr().err
 
 
 def test_a_real_arm(data_file: Callable[[str], Path], repository: Path, tmp_path: Path) -> None:

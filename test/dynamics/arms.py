@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -54,3 +56,14 @@ def measurements(
     for k in range(len(t)):
         stamp = start + round(t[k] * 1e9)
         yield Measurement(stamp, q[k], dq[k] if velocity else None, y[k])
+
+
+def samples(model: RobotModel, seconds: float, **options: object) -> list[Sample]:
+    """The filtered samples of :func:`measurements`."""
+    return filtered(model, measurements(model, seconds, **options))
+
+
+def filtered(model: RobotModel, stream: Iterable[Measurement]) -> list[Sample]:
+    """The samples that come of measurements."""
+    pushed = map(SampleFilter(model, FilterConfig()).push, stream)
+    return [sample for sample in pushed if sample is not None]

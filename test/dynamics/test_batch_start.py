@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.batch_start import (
     LEARNERS,
     TrainingData,
     batch_learner,
     batch_start,
+    start_model,
     training_data,
 )
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.residual import NystromResidual
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.falkon import Falkon
@@ -27,27 +24,26 @@ from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
 from semiparam_dynamics.parameters import from_flat, replace
 
-from .arms import measurements, small_arm
+from . import arms
 
-MODEL = small_arm()
+MODEL = arms.small_arm()
+Parts = tuple[list[Sample], list[Sample]]
 
 
-def config(**values: object) -> Any:
+def config(**values: object) -> EstimatorConfig:
     settings = {"nystrom.max_centers": 120, "nystrom.joint_max_centers": 40}
     settings |= {"random_fourier.n_features": 100, **values}
-    return from_flat(InverseDynamicsConfig, settings)
+    return from_flat(EstimatorConfig, settings)
 
 
 @pytest.fixture(scope="module")
-def samples() -> tuple[list[Sample], list[Sample]]:
-    sampler = SampleFilter(MODEL, config().filter)
-    pushed = map(sampler.push, measurements(MODEL, 12.0, extra=2.0))
-    kept = [sample for sample in pushed if sample is not None]
+def samples() -> Parts:
+    kept = arms.samples(MODEL, 12.0, extra=2.0)
     return kept[:600], kept[600:]
 
 
-def data(samples: tuple[list[Sample], list[Sample]], **values: object) -> TrainingData:
-    return training_data(MODEL, config(**values).estimator, samples[0])
+def data(samples: Parts, **values: object) -> TrainingData:
+    return training_data(MODEL, config(**values), samples[0])
 
 
 def rms(estimator: SemiparametricEstimator, test: list[Sample], name: str) -> float:
@@ -58,28 +54,26 @@ def rms(estimator: SemiparametricEstimator, test: list[Sample], name: str) -> fl
 @pytest.fixture(scope="module")
 def unseen() -> list[Sample]:
     """Another motion."""
-    sampler = SampleFilter(MODEL, config().filter)
-    pushed = map(sampler.push, measurements(MODEL, 6.0, extra=2.0, seed=7, start=10**11))
-    return [sample for sample in pushed if sample is not None]
+    return arms.samples(MODEL, 6.0, extra=2.0, seed=7, start=10**11)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_any_learner_starts_an_estimator_that_goes_on(
     learner: str,
-    samples: tuple[list[Sample], list[Sample]],
+    samples: Parts,
     unseen: list[Sample],
     tmp_path: Path,
 ) -> None:
     train, test = samples
     start = batch_start(data(samples), learner)
     estimator = start.estimator
-    assert estimator.config.residual == LEARNERS[learner][2]
+    assert estimator.config.residual == LEARNERS[learner][1]
     assert estimator.n_learned == len(train)
     assert np.mean(start.semiparametric) < 0.5 * np.mean(start.rigid_body)
     assert np.all(start.semiparametric < start.held_out)
     asked = estimator.copy()  # the trust follows whatever is asked
     assert rms(asked, test, "semiparametric") < 0.7 * rms(asked, test, "rigid_body")
-    whole = estimator.copy()  # whose residual counts in full from a recording's first sample on
+    whole = estimator.copy()  # with the residual in full from a recording's first sample on
     whole.configure(replace(whole.config, trust__threshold=0.0))
     errors = np.array([s.y - whole.predict(s).semiparametric for s in train])
     np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=0)), start.semiparametric, rtol=1e-6)
@@ -99,12 +93,12 @@ def test_any_learner_starts_an_estimator_that_goes_on(
 
 
 def test_the_rigid_body_is_the_one_learned_sample_by_sample(
-    samples: tuple[list[Sample], list[Sample]],
+    samples: Parts,
 ) -> None:
-    one_by_one = SemiparametricEstimator(MODEL, config(comparison=False).estimator)
+    one_by_one = SemiparametricEstimator(MODEL, config())
     for sample in samples[0]:
         one_by_one.update(sample)
-    start = batch_start(data(samples, comparison=False)).estimator
+    start = batch_start(data(samples)).estimator
     assert np.array_equal(one_by_one.rigid_body.parameters, start.rigid_body.parameters)
     for name in ("rigid_body", "y"):
         np.testing.assert_allclose(
@@ -113,22 +107,19 @@ def test_the_rigid_body_is_the_one_learned_sample_by_sample(
 
 
 def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
-    samples: tuple[list[Sample], list[Sample]],
+    samples: Parts,
 ) -> None:
     """Half in batch and half by recursion is all in batch: first level, fixed centres."""
-    values = {"comparison": False, "nystrom.joint_max_centers": 0, "nystrom.novelty": 1.0}
+    values = {"nystrom.joint_max_centers": 0, "nystrom.novelty": 1.0}
     whole = data(samples, **values)
-    X, Z = whole.standardised()
+    X, Z = whole.standardized()
     C, half = X[::20], len(X) // 2
     width = 1.0 * np.sqrt(X.shape[1] / 2)
     first = NystromKRLS(Gaussian(width), 5.0 / half, centers=C).fit(X[:half], Z[:half])
     both = NystromKRLS(Gaussian(width), 5.0 / len(X), centers=C).fit(X, Z)
-    model = SemiparametricEstimator(
-        MODEL, config(**values, **{"nystrom.length_scale": 1.0}).estimator
-    ).residual
-    assert isinstance(model, NystromResidual)
-    local = model.shared
-    local.start(first, X[:half])
+    whole_config = config(**values, **{"nystrom.length_scale": 1.0})
+    local = SemiparametricEstimator(MODEL, whole_config).residual.shared
+    start_model(local, first, X[:half])
     for x, z in zip(X[half:], Z[half:], strict=True):
         local.update(x, local.features.transform(x), z)
     predicted = np.array([local.predict(x)[0] for x in X[::7]])
@@ -137,27 +128,26 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
 
 
 def test_a_fitted_estimator_brings_its_hyperparameters(
-    samples: tuple[list[Sample], list[Sample]],
+    samples: Parts,
 ) -> None:
     training = data(samples)
-    X, Z = training.standardised()
+    X, Z = training.standardized()
     width = 0.5 * np.sqrt(X.shape[1] / 2)
     chosen = Falkon(Gaussian(width), 2.0 / len(X), n_centers=60, random_state=1).fit(X, Z)
     estimator = batch_start(training, chosen).estimator
     assert estimator.config.nystrom.length_scale == pytest.approx(0.5)
     assert estimator.config.nystrom.penalty == pytest.approx(2.0)
-    assert isinstance(estimator.residual, NystromResidual)
     shared = estimator.residual.shared
-    assert shared.features.n_centers == len(chosen.centers_)
+    assert shared.core.n_features == len(chosen.centers_)
     outputs = np.array([shared.predict(x)[0] for x in X[::50]])
     np.testing.assert_allclose(outputs, chosen.predict(X[::50]), atol=1e-8 * np.abs(Z).max())
 
 
 def test_fitted_random_features_bring_their_frequencies(
-    samples: tuple[list[Sample], list[Sample]],
+    samples: Parts,
 ) -> None:
     training = data(samples, residual="random_fourier")
-    X, left = training.standardised()
+    X, left = training.standardized()
     width = 1.5 * np.sqrt(X.shape[1] / 2)
     chosen = RandomFeaturesKRLS(Gaussian(width), 1e-3, 80, random_state=4).fit(X, left)
     estimator = batch_start(training, chosen).estimator
@@ -170,12 +160,9 @@ def test_fitted_random_features_bring_their_frequencies(
 
 
 @pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
-def test_other_centres_leave_room_for_new_places(
-    centers: str, samples: tuple[list[Sample], list[Sample]]
-) -> None:
-    estimator = batch_start(data(samples, comparison=False), "nystrom_krls", centers).estimator
-    assert isinstance(estimator.residual, NystromResidual)
-    assert estimator.residual.shared.features.n_centers <= 60
+def test_other_centres_leave_room_for_new_places(centers: str, samples: Parts) -> None:
+    estimator = batch_start(data(samples), "nystrom_krls", centers).estimator
+    assert estimator.residual.shared.core.n_features <= 60
     far = samples[1][0].q + 3.0
     sample = estimator.sample(far, 0 * far, 0 * far, samples[1][0].y, samples[1][0].stamp)
     before = estimator.residual.n_features
@@ -183,13 +170,13 @@ def test_other_centres_leave_room_for_new_places(
     assert estimator.residual.n_features > before
 
 
-def test_what_can_t_be_trained_is_refused(samples: tuple[list[Sample], list[Sample]]) -> None:
+def test_what_can_t_be_trained_is_refused(samples: Parts) -> None:
     with pytest.raises(ConfigurationError, match="must be one of"):
         batch_learner("kernel_machine")
     with pytest.raises(LearningError, match="no two measured samples"):
-        training_data(MODEL, config().estimator, samples[0][:1])
+        training_data(MODEL, config(), samples[0][:1])
     training = data(samples)
-    X, Z = training.standardised()
+    X, Z = training.standardized()
     with pytest.raises(ConfigurationError, match="Gaussian kernel of one width"):
         batch_start(training, NystromKRLS(Matern(), n_centers=10).fit(X, Z))
     with pytest.raises(ConfigurationError, match="was fitted to 2 inputs"):

@@ -2,213 +2,186 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.parameters import from_flat
 
-from .arms import measurements, small_arm
+from .arms import motion, samples, small_arm
 
 KINDS = ("nystrom", "random_fourier")
+MODEL = small_arm()
 
 
-def learner(kind: str = "nystrom", **values: object) -> InverseDynamicsLearner:
+def estimator(kind: str = "nystrom", **values: object) -> SemiparametricEstimator:
     settings = {"residual": kind, "nystrom.window": 2.0, "random_fourier.window": 2.0}
     settings |= {"random_fourier.n_features": 100, **values}
-    return InverseDynamicsLearner(small_arm(), from_flat(InverseDynamicsConfig, settings))
+    return SemiparametricEstimator(MODEL, **settings)
 
 
-def run(target: InverseDynamicsLearner, seconds: float, extra: float, seed: int = 0) -> list:
-    steps = []
-    for m in measurements(target.model, seconds, extra=extra, seed=seed):
-        step = target.observe(m)
-        if step is not None:
-            whole = target.estimator.complete(step.sample, step.prediction)
-            steps.append(Step(step.sample, whole))
-            target.learn(step)
-    return steps
+def run(target: SemiparametricEstimator, stream: list[Sample]) -> list[Prediction]:
+    told = []
+    for sample in stream:
+        told.append(target.predict(sample))
+        target.update(sample, told[-1])
+    return told
+
+
+def errors(stream: list[Sample], told: list[Prediction], name: str = "semiparametric"):
+    return np.array([s.y - getattr(p, name) for s, p in zip(stream, told, strict=True)])
+
+
+def same_state(one: SemiparametricEstimator, other: SemiparametricEstimator) -> None:
+    before, after = one.state(), other.state()
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        np.testing.assert_array_equal(value, after[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def stream() -> list[Sample]:
+    return samples(MODEL, 25.0, extra=2.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_learns_what_the_rigid_body_leaves(kind: str) -> None:
-    target = learner(kind)
-    steps = run(target, 25.0, extra=2.0)
-    last = steps[-800:]
-    error = {
-        name: np.sqrt(np.mean([(s.y - getattr(s.prediction, name)) ** 2 for s in last]))
-        for name in ("rigid_body", "nonparametric", "semiparametric")
-    }
-    assert error["semiparametric"] < 0.5 * error["rigid_body"]
-    assert target.estimator.n_learned == len(steps)
+def test_it_learns_what_the_rigid_body_leaves(kind: str, stream: list[Sample]) -> None:
+    target = estimator(kind)
+    told = run(target, stream)
+    both, rigid = (errors(stream, told, n)[-800:] for n in ("semiparametric", "rigid_body"))
+    assert np.sqrt(np.mean(both**2)) < 0.5 * np.sqrt(np.mean(rigid**2))
+    assert target.n_learned == len(stream)
+    stds = np.array([p.std for p in told[-800:]])
+    assert np.mean(np.abs(both) <= 2.0 * stds) > 0.85
+    assert np.sqrt(np.mean(stds**2)) < 5.0 * np.sqrt(np.mean(both**2))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_on_rigid_data_the_residual_stays_small(kind: str) -> None:
-    steps = run(learner(kind), 15.0, extra=0.0)
-    last = steps[-300:]
-    size = np.sqrt(np.mean([s.y**2 for s in last]))
-    left = np.sqrt(np.mean([(s.y - s.prediction.semiparametric) ** 2 for s in last]))
-    assert left < 0.02 * size
+    stream = samples(MODEL, 15.0)
+    left = errors(stream, run(estimator(kind), stream))[-300:]
+    size = np.sqrt(np.mean([s.y**2 for s in stream[-300:]]))
+    assert np.sqrt(np.mean(left**2)) < 0.02 * size
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_rigid_body_never_sees_the_residual(kind: str) -> None:
-    other = "random_fourier" if kind == "nystrom" else "nystrom"
-    a, b = learner(kind), learner(other)
-    for x, y in zip(run(a, 6.0, 2.0), run(b, 6.0, 2.0), strict=True):
-        assert np.array_equal(x.prediction.rigid_body, y.prediction.rigid_body)
+def test_the_rigid_body_never_sees_the_residual(stream: list[Sample]) -> None:
+    one, other = (run(estimator(kind), stream[:600]) for kind in KINDS)
+    for x, y in zip(one, other, strict=True):
+        assert np.array_equal(x.rigid_body, y.rigid_body)
 
 
-def test_prediction_does_not_look_at_the_measurement() -> None:
-    target = learner()
-    steps = run(target, 6.0, 2.0)
-    sample = steps[-1].sample
-    blind = type(sample)(sample.stamp, sample.q, sample.dq, sample.ddq, sample.regressor, None)
-    a, b = target.estimator.predict(sample), target.estimator.predict(blind)
+def test_a_prediction_does_not_look_at_the_measurement(stream: list[Sample]) -> None:
+    target = estimator()
+    run(target, stream[:600])
+    blind = dataclasses.replace(stream[599], y=None)
+    a, b = target.predict(stream[599]), target.predict(blind)
     assert np.array_equal(a.semiparametric, b.semiparametric)
-    before = target.estimator.state()
-    target.estimator.update(blind, b)
-    after = target.estimator.state()
-    assert all(np.array_equal(before[name], after[name]) for name in before)
+    before = target.copy()
+    target.update(blind, b)
+    same_state(target, before)
 
 
-def test_the_comparison_can_be_asked_later() -> None:
-    target = learner()
-    sample = run(target, 6.0, 2.0)[-1].sample
-    at_once = target.estimator.predict(sample)
-    quick = target.estimator.predict(sample, alone=False)
-    assert np.all(np.isnan(quick.nonparametric))
-    later = target.estimator.complete(sample, quick)
-    assert np.array_equal(later.nonparametric, at_once.nonparametric)
-    assert np.array_equal(later.semiparametric, at_once.semiparametric)
-    target.estimator.update(sample, quick)  # learns as from the whole prediction
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("late", [False, True])
-def test_prompt_predictions_are_the_same_and_so_is_what_is_learned(kind: str, late: bool) -> None:
-    eager, prompt = learner(kind), learner(kind)
-    steps = []
-    for measurement in measurements(eager.model, 6.0):
-        one, other = eager.observe(measurement), prompt.observe(measurement, promptly=True)
-        assert (one is None) == (other is None)
-        if one is None or other is None:
-            continue
-        for name in ("rigid_body", "semiparametric"):
-            expected = getattr(one.prediction, name)
-            assert getattr(other.prediction, name) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        steps.append((one, other))
-        if late and len(steps) < 7:  # they wait for a pause
-            continue
-        for one, other in steps:
-            eager.learn(one)
-            prompt.learn(other)
-        steps.clear()
-    assert eager.estimator.n_learned == prompt.estimator.n_learned > 500
-    assert not np.isnan(prompt.estimator.errors["semiparametric"].value).any()
-    after = prompt.estimator.state()
-    for name, value in eager.estimator.state().items():
-        if "residual" in name or "rigid_body.core" in name:
-            assert np.array_equal(value, after[name]), name
-        assert after[name] == pytest.approx(value, rel=1e-7, abs=1e-9), name
-    for name in ("rigid_body", "nonparametric", "semiparametric"):
-        assert prompt.scores.rmse(name) == pytest.approx(eager.scores.rmse(name), rel=1e-7)
-        if not late:
-            assert np.array_equal(prompt.scores.coverage(name), eager.scores.coverage(name))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_the_comparison_the_rest_is_the_same(kind: str) -> None:
-    with_it, without = learner(kind), learner(kind, comparison=False)
-    for a, b in zip(run(with_it, 5.0, 2.0), run(without, 5.0, 2.0), strict=True):
-        assert np.array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
-        assert np.array_equal(a.prediction.std, b.prediction.std)
-        assert np.all(np.isnan(b.prediction.nonparametric))
-    assert np.all(np.isfinite(without.scores.nmse("semiparametric")))
-
-
-def test_far_from_its_data_the_local_residual_is_the_rigid_body() -> None:
-    target = learner()
-    run(target, 12.0, 2.0)
-    far = np.full(target.model.n_joints, 3.0)
-    prediction = target.estimator.predict(target.estimator.sample(far, 5 * far, 0 * far))
+def test_far_from_its_data_the_local_residual_is_zero(stream: list[Sample]) -> None:
+    target = estimator()
+    run(target, stream[:1200])
+    far = np.full(MODEL.n_joints, 3.0)
+    prediction = target.predict(target.sample(far, 5 * far, 0 * far))
     assert np.array_equal(prediction.semiparametric, prediction.rigid_body)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_standard_deviations_cover_about_what_they_promise(kind: str) -> None:
-    steps = run(learner(kind), 30.0, extra=2.0)[-1500:]
-    inside = np.mean(
-        [np.abs(s.y - s.prediction.semiparametric) <= 2 * s.prediction.std for s in steps]
-    )
-    assert inside > 0.85
+def test_learning_late_changes_no_parameter(kind: str, stream: list[Sample]) -> None:
+    """The rigid body does not depend on when it learns; the residual sees other inputs."""
+    prompt, late = estimator(kind), estimator(kind)
+    run(prompt, stream[:600])
+    for start in range(0, 600, 25):
+        part = stream[start : start + 25]
+        for sample, told in zip(part, [late.predict(s) for s in part], strict=True):
+            late.update(sample, told)
+    assert late.n_learned == prompt.n_learned == 600
+    a, b = prompt.rigid_body.parameters, late.rigid_body.parameters
+    np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_deferred_learning_of_a_block_uses_what_was_predicted(kind: str) -> None:
-    prompt, deferred = learner(kind), learner(kind)
-    waiting = []
-    for m in measurements(prompt.model, 6.0, extra=1.0):
-        if (step := prompt.observe(m)) is not None:
-            prompt.learn(step)
-        if (step := deferred.observe(m)) is not None:
-            waiting.append(step)
-        if len(waiting) == 25:
-            for step in waiting:
-                deferred.learn(step)
-            waiting.clear()
-    assert deferred.estimator.n_learned == prompt.estimator.n_learned - len(waiting)
-    a, b = prompt.estimator, deferred.estimator
-    for step in waiting:
-        deferred.learn(step)
-    # Identification does not depend on when it happens; the residual sees other inputs.
-    np.testing.assert_allclose(
-        a.rigid_body.parameters, b.rigid_body.parameters, rtol=1e-9, atol=1e-12
-    )
+def test_a_copy_can_predict_for_the_one_that_learns(kind: str, stream: list[Sample]) -> None:
+    """Bitwise: published now and then in the memory at hand, as beside a thread that learns."""
+    late, learning, published = (estimator(kind) for _ in range(3))
+    for start in range(0, 600, 25):
+        part = stream[start : start + 25]
+        expected = [late.predict(sample) for sample in part]
+        told = [published.predict(sample) for sample in part]
+        for sample, p, q in zip(part, expected, told, strict=True):
+            assert np.array_equal(p.semiparametric, q.semiparametric)
+            assert np.array_equal(p.std, q.std)
+            late.update(sample, p)
+            learning.update(sample, q)
+        published.copy_from(learning)
+    same_state(learning, late)
+    same_state(published, late)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_saved_and_loaded_it_goes_on_bit_by_bit(kind: str, tmp_path: Path) -> None:
-    target = learner(kind)
-    stream = list(measurements(target.model, 8.0, extra=1.0))
-    for m in stream[:500]:
-        if (step := target.observe(m)) is not None:
-            target.learn(step)
+def test_saved_loaded_and_copied_it_continues_bit_by_bit(
+    kind: str, stream: list[Sample], tmp_path: Path
+) -> None:
+    target = estimator(kind)
+    run(target, stream[:500])
     target.save(tmp_path / "model.npz")
-    other = learner(kind)
-    other.load(tmp_path / "model.npz")
-    copied = target.estimator.copy()
-    sampler = target.filter
-    for m in stream[500:]:
-        sample = sampler.push(m)
-        predictions = [e.predict(sample) for e in (target.estimator, other.estimator, copied)]
-        for estimator, p in zip(
-            (target.estimator, other.estimator, copied), predictions, strict=True
-        ):
-            estimator.update(sample, p)
-            assert np.array_equal(p.semiparametric, predictions[0].semiparametric)
-            assert np.array_equal(p.std, predictions[0].std)
+    loaded, copied = estimator(kind), target.copy()
+    loaded.load(tmp_path / "model.npz")
+    expected = run(target, stream[500:800])
+    for other in (loaded, copied):
+        for p, q in zip(expected, run(other, stream[500:800]), strict=True):
+            assert np.array_equal(p.semiparametric, q.semiparametric)
+            assert np.array_equal(p.std, q.std)
+        same_state(other, target)
 
 
 def test_a_model_of_another_configuration_is_refused(tmp_path: Path) -> None:
-    learner().save(tmp_path / "model.npz")
-    other = learner(**{"nystrom.novelty": 0.7})
+    estimator().save(tmp_path / "model.npz")
     with pytest.raises(StorageError, match=r"nystrom.novelty is 0.5 there, 0.7 here"):
-        other.load(tmp_path / "model.npz")
-    frictionless = SemiparametricEstimator(small_arm(viscous=False))
+        estimator(**{"nystrom.novelty": 0.7}).load(tmp_path / "model.npz")
     with pytest.raises(StorageError, match=r"robot.viscous"):
-        frictionless.load(tmp_path / "model.npz")
+        SemiparametricEstimator(small_arm(viscous=False)).load(tmp_path / "model.npz")
 
 
-def test_the_state_does_not_grow_once_the_centres_are_used_up() -> None:
-    target = learner(**{"nystrom.max_centers": 20, "nystrom.joint_max_centers": 10})
-    run(target, 8.0, 1.0)
-    size = sum(array.nbytes for array in target.estimator.state().values())
-    run(target, 8.0, 1.0, seed=5)
-    assert sum(array.nbytes for array in target.estimator.state().values()) == size
+def test_the_state_does_not_grow_once_the_centers_are_used_up(stream: list[Sample]) -> None:
+    target = estimator(**{"nystrom.max_centers": 20, "nystrom.joint_max_centers": 10})
+    sizes = []
+    for part in (stream[:800], samples(MODEL, 8.0, extra=1.0, seed=5)):
+        run(target, part)
+        sizes.append(sum(array.nbytes for array in target.state().values()))
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_feedforward_is_predict_at_desired_states(kind: str, stream: list[Sample]) -> None:
+    target = estimator(kind, **{"nystrom.max_centers": 40})
+    run(target, stream[:600])
+    states = motion(MODEL, np.linspace(0.0, 9.0, 25), seed=3)
+    said = target.feedforward(*states)
+    for k, state in enumerate(zip(*states, strict=True)):
+        one = target.predict(target.sample(*state))
+        for name in ("rigid_body", "semiparametric"):
+            np.testing.assert_allclose(said.values[name][k], getattr(one, name), atol=1e-9)
+            np.testing.assert_allclose(said.stds[name][k], getattr(one, f"{name}_std"), atol=1e-9)
+    assert np.abs(said.values["semiparametric"] - said.values["rigid_body"]).max() > 1e-3
+
+
+def test_feedforward_between_a_prediction_and_its_learning_changes_nothing(
+    stream: list[Sample],
+) -> None:
+    quiet, asked = estimator(), estimator()
+    rng = np.random.default_rng(0)
+    for sample in stream[:500]:
+        told = [target.predict(sample) for target in (quiet, asked)]
+        for _ in range(rng.integers(0, 3)):
+            asked.feedforward(*rng.normal(size=(3, 7, MODEL.n_joints)))
+        quiet.update(sample, told[0])
+        asked.update(sample, told[1])
+    same_state(quiet, asked)

@@ -1,77 +1,201 @@
-"""Identification against batch weighted ridge regression, and recovery of known parameters."""
+"""Identification against weighted batch solutions; with a memory, loads that change, long rests."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.robot.model import expected_scales
 
 from .arms import motion, small_arm
 
+RATE = 50.0
+MODEL = small_arm()
+SCALES = expected_scales(MODEL)
+KINDS = ("directional", "exponential")
 
-def identified(prior: str = "zero", penalty: float = 1.0, noise: float = 0.0):
-    model = small_arm()
-    scales = expected_scales(model)
-    start = model.prior if prior == "urdf" else np.zeros(model.n_parameters)
-    identifier = RigidBodyIdentifier(
-        scales.output, scales.column, start, RigidBodyConfig(penalty=penalty)
-    )
-    q, dq, ddq = motion(model, np.arange(600) / 50.0)
-    regressors = model.regressors(q, dq, ddq)
-    truth = model.prior + 0.1 * np.random.default_rng(3).standard_normal(model.n_parameters)
-    y = regressors @ truth
-    y += noise * np.random.default_rng(4).standard_normal(y.shape)
-    return identifier, scales, regressors, y, truth, start
+
+def identifier(prior: np.ndarray | None = None, **values: object) -> RigidBodyIdentifier:
+    start = np.zeros(MODEL.n_parameters) if prior is None else prior
+    return RigidBodyIdentifier(SCALES.output, SCALES.column, start, RigidBodyConfig(**values))
+
+
+def regressors(seconds: float, seed: int = 0) -> np.ndarray:
+    return MODEL.regressors(*motion(MODEL, np.arange(int(seconds * RATE)) / RATE, seed))
+
+
+def learn(
+    rigid_body: RigidBodyIdentifier, Phi: np.ndarray, y: np.ndarray, start: float = 0.0
+) -> None:
+    for k in range(len(Phi)):
+        rigid_body.update(Phi[k], y[k], round((start + k / RATE) * 1e9))
+
+
+def truth(noise: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Regressors of 12 s, outputs of parameters unlike the URDF's, and these."""
+    Phi = regressors(12.0)
+    pi = MODEL.prior + 0.1 * np.random.default_rng(3).standard_normal(MODEL.n_parameters)
+    y = Phi @ pi
+    return Phi, y + noise * np.random.default_rng(4).standard_normal(y.shape), pi
 
 
 def test_equals_batch_weighted_ridge_towards_the_prior() -> None:
-    identifier, scales, regressors, y, _, start = identified("urdf", penalty=3.0, noise=0.2)
-    A, b = np.diag(3.0 * scales.column**2), np.zeros(len(start))
-    square, count = 100.0 * scales.output**2, 100.0
-    for Phi, target in zip(regressors, y, strict=True):
-        identifier.update(Phi, target)
+    rigid_body = identifier(MODEL.prior, penalty=3.0)
+    Phi, y, _ = truth(noise=0.2)
+    A, b = np.diag(3.0 * SCALES.column**2), np.zeros(MODEL.n_parameters)
+    square, count = 100.0 * SCALES.output**2, 100.0
+    learn(rigid_body, Phi, y)
+    for row, target in zip(Phi, y, strict=True):
         square, count = square + target**2, count + 1.0
         weight = np.diag(count / square)
-        A += Phi.T @ weight @ Phi
-        b += Phi.T @ weight @ (target - Phi @ start)
-    np.testing.assert_allclose(
-        identifier.parameters, start + np.linalg.solve(A, b), rtol=1e-8, atol=1e-9
-    )
+        A += row.T @ weight @ row
+        b += row.T @ weight @ (target - row @ MODEL.prior)
+    expected = MODEL.prior + np.linalg.solve(A, b)
+    np.testing.assert_allclose(rigid_body.parameters, expected, rtol=1e-8, atol=1e-9)
 
 
 def test_recovers_the_parameters_that_made_the_data() -> None:
-    identifier, _, regressors, y, truth, _ = identified(penalty=1e-9)
-    for Phi, target in zip(regressors, y, strict=True):
-        identifier.update(Phi, target)
-    np.testing.assert_allclose(identifier.parameters, truth, atol=1e-5)
-    assert identifier.excitation_rank() == len(truth)
+    rigid_body = identifier(penalty=1e-9)
+    Phi, y, pi = truth()
+    learn(rigid_body, Phi, y)
+    np.testing.assert_allclose(rigid_body.parameters, pi, atol=1e-5)
+    assert rigid_body.excitation_rank() == len(pi)
 
 
 def test_standard_deviations_cover_the_truth() -> None:
-    identifier, _, regressors, y, truth, _ = identified(penalty=1e-6, noise=0.3)
-    for Phi, target in zip(regressors, y, strict=True):
-        identifier.update(Phi, target)
-    z = (identifier.parameters - truth) / identifier.standard_deviations()
+    rigid_body = identifier(penalty=1e-6)
+    Phi, y, pi = truth(noise=0.3)
+    learn(rigid_body, Phi, y)
+    z = (rigid_body.parameters - pi) / rigid_body.standard_deviations()
     assert 0.4 < np.sqrt(np.mean(z**2)) < 2.0
 
 
 def test_nothing_is_excited_before_the_first_sample() -> None:
-    identifier, _, regressors, y, _, _ = identified()
-    assert identifier.excitation_rank() == 0
-    for _ in range(5):
-        identifier.update(regressors[0], y[0])
-    assert 0 < identifier.excitation_rank() <= regressors.shape[1]
+    rigid_body = identifier()
+    Phi, y, _ = truth()
+    assert rigid_body.excitation_rank() == 0
+    learn(rigid_body, np.tile(Phi[:1], (5, 1, 1)), np.tile(y[:1], (5, 1)))
+    assert 0 < rigid_body.excitation_rank() <= Phi.shape[2]
 
 
-def test_state_round_trip_goes_on_alike() -> None:
-    identifier, scales, regressors, y, _, start = identified(noise=0.1)
-    for Phi, target in zip(regressors[:200], y, strict=False):
-        identifier.update(Phi, target)
-    other = RigidBodyIdentifier(scales.output, scales.column, start, RigidBodyConfig())
-    other.restore(identifier.state())
-    for Phi, target in zip(regressors[200:], y[200:], strict=True):
-        identifier.update(Phi, target)
-        other.update(Phi, target)
-    assert np.array_equal(identifier.parameters, other.parameters)
-    assert np.array_equal(identifier.standard_deviations(), other.standard_deviations())
+@pytest.mark.parametrize("values", [{}, *({"memory": 3.0, "forgetting": k} for k in KINDS)])
+def test_restored_and_copied_it_continues_alike(values: dict[str, object]) -> None:
+    first, restored, copied = (identifier(**values) for _ in range(3))
+    Phi, y, _ = truth(noise=0.1)
+    learn(first, Phi[:200], y[:200])
+    restored.restore(first.state())
+    copied.copy_from(first)
+    for each in (first, restored, copied):
+        learn(each, Phi[200:], y[200:], 4.0)
+    for other in (restored, copied):
+        assert np.array_equal(first.parameters, other.parameters)
+        assert np.array_equal(first.standard_deviations(), other.standard_deviations())
+
+
+def test_a_state_is_restored_by_the_beginning_of_its_names() -> None:
+    """Entries of other objects, whose names only contain `core.`, are not looked at."""
+    first, other = identifier(), identifier()
+    Phi, y, _ = truth()
+    learn(first, Phi[:50], y[:50])
+    state = first.state()
+    other.restore(state | {f"second.core.{n}": 0.0 * v for n, v in first.core.state().items()})
+    np.testing.assert_array_equal(first.parameters, other.parameters)
+
+
+def test_exponential_is_the_batch_solution_weighted_by_age() -> None:
+    """Each sample counts exp(-age / memory), whatever the number of its rows."""
+    rigid_body = identifier(penalty=1e-7, memory=4.0, forgetting="exponential")
+    Phi = regressors(20.0)
+    y = Phi @ MODEL.prior + 0.3 * np.random.default_rng(0).standard_normal(Phi.shape[:2])
+    learn(rigid_body, Phi, y, 1.0)
+    count = 101.0 + np.arange(len(y))
+    square = 100.0 * SCALES.output**2 + np.cumsum(y**2, axis=0)
+    age = (len(y) - 1 - np.arange(len(y))) / RATE
+    weight = np.sqrt(count[:, None] / square * np.exp(-age / 4.0)[:, None])
+    A = (Phi * weight[:, :, None]).reshape(-1, Phi.shape[2])
+    expected = np.linalg.lstsq(A, (y * weight).ravel(), rcond=None)[0]
+    np.testing.assert_allclose(Phi @ rigid_body.parameters, Phi @ expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("forgetting", KINDS)
+def test_a_load_that_is_picked_up_is_followed_within_the_memory(forgetting: str) -> None:
+    Phi, before = regressors(60.0), MODEL.prior
+    after = before + np.random.default_rng(0).choice([-0.3, 0.3], len(before)) / SCALES.column
+    load = np.linalg.norm(Phi @ (after - before))
+    errors = {}
+    for memory in (0.0, 6.0):
+        rigid_body = identifier(memory=memory, forgetting=forgetting)
+        learn(rigid_body, Phi, Phi @ before, 0.0)
+        soon = Phi[: int(18.0 * RATE)]
+        learn(rigid_body, soon, soon @ after, 60.0)
+        errors[memory] = np.linalg.norm(Phi @ (after - rigid_body.parameters)) / load
+    assert errors[6.0] < 0.25 and errors[0.0] > 0.7
+
+
+def test_an_hour_at_rest_keeps_the_model_where_forgetting_is_directional() -> None:
+    Phi = regressors(20.0)
+    at_rest = MODEL.regressor(*np.zeros((3, MODEL.n_joints)))
+    error = {}
+    for forgetting in KINDS:
+        rigid_body = identifier(memory=30.0, forgetting=forgetting)
+        learn(rigid_body, Phi, Phi @ MODEL.prior, 1.0)
+        rank = rigid_body.excitation_rank()
+        rng = np.random.default_rng(1)
+        for k in range(3600):
+            noise = 0.01 * rng.standard_normal(MODEL.n_axes)
+            y = at_rest @ MODEL.prior + 0.2 + noise
+            rigid_body.update(at_rest, y, (30 + k) * 1_000_000_000)
+        assert np.all(np.isfinite(rigid_body.core.R))
+        assert np.all(np.diagonal(rigid_body.core.R) > 0.0)
+        assert np.linalg.cond(rigid_body.core.R / SCALES.column) < 1e4
+        assert np.abs(at_rest @ (rigid_body.parameters - MODEL.prior) - 0.2).max() < 0.02
+        moving = Phi - at_rest  # what was not seen in that hour
+        wrong = np.linalg.norm(moving @ (rigid_body.parameters - MODEL.prior))
+        error[forgetting] = wrong / np.linalg.norm(moving @ MODEL.prior)
+        if forgetting == "directional":
+            assert rigid_body.excitation_rank() >= rank - 2
+        else:
+            assert rigid_body.excitation_rank() <= MODEL.n_axes
+    assert error["directional"] < 0.3 and error["exponential"] > 0.9
+
+
+@pytest.mark.parametrize("forgetting", KINDS)
+def test_standard_deviations_follow_noise_that_changes(forgetting: str) -> None:
+    """They are those of a robot that was only ever as noisy as it is now."""
+    Phi, rng = np.tile(regressors(5.0), (16, 1, 1)), np.random.default_rng(2)
+    deviations = []
+    for first in (0.02, 0.2):
+        rigid_body = identifier(memory=5.0, forgetting=forgetting)
+        y = Phi @ MODEL.prior
+        noise = np.where(np.arange(len(Phi)) < len(Phi) // 2, first, 0.2)
+        y += noise[:, None] * SCALES.output * rng.standard_normal(y.shape)
+        learn(rigid_body, Phi, y, 1.0)
+        deviations.append(rigid_body.standard_deviations())
+    np.testing.assert_allclose(deviations[0], deviations[1], rtol=0.15)
+
+
+@pytest.mark.parametrize("forgetting", KINDS)
+def test_another_memory_penalty_or_forgetting_moves_nothing_by_itself(forgetting: str) -> None:
+    rigid_body = identifier(memory=5.0, forgetting=forgetting)
+    Phi = regressors(10.0)
+    y = Phi @ MODEL.prior
+    learn(rigid_body, Phi, y, 1.0)
+    other = KINDS[forgetting == KINDS[0]]
+    for k, values in enumerate(
+        (
+            {"memory": 1.0, "forgetting": forgetting},
+            {"memory": 0.0, "forgetting": other},
+            {"memory": 3.0, "forgetting": other, "penalty": 0.01},
+            {"memory": 3.0, "forgetting": forgetting, "penalty": 2.0},
+        )
+    ):
+        config = RigidBodyConfig(**values)
+        before = rigid_body.predict(Phi[0])
+        for core, penalty in rigid_body.penalties(config):
+            core.set_penalty(penalty)
+        rigid_body.set_memory(config)
+        np.testing.assert_array_equal(rigid_body.predict(Phi[0]), before)
+        learn(rigid_body, Phi, y, 20.0 + 10.0 * k)
+        assert np.all(np.isfinite(rigid_body.parameters))
+    np.testing.assert_allclose(Phi @ rigid_body.parameters, y, atol=0.05 * np.abs(y).max())

@@ -1,122 +1,168 @@
-"""The protocols against the estimator led by hand."""
+"""The protocols against the estimator and the baseline led by hand."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
-from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, MODELS
 from semiparam_dynamics.parameters import from_flat, replace
-from semiparam_dynamics.samples.measurement import Measurement
 
-from ..dynamics.arms import measurements, small_arm
+from ..dynamics.arms import filtered, measurements, small_arm
 
 CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
+HALF_SECOND = 500_000_000
 
 
-def whole(learner: InverseDynamicsLearner, m: Measurement) -> Step | None:
-    """A step whose prediction holds the nonparametric model's as well."""
-    step = learner.observe(m)
-    if step is None:
-        return None
-    return Step(step.sample, learner.estimator.complete(step.sample, step.prediction))
+class ByHand:
+    """Both models led through samples one by one, with the predictions of each."""
+
+    def __init__(self, config: InverseDynamicsConfig) -> None:
+        model = small_arm()
+        self.estimator = SemiparametricEstimator(model, config.estimator)
+        self.baseline = NonparametricBaseline(model, config.estimator)
+        self.steps: list[tuple[Sample, dict[str, object]]] = []
+
+    def predict(self, sample: Sample) -> tuple:
+        told, beside = self.estimator.predict(sample), self.baseline.predict(sample)
+        models = {"rigid_body": told, "semiparametric": told, "nonparametric": beside}
+        self.steps.append((sample, models))
+        return sample, told, beside
+
+    def sequential(self, stream: list[Sample]) -> None:
+        for sample in stream:
+            _, told, beside = self.predict(sample)
+            self.estimator.update(sample, told)
+            if not self.estimator.gate.closed:
+                self.baseline.update(sample, beside)
+
+    def delayed(self, stream: list[Sample]) -> None:
+        waiting: list[tuple] = []
+        first: int | None = None  # stamp of the block's first sample
+        for sample in stream:
+            first = sample.stamp if first is None else first
+            step = self.predict(sample)
+            if not self.estimator.refuses(sample, step[1]):
+                self.estimator.rigid_body.update(sample.regressor, sample.y, sample.stamp)
+                waiting.append(step)
+            if sample.stamp - first >= HALF_SECOND:
+                for each, told, beside in waiting:
+                    self.estimator.update_residual(each, told, late=True)
+                    self.baseline.update(each, beside)
+                waiting, first = [], None
+
+    def rows(self, name: str, what: str = "") -> np.ndarray:
+        return np.array([getattr(models[name], f"{name}{what}") for _, models in self.steps])
+
+    @property
+    def y(self) -> np.ndarray:
+        return np.array([sample.y for sample, _ in self.steps])
 
 
-def squares(steps: list, model: str) -> np.ndarray:
-    return np.mean([(s.y - getattr(s.prediction, model)) ** 2 for s in steps], axis=0)
-
-
-def test_sequential_equals_the_learner_step_by_step() -> None:
+def test_sequential_equals_one_sample_after_the_other() -> None:
     model = small_arm()
     stream = list(measurements(model, 6.0, extra=1.0))
-    learner = InverseDynamicsLearner(model, CONFIG)
-    steps = []
-    for m in stream:
-        if (step := whole(learner, m)) is not None:
-            steps.append(step)
-            learner.learn(step)
+    by_hand = ByHand(CONFIG)
+    by_hand.sequential(filtered(model, stream))
     found = evaluate(model, CONFIG, [stream])
-    scores = found.runs["sequential"].scores
-    assert found.samples == len(steps)
-    for name in ("rigid_body", "nonparametric", "semiparametric"):
-        np.testing.assert_allclose(scores.rmse(name), learner.scores.rmse(name), rtol=1e-12)
-        np.testing.assert_allclose(scores.rmse(name) ** 2, squares(steps, name), rtol=1e-9)
-    urdf = [s.y - s.sample.regressor @ model.prior for s in steps]
+    scores, y = found.runs["sequential"].scores, by_hand.y
+    assert found.samples == len(y)
+    for name in MODELS:
+        squares = np.mean((y - by_hand.rows(name)) ** 2, axis=0)
+        np.testing.assert_allclose(scores.rmse(name) ** 2, squares, rtol=1e-9)
+    urdf = [s.y - s.regressor @ model.prior for s, _ in by_hand.steps]
     np.testing.assert_allclose(scores.rmse("urdf") ** 2, np.mean(np.square(urdf), axis=0))
-    last, persistence = np.zeros(model.n_axes), []
-    for s in steps:
-        persistence.append(s.y - s.prediction.rigid_body - last)
-        last = s.y - s.prediction.rigid_body
+    left = y - by_hand.rows("rigid_body")
+    persistence = np.diff(left, axis=0, prepend=0.0)
     np.testing.assert_allclose(
         scores.rmse("persistence") ** 2, np.mean(np.square(persistence), axis=0)
     )
 
 
-def test_delayed_predicts_half_a_second_before_the_residual_learns_it() -> None:
-    model = small_arm()
-    stream = list(measurements(model, 5.0, extra=1.0))
-    learner = InverseDynamicsLearner(model, CONFIG)
-    estimator, waiting, steps = learner.estimator, [], []
-    for m in stream:
-        if (step := whole(learner, m)) is None:
-            continue
-        steps.append(step)
-        estimator.update_rigid_body(step.sample, step.prediction)
-        waiting.append(step)
-        if step.stamp - waiting[0].stamp >= 500_000_000:
-            for late in waiting:
-                estimator.update_nonparametric(late.sample, late.prediction)
-            waiting.clear()
-    scores = evaluate(model, CONFIG, [stream]).runs["delayed"].scores
-    for name in ("rigid_body", "nonparametric", "semiparametric"):
-        np.testing.assert_allclose(scores.rmse(name) ** 2, squares(steps, name), rtol=1e-9)
-
-
-@pytest.mark.parametrize("gate", [0.0, 3.0])
-def test_delayed_and_frozen_in_blocks_are_the_samples_one_by_one(gate: float) -> None:
-    options = {"random_fourier.window": 1.0, "output.gate": gate}
-    config = replace(CONFIG, residual="nystrom" if gate else "random_fourier", **options)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"residual": "random_fourier"},
+        {"residual": "nystrom"},
+        {"residual": "nystrom", "output.gate": 3.0},
+        {"residual": "nystrom", "nystrom.memory": 5.0},
+        {"residual": "random_fourier", "rigid_body.memory": 5.0},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())),
+)
+def test_delayed_and_frozen_are_the_samples_one_by_one(settings: dict[str, object]) -> None:
+    config = replace(CONFIG, **{"random_fourier.window": 1.0, **settings})
     model = small_arm()
     train = list(measurements(model, 3.0, extra=1.0))
     stream = list(measurements(model, 7.3, extra=1.0, seed=1))
     runs = evaluate(model, config, [stream], [train]).runs
-    start = InverseDynamicsLearner(model, config)
-    for m in train:
-        if (step := whole(start, m)) is not None:
-            start.learn(step)
-    for name, learns in (("delayed", True), ("frozen", False)):
-        learner, waiting, steps = InverseDynamicsLearner(model, config), [], []
-        learner.estimator.restore(start.estimator.state())
-        estimator = learner.estimator
-        for m in stream:
-            if (step := whole(learner, m)) is None:
-                continue
-            steps.append(step)
-            if not learns:
-                continue
-            estimator.update_rigid_body(step.sample, step.prediction)
-            waiting.append(step)
-            if step.stamp - waiting[0].stamp >= 500_000_000:
-                for late in waiting:
-                    estimator.update_nonparametric(late.sample, late.prediction)
-                waiting.clear()
-        scores = runs[name].scores
-        assert scores.samples == len(steps)
-        for key in ("rigid_body", "nonparametric", "semiparametric"):
-            np.testing.assert_allclose(scores.rmse(key) ** 2, squares(steps, key), rtol=1e-9)
-            told = np.array([getattr(s.prediction, key) for s in steps])
-            y = np.array([s.y for s in steps])
-            stds = np.array([getattr(s.prediction, f"{key}_std") for s in steps])
-            covered = np.mean(np.abs(y - told) <= 2.0 * stds, axis=0)
-            np.testing.assert_allclose(scores.coverage(key), covered, atol=1.5 / len(steps))
-        assert runs[name].estimator.n_learned == estimator.n_learned
+    for name in ("delayed", "frozen"):
+        by_hand = ByHand(config)
+        by_hand.sequential(filtered(model, train))
+        by_hand.steps.clear()
+        by_hand.estimator = by_hand.estimator.copy()  # whose gate begins anew
+        if name == "delayed":
+            by_hand.delayed(filtered(model, stream))
+        else:
+            for sample in filtered(model, stream):
+                by_hand.predict(sample)
+        scores, y = runs[name].scores, by_hand.y
+        assert scores.samples == len(y)
+        for key in MODELS:
+            squares = np.mean((y - by_hand.rows(key)) ** 2, axis=0)
+            np.testing.assert_allclose(scores.rmse(key) ** 2, squares, rtol=1e-9)
+            covered = np.abs(y - by_hand.rows(key)) <= 2.0 * by_hand.rows(key, "_std")
+            share = np.mean(covered, axis=0)
+            np.testing.assert_allclose(scores.coverage(key), share, atol=1.5 / len(y))
+
+
+def test_from_a_saved_model_the_baseline_learns_what_is_tested_only(tmp_path: Path) -> None:
+    model = small_arm()
+    train, stream = (list(measurements(model, 5.0, extra=1.0, seed=s)) for s in (0, 1))
+    saved, fresh = ByHand(CONFIG), ByHand(CONFIG)
+    saved.sequential(filtered(model, train))
+    saved.estimator.save(tmp_path / "model.npz")
+    found = evaluate(model, CONFIG, [stream], start=tmp_path / "model.npz")
+    saved.steps.clear()
+    saved.estimator = saved.estimator.copy()
+    saved.sequential(filtered(model, stream))
+    fresh.sequential(filtered(model, stream))
+    sequential, frozen = found.runs["sequential"].scores, found.runs["frozen"].scores
+    for by_hand, name in ((saved, "semiparametric"), (fresh, "nonparametric")):
+        squares = np.mean((by_hand.y - by_hand.rows(name)) ** 2, axis=0)
+        np.testing.assert_allclose(sequential.rmse(name) ** 2, squares, rtol=1e-9)
+    for figure in (frozen.rmse, frozen.nmse, frozen.coverage):
+        assert np.isnan(figure("nonparametric")).all()
+        assert np.isfinite(figure("semiparametric")).all()
+
+
+@pytest.mark.parametrize("protocol", ["sequential", "delayed", "frozen"])
+def test_scores_without_a_baseline_are_the_same_but_its_own(protocol: str) -> None:
+    model = small_arm()
+    estimator = SemiparametricEstimator(model, CONFIG.estimator)
+    baseline = NonparametricBaseline(model, CONFIG.estimator)
+    stream = filtered(model, measurements(model, 4.2, extra=1.0))
+    both, alone = (
+        ProtocolRun(estimator.copy(), protocol, baseline),
+        ProtocolRun(estimator, protocol),
+    )
+    for run in (both, alone):
+        for sample in stream:
+            run.step(sample)
+    for name in ALL_MODELS:
+        if name != "nonparametric":
+            np.testing.assert_array_equal(both.scores.rmse(name), alone.scores.rmse(name))
+    assert np.isnan(alone.scores.rmse("nonparametric")).all()
+    assert np.isfinite(both.scores.rmse("nonparametric")).all() == (protocol != "frozen")
 
 
 def test_frozen_learns_nothing_after_the_training_part() -> None:
@@ -167,13 +213,12 @@ def test_nothing_to_score_is_an_error() -> None:
 def test_a_second_thread_changes_no_bit(residual: str) -> None:
     model = small_arm()
     config = replace(CONFIG, residual=residual, **{"random_fourier.window": 1.0})
-    estimator = config.estimator
-    found = evaluate(model, config, [list(measurements(model, 6.0, extra=1.0))])
-    samples = SampleFilter(model, config.filter).filter_recording(
-        list(measurements(model, 6.0, extra=1.0))
-    )
-    alone = JoinedRuns(ProtocolRun(SemiparametricEstimator(model, estimator), "sequential"))
-    for sample in samples:
+    stream = list(measurements(model, 6.0, extra=1.0))
+    found = evaluate(model, config, [stream])
+    estimator = SemiparametricEstimator(model, config.estimator)
+    baseline = NonparametricBaseline(model, config.estimator)
+    alone = JoinedRuns(ProtocolRun(estimator, "sequential", baseline))
+    for sample in filtered(model, stream):
         alone.step(sample)
     alone.finish()
     for name, run in (("sequential", alone.sequential), ("delayed", alone.delayed)):

@@ -148,7 +148,7 @@ def test_another_robot_for_the_efforts_is_refused() -> None:
 def test_a_real_arm(data_file: Callable[[str], Path]) -> None:
     text = data_file("robots/tx40/tx40.urdf").read_text()
     model = RobotModel(text)
-    config = ExcitationConfig(starts=1, iterations=40)
+    config = ExcitationConfig(harmonics=3, starts=1, iterations=15)
     result = optimize_excitation(model, model, motion_limits(text, model), config)
     assert result.use.kept
     assert result.condition < 0.5 * np.median(result.random_conditions)

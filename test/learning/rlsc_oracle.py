@@ -20,11 +20,11 @@ def examples(
     return centers[numbers] + spread * rng.normal(size=(n, d)), NAMES[numbers]
 
 
-def solution(X: Any, y: Any, classes: Any, penalty: float, alpha: float) -> Any:
-    """W Gamma^alpha of thesis (7.15) and algorithm 2, in extended precision."""
+def solution(X: Any, y: Any, classes: Any, ridge: float, recoding: float) -> Any:
+    """W Gamma^recoding of thesis (7.15) and algorithm 2, in extended precision."""
     X = X.astype(np.longdouble)
     Y = (y[:, None] == classes).astype(np.longdouble)
-    A, B = X.T @ X + penalty * np.eye(X.shape[1]), X.T @ Y
+    A, B = X.T @ X + ridge * np.eye(X.shape[1]), X.T @ Y
     for i in range(len(A)):  # Gauss-Jordan: LAPACK knows no extended precision
         pivot = i + int(np.argmax(np.abs(A[i:, i])))
         A[[i, pivot]], B[[i, pivot]] = A[[pivot, i]], B[[pivot, i]]
@@ -32,7 +32,7 @@ def solution(X: Any, y: Any, classes: Any, penalty: float, alpha: float) -> Any:
         for j in range(len(A)):
             if j != i:
                 B[j], A[j] = B[j] - A[j, i] * B[i], A[j] - A[j, i] * A[i]
-    return np.asarray(B * (len(X) / Y.sum(axis=0)) ** alpha, dtype=float)
+    return np.asarray(B * (len(X) / Y.sum(axis=0)) ** recoding, dtype=float)
 
 
 def learned(X: Any, y: Any, every: int = 6) -> Any:

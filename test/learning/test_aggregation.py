@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.aggregation import NystromAggregator, combination_weights
-from semiparam_dynamics.learning.held_out import hold_out
+from semiparam_dynamics.learning.base import hold_out
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
@@ -25,11 +23,6 @@ def data(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def brownian(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return 1.0 + np.minimum(A, B.T)
-
-
-@pytest.mark.parametrize("independent", [False, True])
-def test_it_is_a_scikit_learn_regressor(independent: bool) -> None:
-    check_estimator(NystromAggregator(independent=independent))
 
 
 @pytest.mark.parametrize("independent", [False, True])
@@ -116,18 +109,6 @@ def test_combination_weights_of_singular_systems() -> None:
     assert not combination_weights(np.zeros((1, 2, 2)), np.zeros((1, 2)), 1e-15).any()
 
 
-def test_repeated_rows_chunks_and_limits() -> None:
-    X, Y, X_new = data()
-    w = np.random.default_rng(1).integers(0, 3, len(X))
-    settings: dict[str, Any] = {"n_centers": (10, 30), "centers": X[:30]}
-    expected = NystromAggregator(**settings)
-    expected.fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0))
-    rows = Rows([(X[i : i + 44], Y[i : i + 44], w[i : i + 44]) for i in range(0, 300, 44)])
-    found = NystromAggregator(**settings, memory_limit=100_000).fit(rows)
-    np.testing.assert_allclose(found.weights_, expected.weights_, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(found.predict(X_new), expected.predict(X_new), rtol=1e-7, atol=1e-8)
-
-
 @pytest.mark.parametrize("independent", [False, True])
 def test_the_papers_experiment(independent: bool) -> None:
     """min(x, 1 - x) with noise, K = 1 + min(x, x'), of Kriukova et al. 2017, section 4."""
@@ -151,13 +132,3 @@ def test_the_papers_experiment(independent: bool) -> None:
     large, small, aggregate = np.mean(errors, axis=0)
     assert aggregate <= 1.05 * min(large, small)
     assert aggregate < 0.8 * small
-
-
-def test_wrong_parameters_are_named() -> None:
-    X, Y, _ = data()
-    for n_centers in ((), (0, 3), 0):
-        with pytest.raises(ConfigurationError, match="n_centers"):
-            NystromAggregator(n_centers=n_centers).fit(X, Y)
-    with pytest.raises(ConfigurationError, match="independent"):
-        NystromAggregator(centers=X[:5], independent=True).fit(X, Y)
-    assert len(NystromAggregator(n_centers=9).fit(X, Y).estimators_) == 1

@@ -1,161 +1,233 @@
-"""What is chosen by held-out examples, and how sure the classifier is."""
+"""Classes that come and leave, recoding, and the buffer of held-out examples."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from scipy.special import softmax
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.class_recursion import ALPHAS, TEMPERATURES
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.class_recursion import (
+    ClassSums,
+    HeldOutExamples,
+    choose_recoding,
+    class_weights,
+    exponent_weights,
+    winners,
+)
 
-from .rlsc_oracle import examples, learned, solution
-
-
-def test_the_rule_chooses_what_a_naive_search_chooses() -> None:
-    X, y = examples(600, d=4, classes=4, spread=4.0)
-    penalties = [0.01, 1.0, 100.0, 10_000.0]
-    model = IncrementalRLSC(penalties, min_validation=8).fit(X, y)
-    own = learned(X, y)
-    held_X, held_y = X[~own], y[~own]
-    names, sizes = np.unique(held_y, return_counts=True)
-    enough = np.isin(held_y, names[sizes >= 8])
-    shares = np.array(
-        [
-            [
-                np.mean(
-                    names[np.argmax(held_X @ solution(X[own], y[own], names, p, a), axis=1)][enough]
-                    == held_y[enough]
-                )
-                for a in ALPHAS
-            ]
-            for p in penalties
-        ]
-    )
-    best = shares.max(axis=0)
-    exponent = max(j for j in range(len(ALPHAS)) if best[j] >= best[0])
-    assert model.alpha_ == ALPHAS[exponent]
-    assert shares[penalties.index(model.penalty_), exponent] == best[exponent]
-    by_given = IncrementalRLSC(penalties, hold_out=0).partial_fit(X[own], y[own])
-    by_given.validate(held_X[enough], held_y[enough])
-    assert (by_given.alpha_, by_given.penalty_) == (model.alpha_, model.penalty_)
+LABELS = st.sampled_from([f"class {i:02d}" for i in range(12)])
 
 
-def test_before_there_is_something_to_choose_by_recoding_is_on() -> None:
-    X, y = examples(20)
-    model = IncrementalRLSC([0.1, 1.0, 10.0]).fit(X, y)
-    assert model.class_accuracy()[1].max() < model.min_validation
-    assert (model.alpha_, model.penalty_) == (0.7, 1.0)
+class Dictionary(RuleBasedStateMachine):
+    """The same steps on sums and on a dictionary from label to (sum, count)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums = ClassSums(3)
+        self.known: dict[str, tuple[np.ndarray, int]] = {}
+        self.rng = np.random.default_rng(0)
+
+    @rule(label=LABELS, k=st.integers(1, 3))
+    def learn(self, label: str, k: int) -> None:
+        rows = self.rng.normal(size=(k, 3))
+        self.sums.learn(rows, np.full(k, self.sums.add(label)))
+        total, count = self.known.get(label, (np.zeros(3), 0))
+        self.known[label] = total + rows.sum(axis=0), count + k
+
+    @rule(label=LABELS, other=LABELS)
+    @precondition(lambda self: self.known)
+    def merge(self, label: str, other: str) -> None:
+        if label not in self.known or other not in self.known or label == other:
+            with pytest.raises(LearningError):
+                self.sums.merge(label, other)
+            return
+        old = list(self.sums.labels)
+        numbers = self.sums.merge(label, other)
+        total, count = self.known.pop(label)
+        self.known[other] = self.known[other][0] + total, self.known[other][1] + count
+        for k, name in enumerate(old):
+            assert self.sums.labels[numbers[k]] == (other if name == label else name)
+
+    @rule(label=LABELS)
+    def forget(self, label: str) -> None:
+        if label not in self.known:
+            with pytest.raises(LearningError):
+                self.sums.forget(label)
+            return
+        old = list(self.sums.labels)
+        numbers = self.sums.forget(label)
+        del self.known[label]
+        for k, name in enumerate(old):
+            assert numbers[k] == -1 if name == label else self.sums.labels[numbers[k]] == name
+
+    @rule(label=LABELS, new=LABELS)
+    def rename(self, label: str, new: str) -> None:
+        if label not in self.known or (new in self.known and new != label):
+            with pytest.raises(LearningError):
+                self.sums.rename(label, new)
+            return
+        self.sums.rename(label, new)
+        self.known[new] = self.known.pop(label)
+
+    @rule()
+    def save_and_restore(self) -> None:
+        fresh = ClassSums(3)
+        fresh.restore(list(self.sums.labels), self.sums.state())
+        self.sums = fresh
+
+    @invariant()
+    def agree(self) -> None:
+        assert sorted(self.sums.labels) == sorted(self.known)
+        assert [self.sums.labels[k] for k in self.sums.order] == sorted(self.known)
+        for label, (total, count) in self.known.items():
+            number = self.sums.number(label)
+            np.testing.assert_allclose(self.sums.sums[number], total, atol=1e-12)
+            assert self.sums.counts[number] == count
 
 
-def test_a_tolerance_allows_more_recoding() -> None:
-    X, y = examples(600, d=4, classes=4, spread=4.0)
-    strict = IncrementalRLSC([0.1, 1.0]).fit(X, y)
-    lenient = IncrementalRLSC([0.1, 1.0], tolerance=1.0).fit(X, y)
-    assert strict.alpha_ < lenient.alpha_ == 1.0
+Dictionary.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+test_classes_come_and_go = Dictionary.TestCase
 
 
-def test_accuracy_of_each_class_on_held_out_examples() -> None:
-    X, y = examples(600, spread=4.0)
-    model = IncrementalRLSC(1.0, 0.5).fit(X, y)
-    own = learned(X, y)
-    found = model.predict(X[~own])
-    shares, sizes = model.class_accuracy()
-    for name, share, size in zip(model.classes_, shares, sizes, strict=True):
-        of_class = y[~own] == name
-        assert size == of_class.sum()
-        assert share == pytest.approx(np.mean(found[of_class] == name))
+def test_every_so_many_th_of_each_class_is_held_out() -> None:
+    sums = ClassSums(2)
+    a, b = sums.add("a"), sums.add("b")
+    held = sums.show(np.array([a, b, a, a, b, b, a, a, a]), 3)
+    assert held.tolist() == [False, False, False, True, False, True, False, False, True]
+    assert sums.shown.tolist() == [6.0, 3.0]
+    assert not sums.show(np.full(20, a), 0).any()
 
 
-def test_pauses_bring_what_is_held_out_up_to_date() -> None:
-    X, y = examples(600, spread=4.0)
-    model = IncrementalRLSC([0.1, 1.0, 10.0]).partial_fit(X, y)
-    model.partial_fit(X[:50], y[:50])
-    left = [model.refresh(7)]
-    while left[-1]:
-        left.append(model.refresh(7))
-        assert len(left) < 100
-    assert left == sorted(left, reverse=True) and left[0] > 0
-    paused = model.alpha_, model.penalty_, model.temperature_, model.class_accuracy()[0].tolist()
-    model.validate()
-    whole = model.alpha_, model.penalty_, model.temperature_, model.class_accuracy()[0].tolist()
-    assert paused == whole
+def test_weights_are_the_inverse_shares() -> None:
+    counts = np.array([1.0, 4.0, 5.0])
+    np.testing.assert_allclose(class_weights(counts, 1.0), [10.0, 2.5, 2.0])
+    np.testing.assert_allclose(class_weights(counts, 0.5), np.sqrt([10.0, 2.5, 2.0]))
+    np.testing.assert_array_equal(class_weights(counts, 0.0), 1.0)
+    np.testing.assert_array_equal(class_weights(np.array([0.0, 4.0]), 1.0), [1.0, 1.0])
+    np.testing.assert_array_equal(class_weights(np.zeros(2), 1.0), 1.0)
 
 
-def test_held_out_examples_may_wait_for_pauses() -> None:
-    X, y = examples(300, spread=4.0)
-    waiting = IncrementalRLSC([0.1, 1.0, 10.0], refresh_later=True)
-    for k in range(len(X)):
-        waiting.partial_fit(X[k : k + 1], y[k : k + 1])
-    assert (waiting.alpha_, waiting.penalty_) == (0.7, 1.0)
-    while waiting.refresh(5):
-        pass
-    at_once = IncrementalRLSC([0.1, 1.0, 10.0]).partial_fit(X, y).validate()
-    assert (waiting.alpha_, waiting.penalty_) == (at_once.alpha_, at_once.penalty_)
-    np.testing.assert_allclose(waiting.predict_proba(X), at_once.predict_proba(X), rtol=1e-9)
+def test_the_largest_exponent_that_costs_nothing() -> None:
+    accuracy = np.array([[0.80, 0.80, 0.79, 0.70], [0.78, 0.79, 0.80, 0.60]])
+    assert choose_recoding(accuracy) == (1, 2)
+    assert choose_recoding(accuracy[:1]) == (0, 1)
+    assert choose_recoding(accuracy[:1], tolerance=0.01) == (0, 2)
+    assert choose_recoding(accuracy[:1], tolerance=0.1) == (0, 3)
+    # A larger one may be as good though one before it isn't.
+    assert choose_recoding(np.array([[0.8, 0.7, 0.8, 0.1]])) == (0, 2)
 
 
-def test_probabilities_are_calibrated_on_held_out_examples() -> None:
-    X, y = examples(1200, spread=4.0)
-    model = IncrementalRLSC(1.0, 0.5, validation_size=300).fit(X, y)
-    own = learned(X, y)
-    scores = model.decision_function(X[~own]) / 3.0**0.5
-    truth = np.searchsorted(model.classes_, y[~own])
-
-    def loss(temperature: float) -> float:
-        chances = softmax(scores / temperature, axis=1)
-        return float(-np.mean(np.log(chances[np.arange(len(truth)), truth])))
-
-    losses = [loss(temperature) for temperature in TEMPERATURES]
-    assert model.temperature_ == TEMPERATURES[int(np.argmin(losses))]
-    expected = softmax(scores / model.temperature_, axis=1)
-    np.testing.assert_allclose(model.predict_proba(X[~own]), expected, rtol=1e-9)
-    new, labels = examples(3000, seed=5, spread=4.0)
-    sure = model.predict_proba(new).max(axis=1)
-    right = model.predict(new) == labels
-    assert abs(sure.mean() - right.mean()) < 0.05
+def test_of_equal_penalties_the_largest() -> None:
+    assert choose_recoding(np.array([[0.9], [0.9], [0.1]])) == (1, 0)
 
 
-def test_what_is_not_sure_is_unknown() -> None:
-    X, y = examples(600, spread=4.0)
-    model = IncrementalRLSC(1.0, threshold=0.8, unknown="?").fit(X, y)
-    sure = model.predict_proba(X).max(axis=1) >= 0.8
-    found = model.predict(X)
-    np.testing.assert_array_equal(found == "?", ~sure)
-    assert 0 < sure.sum() < len(X)
-    assert np.mean((found == y)[sure]) > np.mean(
-        model.set_params(threshold=0.0).predict(X)[~sure] == y[~sure]
-    )
+def test_winners_of_each_exponent() -> None:
+    scores = np.array([[0.6, 0.3, 0.0], [0.1, 0.0, 5.0]])
+    counts = np.array([8.0, 2.0, 0.0])
+    found = winners(scores, exponent_weights(counts, np.array([0.0, 0.4, 1.0])))
+    # 0.6 against 0.3 is turned round once 4^recoding exceeds 2; the third class has no examples.
+    assert found.tolist() == [[0, 0, 1], [0, 0, 0]]
 
 
-def test_novelty_is_the_leverage_beside_that_of_held_out_examples() -> None:
-    X, y = examples(300)
-    model = IncrementalRLSC([0.5, 5.0]).fit(X, y)
-    own = learned(X, y)
-    A = X[own].T @ X[own] + 0.5 * np.eye(X.shape[1])
-
-    def leverages(rows: Any) -> Any:
-        return np.einsum("ij,ij->i", rows, np.linalg.solve(A, rows.T).T)
-
-    new, _ = examples(50, seed=4)
-    expected = leverages(new) / np.median(leverages(X[~own]))
-    np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-9)
-    assert not IncrementalRLSC(hold_out=0).fit(X, y).novelty(new).any()
-    for x, probabilities, novelty in zip(
-        new, model.predict_proba(new), model.novelty(new), strict=True
-    ):
-        np.testing.assert_allclose(model.look(x)[0], probabilities, rtol=1e-9)
-        assert model.look(x)[1] == pytest.approx(novelty, rel=1e-9)
+def buffer(size: int) -> HeldOutExamples:
+    return HeldOutExamples.empty(size, 1, ridges=2, exponents=3, temperatures=2)
 
 
-def test_what_is_like_nothing_taught_is_unknown_even_with_one_class() -> None:
-    rng = np.random.default_rng(0)
-    X = np.c_[rng.normal(size=(40, 5)), np.zeros((40, 5))]
-    foreign = np.c_[np.zeros((40, 5)), rng.normal(size=(40, 5))]
-    model = IncrementalRLSC(0.03, max_novelty=5.0).fit(X, ["mug"] * 40)
-    more = np.c_[rng.normal(size=(200, 5)), np.zeros((200, 5))]
-    assert np.mean(model.predict(more) == "mug") > 0.98
-    assert np.mean(model.predict(foreign) == "unknown") > 0.95
-    assert set(model.set_params(max_novelty=0.0, threshold=0.9).predict(foreign)) == {"mug"}
+def kept(held: HeldOutExamples) -> list[tuple[int, float]]:
+    taken = held.numbers >= 0
+    return sorted(zip(held.numbers[taken].tolist(), held.inputs[taken, 0].tolist(), strict=True))
+
+
+def test_when_full_the_largest_class_gives_up_its_oldest() -> None:
+    held = buffer(4)
+    for k, number in enumerate([0, 0, 1, 0, 1, 2, 2]):
+        held.add(np.array([float(k)]), number)
+    # 4 took the place of 0, 5 that of 1; then classes 1 and 2 follow 0, the first of the largest.
+    assert len(held) == 4
+    assert kept(held) == [(0, 3.0), (1, 4.0), (2, 5.0), (2, 6.0)]
+
+
+def test_those_looked_at_longest_ago_come_first() -> None:
+    held = buffer(3)
+    slots = [held.add(np.zeros(1), 0) for _ in range(3)]
+    found = np.zeros((1, 2, 3), dtype=bool), np.zeros((1, 2, 2)), np.zeros(1)
+    held.note(np.array([slots[0]]), *found)
+    assert held.stalest(2).tolist() == [slots[1], slots[2]]
+    held.note(np.array([slots[2]]), *found)
+    assert held.stalest(5).tolist() == [slots[1], slots[0], slots[2]]
+
+
+def test_accuracy_counts_classes_with_enough_examples() -> None:
+    held = buffer(6)
+    assert held.accuracy(1) is None
+    slots = np.array([held.add(np.zeros(1), number) for number in (0, 0, 0, 1, 1)])
+    hits = np.zeros((5, 2, 3), dtype=bool)
+    hits[:2, 0, 0] = hits[3:, 1, 2] = True
+    held.note(slots, hits, np.zeros((5, 2, 2)), np.zeros(5))
+    accuracy = held.accuracy(3)
+    assert accuracy is not None
+    np.testing.assert_allclose(accuracy, [[2 / 3, 0, 0], [0, 0, 0]])
+    both = held.accuracy(2)
+    assert both is not None and both[1, 2] == 2 / 5
+    assert held.accuracy(4) is None
+    shares, sizes = held.class_accuracy(3, 0, 0)
+    np.testing.assert_array_equal(shares, [2 / 3, 0.0, np.nan])
+    assert sizes.tolist() == [3.0, 2.0, 0.0]
+
+
+def test_what_was_not_looked_at_yet_counts_for_nothing() -> None:
+    held = buffer(3)
+    slots = np.array([held.add(np.zeros(1), 0) for _ in range(3)])
+    hits = np.ones((2, 2, 3), dtype=bool)
+    held.note(slots[:2], hits, np.zeros((2, 2, 2)), np.ones(2))
+    accuracy = held.accuracy(2)
+    assert accuracy is not None and np.all(accuracy == 1.0)
+    assert held.accuracy(3) is None
+    assert held.class_accuracy(1, 0, 0)[1].tolist() == [2.0]
+    assert held.leverage(3) is None and held.temperature(0, 3) is None
+    # One that takes a slot over is not what was there before.
+    held.add(np.zeros(1), 0)
+    assert held.class_accuracy(1, 0, 0)[1].tolist() == [1.0]
+
+
+def test_classes_that_leave_take_their_examples_along() -> None:
+    held = buffer(5)
+    for k, number in enumerate([0, 1, 2, 1]):
+        held.add(np.array([float(k)]), number)
+    held.renumber(np.array([0, -1, 1]))
+    assert kept(held) == [(0, 0.0), (1, 2.0)]
+    held.add(np.array([9.0]), 1)
+    assert kept(held) == [(0, 0.0), (1, 2.0), (1, 9.0)]
+
+
+def test_saved_and_restored_into_a_smaller_buffer() -> None:
+    held, small = buffer(5), buffer(2)
+    for k, number in enumerate([0, 0, 0, 1]):
+        held.add(np.array([float(k)]), number)
+    small.restore(held.state())
+    assert kept(small) == [(0, 2.0), (1, 3.0)]
+    copy = buffer(5)
+    copy.restore(held.state())
+    assert kept(copy) == kept(held)
+
+
+def test_the_temperature_with_the_smallest_loss() -> None:
+    held = buffer(3)
+    slots = np.array([held.add(np.zeros(1), 0) for _ in range(2)])
+    losses = np.array([[[1.0, 2.0], [5.0, 1.0]], [[1.0, 0.5], [1.0, 2.0]]])
+    held.note(slots, np.zeros((2, 2, 3), dtype=bool), losses, np.zeros(2))
+    assert held.temperature(0, 2) == 0
+    assert held.temperature(1, 2) == 1
+    assert held.temperature(0, 3) is None
+
+
+def test_the_median_leverage() -> None:
+    held = buffer(4)
+    slots = np.array([held.add(np.zeros(1), 0) for _ in range(3)])
+    hits, losses = np.zeros((3, 2, 3), dtype=bool), np.zeros((3, 2, 2))
+    held.note(slots, hits, losses, np.array([5.0, 1.0, 2.0]))
+    assert held.leverage(3) == 2.0
+    assert held.leverage(4) is None

@@ -12,9 +12,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import scale
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
@@ -31,11 +30,6 @@ def split(data: Any) -> Any:
 
 def falkon(**settings: Any) -> Falkon:
     return Falkon(Gaussian(6.0), 1e-4, 300, random_state=0).set_params(**settings)
-
-
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_estimator_checks(class_weight: Any) -> None:
-    check_estimator(KernelClassifier(class_weight=class_weight))
 
 
 @pytest.mark.parametrize(("data", "accuracy"), [(DIGITS, 0.97), (CANCER, 0.95)])
@@ -138,21 +132,3 @@ def test_any_regressor_will_do_and_stays_as_it_was() -> None:
     assert not hasattr(ridge, "coef_")
     with pytest.raises(ConfigurationError, match="path"):
         next(model.path(X, y, {"estimator__alpha": [1.0]}, new))
-
-
-def test_single_precision_stays() -> None:
-    X, new, y, truth = split(DIGITS)
-    model = KernelClassifier(falkon()).fit(X.astype(np.float32), y)
-    assert model.estimator_.centers_.dtype == np.float32
-    assert model.score(new.astype(np.float32), truth) > 0.97
-
-
-def test_errors_are_said() -> None:
-    X, y = CANCER
-    with pytest.raises(LearningError, match="one class"):
-        KernelClassifier().fit(X, np.zeros(len(X), dtype=int))
-    with pytest.raises(ValueError, match="zero"):  # scikit-learn's own from 1.9 on
-        KernelClassifier().fit(X, y, np.zeros(len(X)))
-    for wrong in ("even", 3):
-        with pytest.raises(ConfigurationError, match="class_weight"):
-            KernelClassifier(class_weight=wrong).fit(X, y)

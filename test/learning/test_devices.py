@@ -16,10 +16,8 @@ from sklearn.base import clone
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Falkon, Gaussian, Laplacian, Linear, NystromKRLS, Polynomial
-from semiparam_dynamics.learning.backends.device_products import DeviceKernelRows, kernel_rows
-from semiparam_dynamics.learning.backends.device_rows import DeviceRows
-from semiparam_dynamics.learning.backends.devices import device_of
-from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.backends.devices import DeviceKernelRows, DeviceRows, device_of
+from semiparam_dynamics.learning.products import KernelRows, kernel_rows
 from semiparam_dynamics.learning.rows import Rows
 
 RNG = np.random.default_rng(0)
@@ -101,7 +99,7 @@ def test_products_are_numpys(to: To, limit: Any, keep: bool) -> None:
     C, B = X[:30], RNG.standard_normal((30, 2))
     there = device_of(to(X))
     assert there is not None
-    rows = DeviceRows(to(X), to(Y), to(W), there)
+    rows = DeviceRows(there, to(X), to(Y), to(W))
     data = kernel_rows(rows, Gaussian(1.5), C, limit, keep)
     assert isinstance(data, DeviceKernelRows)
     assert data.fits == (keep and limit is None)

@@ -1,4 +1,4 @@
-"""FALKON against direct solutions of the Nyström problem and of kernel ridge regression."""
+"""FALKON against direct solutions, its preconditioner, and conjugate gradient."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.base import Iteration
-from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
-from semiparam_dynamics.learning.rows import Rows
+from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.falkon import Falkon, Preconditioner, conjugate_gradient
+from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Linear, Matern
 
 from .nystrom_oracle import direct, in_long_double, relative
 
@@ -34,10 +31,6 @@ y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * NOISE[0]
 Y = np.column_stack((y, np.cos(X[:, 3]) + 0.1 * NOISE[1]))
 NEW = RNG.standard_normal((200, 4))
 WIDE = Gaussian(3.0)
-
-
-def test_estimator_checks() -> None:
-    check_estimator(Falkon())
 
 
 @pytest.mark.parametrize("centers", ["uniform", "leverage_scores", "given"])
@@ -151,16 +144,6 @@ def test_far_from_the_solution_it_warns() -> None:
         Falkon(WIDE, 1e-2, 300, max_iter=5, random_state=0).fit(X, y)
 
 
-@pytest.mark.parametrize("penalty", [1e-3, 1e-5])
-def test_single_precision(penalty: float) -> None:
-    model = Falkon(Gaussian(4.0), penalty, 400, max_iter=60, random_state=0)
-    model.fit(X.astype(np.float32), y.astype(np.float32))
-    assert model.centers_.dtype == np.float32
-    assert model.predict(NEW.astype(np.float32)).dtype == np.float32
-    expected = direct(Gaussian(4.0), model.centers_, penalty, X, y, NEW)
-    assert relative(model.predict(NEW), expected) < 2e-3
-
-
 def test_duplicated_centres_change_nothing() -> None:
     once = Falkon(WIDE, 1e-3, centers=X[:100], tolerance=1e-12).fit(X, y)
     twice = Falkon(WIDE, 1e-3, centers=np.vstack((X[:100], X[:60])), tolerance=1e-12).fit(X, y)
@@ -168,50 +151,11 @@ def test_duplicated_centres_change_nothing() -> None:
     assert relative(twice.predict(NEW), once.predict(NEW)) < 1e-8
 
 
-def test_all_outputs_at_once_are_separate_fits() -> None:
-    model = Falkon(WIDE, 1e-4, 200, max_iter=7, random_state=0)
-    together = model.fit(X, Y).predict(NEW)
-    assert model.coef_.shape == (200, 2)
-    for i in range(2):
-        alone = clone(model).fit(X, Y[:, i])
-        assert alone.coef_.shape == (200,)
-        assert relative(together[:, i], alone.predict(NEW)) < 1e-8
-
-
-def test_weights_are_repetitions() -> None:
-    times = RNG.integers(0, 4, len(X))
-    model = Falkon(WIDE, 1e-3, centers=X[:150])
-    weighted = model.fit(X, Y, sample_weight=times).predict(NEW)
-    repeated = clone(model).fit(X.repeat(times, axis=0), Y.repeat(times, axis=0)).predict(NEW)
-    assert relative(weighted, repeated) < 1e-8
-    expected = direct(WIDE, X[:150], 1e-3, X, Y, NEW, times)
-    assert relative(weighted, expected) < 1e-7
-
-
 def test_weighted_leverage_scores_converge() -> None:
     w = RNG.uniform(0.0, 2.0, len(X))
     model = Falkon(WIDE, 1e-3, 400, "leverage_scores", random_state=0).fit(X, y, w)
     expected = direct(WIDE, model.centers_, 1e-3, X, y, NEW, w)
     assert relative(model.predict(NEW), expected) < 1e-7
-
-
-def test_chunks_memory_maps_and_a_tiny_limit_are_the_same(tmp_path: Path) -> None:
-    model = Falkon(WIDE, 1e-2, 100, random_state=0)
-    expected = model.fit(X, y).predict(NEW)
-    tiny = clone(model).set_params(memory_limit=2_000_000)  # K takes 1.2 MB and some
-    assert relative(tiny.fit(X, y).predict(NEW), expected) < 1e-8
-    tiny.set_params(memory_limit=300_000)
-    assert relative(tiny.fit(X, y).predict(NEW), expected) < 1e-8
-    chunks = Rows([(X[i : i + 333], y[i : i + 333]) for i in range(0, len(X), 333)])
-    assert relative(clone(model).fit(chunks).predict(NEW), expected) < 1e-8
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert relative(clone(model).fit(mapped, y).predict(NEW), expected) < 1e-8
-    folder = Rows.from_folder(tmp_path)
-    assert relative(clone(model).fit(folder).predict(NEW), expected) < 1e-8
-    with pytest.raises(LearningError, match="raise the limit"):
-        tiny.set_params(memory_limit=100).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -249,27 +193,6 @@ def test_validation_errors_and_the_callback() -> None:
     assert len(clone(model).fit(X, y).validation_errors_) == 0
     with pytest.raises(LearningError, match="outputs"):
         model.fit(X, Y, validation_data=validation)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("outputs", [y, Y], ids=["one", "two"])
-def test_the_path_is_what_separate_fits_give(outputs: Array) -> None:
-    model = Falkon(WIDE, 1e-4, 100, random_state=0)
-    grid = {"penalty": [1e-2, 1e-5], "max_iter": [3, 1, 60]}
-    steps = list(model.path(X, outputs, grid, NEW))
-    assert [s for s, _ in steps] == [
-        {"penalty": p, "max_iter": t} for p in grid["penalty"] for t in grid["max_iter"]
-    ]
-    for setting, predictions in steps:
-        expected = clone(model).set_params(**setting).fit(X, outputs).predict(NEW)
-        assert predictions.shape == (200, 1 if outputs.ndim == 1 else 2)
-        assert relative(predictions, expected.reshape(200, -1)) < 1e-7
-    (setting, only), *others = model.path(X, outputs, {"max_iter": [3]}, NEW)
-    assert setting == {"max_iter": 3} and not others
-    expected = clone(model).set_params(max_iter=3).fit(X, outputs).predict(NEW)
-    assert relative(only, expected.reshape(200, -1)) < 1e-7
-    with pytest.raises(ConfigurationError, match="path"):
-        next(model.path(X, outputs, {"n_centers": [3]}, NEW))
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -314,26 +237,189 @@ def test_a_linear_kernel_is_ridge_regression() -> None:
     )
 
 
-def test_equal_seeds_are_equal_and_others_differ() -> None:
-    fits = [Falkon(WIDE, n_centers=50, random_state=s).fit(X, y).predict(NEW) for s in (1, 1, 2)]
-    np.testing.assert_array_equal(fits[0], fits[1])
-    assert (fits[0] != fits[2]).any()
+C = RNG.standard_normal((120, 3))
+TWICE = np.vstack((C, C[:40]))
 
 
-def test_in_a_search_over_a_pipeline() -> None:
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), Falkon(Gaussian(), n_centers=100, random_state=0)),
-        {"falkon__kernel__length_scale": [0.01, 2.0], "falkon__penalty": [1e-4, 10.0]},
-        cv=3,
-    ).fit(X[:600], y[:600])
-    assert search.best_params_ == {"falkon__kernel__length_scale": 2.0, "falkon__penalty": 1e-4}
+@pytest.mark.parametrize("centers", [C, TWICE], ids=["distinct", "duplicated"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_factor_is_that_of_the_definition(centers: Array, weighted: bool) -> None:
+    basis = NystromBasis(Gaussian(1.0), centers)
+    importance = RNG.uniform(0.0, 3.0, len(centers)) if weighted else None
+    D2 = np.ones(len(centers)) if importance is None else importance
+    B = Preconditioner(basis, 1e-3, importance)
+    q = basis.n_features
+    assert q == 120
+    eye = np.eye(q)
+    A = np.linalg.inv(B.to_features(eye))
+    gram = (basis.expansion.T * D2) @ basis.expansion / len(centers) + 1e-3 * eye
+    np.testing.assert_allclose(A.T @ A, gram, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(B.from_features(eye), B.to_features(eye).T, rtol=1e-10, atol=1e-12)
+    L = np.linalg.inv(B.from_coefficients(eye))
+    K = Gaussian(1.0)(basis.centers[basis.kept])
+    np.testing.assert_allclose(L @ L.T, K, atol=1e-8)
+    np.testing.assert_allclose(B.to_coefficients(eye), np.linalg.inv(L).T, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"penalty": 0.0}, {"penalty": np.nan}, {"max_iter": 0}, {"max_iter": 2.5},
-              {"tolerance": -1.0}, {"tolerance": np.nan}, {"n_centers": 0}, {"centers": "some"},
-              {"kernel": 3}, {"memory_limit": 0}]
-)  # fmt: skip
-def test_wrong_parameters_are_said(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError):
-        Falkon(**wrong).fit(X[:20], y[:20])
+def test_what_it_was_given_stays() -> None:
+    basis = NystromBasis(Gaussian(1.0), C)
+    before, v = basis.expansion.copy(), RNG.standard_normal((120, 2))
+    B, kept = Preconditioner(basis, 1e-3), v.copy()
+    for solve in (B.to_features, B.from_features, B.to_coefficients, B.from_coefficients):
+        solve(v)
+    assert (basis.expansion == before).all() and (v == kept).all()
+
+
+@pytest.mark.parametrize("penalty", [1e-12, 1e-18, 1e-300])
+@pytest.mark.parametrize("spread", [1.0, 1e12])
+def test_a_penalty_below_rounding_has_a_factor(penalty: float, spread: float) -> None:
+    basis = NystromBasis(Gaussian(3.0), C)
+    B = Preconditioner(basis, penalty, np.geomspace(1.0 / spread, spread, len(C)))
+    assert np.isfinite(B.to_features(np.eye(basis.n_features))).all()
+
+
+def test_centres_without_weight_leave_the_penalty() -> None:
+    basis = NystromBasis(Gaussian(1.0), C)
+    B = Preconditioner(basis, 0.25, np.zeros(len(C)))
+    np.testing.assert_allclose(B.to_features(np.eye(120)), 2.0 * np.eye(120))
+
+
+class Nothing(Kernel):
+    def bind(self, C: Array):  # type: ignore[no-untyped-def]
+        return lambda X: np.zeros((len(X), len(C)))
+
+
+def test_no_feature_at_all() -> None:
+    B = Preconditioner(NystromBasis(Nothing(), C), 1e-3)
+    assert B.to_coefficients(np.zeros((0, 2))).shape == (0, 2)
+
+
+@pytest.mark.parametrize("centers", [C, TWICE], ids=["distinct", "duplicated"])
+def test_solves_copy_no_matrix(centers: Array) -> None:
+    big = RNG.standard_normal((len(centers) * 6, 8))
+    if len(centers) > 120:
+        big[-100:] = big[:100]
+    basis = NystromBasis(Gaussian(1.0), big)
+    square = 8 * len(big) ** 2
+    tracemalloc.start()
+    try:
+        B = Preconditioner(basis, 1e-3)
+        built = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        start = tracemalloc.get_traced_memory()[0]
+        B.from_features(B.to_features(B.to_coefficients(np.ones((basis.n_features, 1)))))
+        solved = tracemalloc.get_traced_memory()[1] - start
+    finally:
+        tracemalloc.stop()
+    assert built < (1.1 if len(centers) == 120 else 2.6) * square
+    assert solved < 0.05 * square
+
+
+def positive_definite(q: int, condition: float) -> Array:
+    Q = np.linalg.qr(RNG.standard_normal((q, q)))[0]
+    return (Q * np.geomspace(1.0, condition, q)) @ Q.T
+
+
+def test_the_solution_is_the_direct_one() -> None:
+    H, b = positive_definite(60, 1e4), RNG.standard_normal((60, 3))
+    found = conjugate_gradient(lambda P: H @ P, b, max_iter=500, tolerance=1e-12)
+    assert found.converged.all()
+    np.testing.assert_allclose(found.x, np.linalg.solve(H, b), rtol=1e-8)
+    true = np.linalg.norm(H @ found.x - b, axis=0) / np.linalg.norm(b, axis=0)
+    assert (true < 1e-10).all()
+
+
+def test_iterates_are_the_minimisers_on_krylov_spaces() -> None:
+    H, b = positive_definite(12, 1e2), RNG.standard_normal((12, 1))
+    iterates: list[Array] = []
+
+    def follow(number: int, x: Array) -> bool:
+        assert number == len(iterates) + 1
+        iterates.append(x.copy())
+        return False
+
+    conjugate_gradient(lambda P: H @ P, b, max_iter=6, follow=follow)
+    for t, x in enumerate(iterates, 1):
+        krylov = np.hstack([np.linalg.matrix_power(H, i) @ b for i in range(t)])
+        Q = np.linalg.qr(krylov)[0]
+        expected = Q @ np.linalg.solve(Q.T @ H @ Q, Q.T @ b)
+        np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_distinct_eigenvalues_bound_the_iterations() -> None:
+    Q = np.linalg.qr(RNG.standard_normal((40, 40)))[0]
+    H = (Q * np.repeat([1.0, 3.0, 10.0, 50.0], 10)) @ Q.T
+    found = conjugate_gradient(lambda P: H @ P, RNG.standard_normal((40, 2)), max_iter=40)
+    assert found.n_iter == 4
+
+
+def test_columns_are_those_of_separate_runs_and_stop_alone() -> None:
+    H = np.diag(np.geomspace(1.0, 100.0, 30))
+    b = RNG.standard_normal((30, 4)) * [1.0, 1e-200, 1e200, 1.0]
+    b[:, 3] = 0.0
+    b[7, 3] = 2.0  # an eigenvector: one iteration
+    widths: list[int] = []
+
+    def product(P: Array) -> Array:
+        widths.append(P.shape[1])
+        return H @ P
+
+    together = conjugate_gradient(product, b, max_iter=100)
+    assert widths[0] == 4 and widths[1] == 3
+    for i in range(4):
+        alone = conjugate_gradient(lambda P: H @ P, b[:, [i]], max_iter=100)
+        largest = np.abs(alone.x).max(initial=1e-300)
+        np.testing.assert_allclose(together.x[:, [i]] / largest, alone.x / largest, atol=1e-8)
+        direct = b[:, [i]] / np.diag(H)[:, None]
+        np.testing.assert_allclose(alone.x / largest, direct / largest, atol=1e-6)
+    assert together.residuals[0, 3] < 1e-15 and together.residuals[-1, 3] < 1e-15
+
+
+def test_zero_and_empty_right_hand_sides() -> None:
+    b = np.zeros((5, 2))
+    found = conjugate_gradient(lambda P: P, b, max_iter=5)
+    assert found.n_iter == 0 and found.converged.all() and not found.x.any()
+    b[0, 1] = 1.0
+    found = conjugate_gradient(lambda P: 2.0 * P, b, max_iter=5)
+    np.testing.assert_allclose(found.x, b / 2.0)
+    empty = conjugate_gradient(lambda P: P, np.zeros((0, 2)), max_iter=5)
+    assert empty.x.shape == (0, 2) and empty.n_iter == 0
+
+
+@pytest.mark.parametrize("bad", [-1.0, 0.0, np.nan, np.inf])
+def test_a_matrix_that_is_not_positive_definite_gives_no_nan(bad: float) -> None:
+    H = np.diag([1.0, 2.0, bad])
+    b = np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+
+    def product(P: Array) -> Array:
+        result: Array = np.diag(H)[:, None] * np.where(P == 0.0, 0.0, P)
+        result[P == 0.0] = 0.0
+        return result
+
+    found = conjugate_gradient(product, b, max_iter=10)
+    assert np.isfinite(found.x).all() and np.isfinite(found.residuals).all()
+    np.testing.assert_allclose(found.x[:, 0], [1.0, 0.5, 0.0])
+    assert found.converged.tolist() == [True, False]
+
+
+def test_a_stuck_column_returns_its_best_iterate() -> None:
+    H = positive_definite(50, 1e6)
+    b = RNG.standard_normal((50, 1))
+
+    def noisy(P: Array) -> Array:
+        return H @ P + 0.3 * RNG.standard_normal(P.shape) * np.abs(P)
+
+    found = conjugate_gradient(noisy, b, max_iter=10_000, patience=10)
+    assert found.n_iter < 1000 and not found.converged.any()
+    assert found.residuals[-1, 0] == found.residuals.min()
+    # The residual that is told is the recurrence's: here it must be true at least in scale.
+    assert np.isfinite(found.x).all()
+
+
+def test_following_can_end_it() -> None:
+    H = positive_definite(30, 1e3)
+    b = RNG.standard_normal((30, 1))
+    found = conjugate_gradient(
+        lambda P: H @ P, b, max_iter=30, follow=lambda number, x: number == 3
+    )
+    assert found.n_iter == 3

@@ -1,4 +1,4 @@
-"""Incremental classification: against batch solutions, and against what a teacher expects."""
+"""Incremental classification: against batch solutions, its choices, and edited classes."""
 
 from __future__ import annotations
 
@@ -8,32 +8,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from scipy.special import softmax
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
+from semiparam_dynamics.learning.class_recursion import EXPONENTS, TEMPERATURES
 
 from .rlsc_oracle import NAMES, examples, learned, solution, unchanged
 
 
-@parametrize_with_checks(
-    [
-        IncrementalRLSC(),
-        IncrementalRLSC([0.1, 1.0], 0.5, hold_out=0, features="random_fourier", random_state=0),
-        IncrementalRLSC(features="nystrom"),
-    ]
-)
-def test_scikit_learns_conventions(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_one_by_one_is_the_batch_solution(alpha: float) -> None:
+@pytest.mark.parametrize("recoding", [0.0, 0.3, 1.0])
+def test_one_by_one_is_the_batch_solution(recoding: float) -> None:
     X, y = examples()
-    model = IncrementalRLSC(0.7, alpha, hold_out=0)
+    model = IncrementalRLSC(0.7, recoding, hold_out=0)
     for k in range(len(X)):
         model.partial_fit(X[k : k + 1], y[k : k + 1])
-    W = solution(X, y, np.array(["ball", "book", "mug"]), 0.7, alpha)
+    W = solution(X, y, np.array(["ball", "book", "mug"]), 0.7, recoding)
     np.testing.assert_allclose(model.coef_, W, atol=1e-12 * np.abs(W).max())
     new, _ = examples(50, seed=1)
     np.testing.assert_allclose(model.decision_function(new), new @ W, atol=1e-11)
@@ -42,11 +32,11 @@ def test_one_by_one_is_the_batch_solution(alpha: float) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(cuts=st.lists(st.integers(1, 199), max_size=6), penalty=st.floats(1e-3, 1e3))
-def test_how_examples_are_cut_into_calls_does_not_matter(cuts: list[int], penalty: float) -> None:
+@given(cuts=st.lists(st.integers(1, 199), max_size=6), ridge=st.floats(1e-3, 1e3))
+def test_how_examples_are_cut_into_calls_does_not_matter(cuts: list[int], ridge: float) -> None:
     X, y = examples()
-    whole = IncrementalRLSC(penalty, alpha=0.5).partial_fit(X, y)
-    parts = IncrementalRLSC(penalty, alpha=0.5)
+    whole = IncrementalRLSC(ridge, recoding=0.5).partial_fit(X, y)
+    parts = IncrementalRLSC(ridge, recoding=0.5)
     edges = [0, *sorted(set(cuts)), len(X)]
     for start, end in zip(edges, edges[1:], strict=False):
         parts.partial_fit(X[start:end], y[start:end])
@@ -111,16 +101,16 @@ def test_recoding_may_change_at_any_moment() -> None:
     model = IncrementalRLSC(1.0, 0.0, hold_out=0).partial_fit(X, y)
     before = model.state()
     plain = model.decision_function(X)
-    for alpha in (0.25, 1.0):
-        model.alpha = alpha
-        expected = plain * (len(X) / model.class_count_) ** alpha
+    for recoding in (0.25, 1.0):
+        model.recoding = recoding
+        expected = plain * (len(X) / model.class_count_) ** recoding
         np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12)
-        assert model.alpha_ == alpha
+        assert model.recoding_ == recoding
     assert unchanged(before, model.state())
     rare = model.classes_[np.argmin(model.class_count_)]
-    model.alpha = 0.0
+    model.recoding = 0.0
     ignored = np.sum(model.predict(X) == rare)
-    model.alpha = 1.0
+    model.recoding = 1.0
     assert np.sum(model.predict(X) == rare) > ignored
 
 
@@ -166,7 +156,7 @@ def test_a_saved_model_goes_on_as_if_nothing_had_been() -> None:
     for one in (model, copy):
         one.partial_fit(X[400:], y[400:]).validate()
     np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
-    assert copy.alpha_ == model.alpha_
+    assert copy.recoding_ == model.recoding_
 
 
 def test_a_model_of_other_parameters_is_refused_and_nothing_changes() -> None:
@@ -219,11 +209,11 @@ def test_random_features_are_those_of_the_transformer() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"penalty": 0.0},
-        {"penalty": []},
-        {"penalty": [1.0, -1.0]},
-        {"alpha": "most"},
-        {"alpha": 1.5},
+        {"ridge": 0.0},
+        {"ridge": []},
+        {"ridge": [1.0, -1.0]},
+        {"recoding": "most"},
+        {"recoding": 1.5},
         {"hold_out": 1},
         {"hold_out": -2},
         {"validation_size": 0},
@@ -236,3 +226,204 @@ def test_wrong_parameters_say_so(wrong: dict[str, Any]) -> None:
     X, y = examples()
     with pytest.raises(ConfigurationError, match=next(iter(wrong)) if len(wrong) == 1 else "."):
         IncrementalRLSC(**wrong).fit(X, y).predict(X)
+
+
+def test_the_rule_chooses_what_a_naive_search_chooses() -> None:
+    X, y = examples(600, d=4, classes=4, spread=4.0)
+    ridges = [0.01, 1.0, 100.0, 10_000.0]
+    model = IncrementalRLSC(ridges, min_validation=8).fit(X, y)
+    own = learned(X, y)
+    held_X, held_y = X[~own], y[~own]
+    names, sizes = np.unique(held_y, return_counts=True)
+    enough = np.isin(held_y, names[sizes >= 8])
+    shares = np.array(
+        [
+            [
+                np.mean(
+                    names[np.argmax(held_X @ solution(X[own], y[own], names, p, a), axis=1)][enough]
+                    == held_y[enough]
+                )
+                for a in EXPONENTS
+            ]
+            for p in ridges
+        ]
+    )
+    best = shares.max(axis=0)
+    exponent = max(j for j in range(len(EXPONENTS)) if best[j] >= best[0])
+    assert model.recoding_ == EXPONENTS[exponent]
+    assert shares[ridges.index(model.ridge_), exponent] == best[exponent]
+    by_given = IncrementalRLSC(ridges, hold_out=0).partial_fit(X[own], y[own])
+    by_given.validate(held_X[enough], held_y[enough])
+    assert (by_given.recoding_, by_given.ridge_) == (model.recoding_, model.ridge_)
+
+
+def test_before_there_is_something_to_choose_by_recoding_is_on() -> None:
+    X, y = examples(20)
+    model = IncrementalRLSC([0.1, 1.0, 10.0]).fit(X, y)
+    assert model.class_accuracy()[1].max() < model.min_validation
+    assert (model.recoding_, model.ridge_) == (0.7, 1.0)
+
+
+def test_a_tolerance_allows_more_recoding() -> None:
+    X, y = examples(600, d=4, classes=4, spread=4.0)
+    strict = IncrementalRLSC([0.1, 1.0]).fit(X, y)
+    lenient = IncrementalRLSC([0.1, 1.0], tolerance=1.0).fit(X, y)
+    assert strict.recoding_ < lenient.recoding_ == 1.0
+
+
+def test_accuracy_of_each_class_on_held_out_examples() -> None:
+    X, y = examples(600, spread=4.0)
+    model = IncrementalRLSC(1.0, 0.5).fit(X, y)
+    own = learned(X, y)
+    found = model.predict(X[~own])
+    shares, sizes = model.class_accuracy()
+    for name, share, size in zip(model.classes_, shares, sizes, strict=True):
+        of_class = y[~own] == name
+        assert size == of_class.sum()
+        assert share == pytest.approx(np.mean(found[of_class] == name))
+
+
+def test_pauses_bring_what_is_held_out_up_to_date() -> None:
+    X, y = examples(600, spread=4.0)
+    model = IncrementalRLSC([0.1, 1.0, 10.0]).partial_fit(X, y)
+    model.partial_fit(X[:50], y[:50])
+    left = [model.refresh(7)]
+    while left[-1]:
+        left.append(model.refresh(7))
+        assert len(left) < 100
+    assert left == sorted(left, reverse=True) and left[0] > 0
+    paused = model.recoding_, model.ridge_, model.temperature_, model.class_accuracy()[0].tolist()
+    model.validate()
+    whole = model.recoding_, model.ridge_, model.temperature_, model.class_accuracy()[0].tolist()
+    assert paused == whole
+
+
+def test_held_out_examples_may_wait_for_pauses() -> None:
+    X, y = examples(300, spread=4.0)
+    waiting = IncrementalRLSC([0.1, 1.0, 10.0], refresh_later=True)
+    for k in range(len(X)):
+        waiting.partial_fit(X[k : k + 1], y[k : k + 1])
+    assert (waiting.recoding_, waiting.ridge_) == (0.7, 1.0)
+    while waiting.refresh(5):
+        pass
+    at_once = IncrementalRLSC([0.1, 1.0, 10.0]).partial_fit(X, y).validate()
+    assert (waiting.recoding_, waiting.ridge_) == (at_once.recoding_, at_once.ridge_)
+    np.testing.assert_allclose(waiting.predict_proba(X), at_once.predict_proba(X), rtol=1e-9)
+
+
+def test_probabilities_are_calibrated_on_held_out_examples() -> None:
+    X, y = examples(1200, spread=4.0)
+    model = IncrementalRLSC(1.0, 0.5, validation_size=300).fit(X, y)
+    own = learned(X, y)
+    scores = model.decision_function(X[~own]) / 3.0**0.5
+    truth = np.searchsorted(model.classes_, y[~own])
+
+    def loss(temperature: float) -> float:
+        chances = softmax(scores / temperature, axis=1)
+        return float(-np.mean(np.log(chances[np.arange(len(truth)), truth])))
+
+    losses = [loss(temperature) for temperature in TEMPERATURES]
+    assert model.temperature_ == TEMPERATURES[int(np.argmin(losses))]
+    expected = softmax(scores / model.temperature_, axis=1)
+    np.testing.assert_allclose(model.predict_proba(X[~own]), expected, rtol=1e-9)
+    new, labels = examples(3000, seed=5, spread=4.0)
+    sure = model.predict_proba(new).max(axis=1)
+    right = model.predict(new) == labels
+    assert abs(sure.mean() - right.mean()) < 0.05
+
+
+def test_what_is_not_sure_is_unknown() -> None:
+    X, y = examples(600, spread=4.0)
+    model = IncrementalRLSC(1.0, threshold=0.8, unknown="?").fit(X, y)
+    sure = model.predict_proba(X).max(axis=1) >= 0.8
+    found = model.predict(X)
+    np.testing.assert_array_equal(found == "?", ~sure)
+    assert 0 < sure.sum() < len(X)
+    assert np.mean((found == y)[sure]) > np.mean(
+        model.set_params(threshold=0.0).predict(X)[~sure] == y[~sure]
+    )
+
+
+def test_novelty_is_the_leverage_beside_that_of_held_out_examples() -> None:
+    X, y = examples(300)
+    model = IncrementalRLSC([0.5, 5.0]).fit(X, y)
+    own = learned(X, y)
+    A = X[own].T @ X[own] + 0.5 * np.eye(X.shape[1])
+
+    def leverages(rows: Any) -> Any:
+        return np.einsum("ij,ij->i", rows, np.linalg.solve(A, rows.T).T)
+
+    new, _ = examples(50, seed=4)
+    expected = leverages(new) / np.median(leverages(X[~own]))
+    np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-9)
+    assert not IncrementalRLSC(hold_out=0).fit(X, y).novelty(new).any()
+    for x, probabilities, novelty in zip(
+        new, model.predict_proba(new), model.novelty(new), strict=True
+    ):
+        np.testing.assert_allclose(model.look(x)[0], probabilities, rtol=1e-9)
+        assert model.look(x)[1] == pytest.approx(novelty, rel=1e-9)
+
+
+def test_what_is_like_nothing_taught_is_unknown_even_with_one_class() -> None:
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(40, 5)), np.zeros((40, 5))]
+    foreign = np.c_[np.zeros((40, 5)), rng.normal(size=(40, 5))]
+    model = IncrementalRLSC(0.03, max_novelty=5.0).fit(X, ["mug"] * 40)
+    more = np.c_[rng.normal(size=(200, 5)), np.zeros((200, 5))]
+    assert np.mean(model.predict(more) == "mug") > 0.98
+    assert np.mean(model.predict(foreign) == "unknown") > 0.95
+    assert set(model.set_params(max_novelty=0.0, threshold=0.9).predict(foreign)) == {"mug"}
+
+
+def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
+    X, y = examples(400, classes=4)
+    model = IncrementalRLSC([0.1, 1.0], 0.5, hold_out=0).partial_fit(X, y)
+    model.merge_classes("pen", "mug")
+    direct = IncrementalRLSC([0.1, 1.0], 0.5, hold_out=0)
+    direct.partial_fit(X, np.where(y == "pen", "mug", y))
+    np.testing.assert_allclose(model.coef_, direct.coef_, rtol=1e-10)
+    np.testing.assert_array_equal(model.class_count_, direct.class_count_)
+
+
+def test_a_forgotten_class_is_as_if_its_examples_had_been_none_of_the_others() -> None:
+    X, y = examples(400, classes=4)
+    model = IncrementalRLSC(0.5, 0.0).partial_fit(X, y)
+    model.forget_class("book")
+    assert "book" not in model.classes_
+    own = learned(X, y)
+    rest = np.array(["ball", "mug", "pen"])
+    Z, Y = X[own], (y[own][:, None] == rest).astype(float)
+    W = np.linalg.solve(Z.T @ Z + 0.5 * np.eye(Z.shape[1]), Z.T @ Y)
+    np.testing.assert_allclose(model.coef_, W, rtol=1e-9)
+    assert not set(model.predict(X)) & {"book"}
+    assert len(model.class_accuracy()[0]) == 3
+    # It can be taught again, from nothing.
+    model.partial_fit(X[y == "book"], y[y == "book"])
+    assert np.mean(model.predict(X) == y) > 0.8
+
+
+def test_a_renamed_class_is_the_same_class() -> None:
+    X, y = examples()
+    model = IncrementalRLSC(1.0).partial_fit(X, y)
+    found = model.predict(X)
+    model.rename_class("mug", "zebra")
+    np.testing.assert_array_equal(model.predict(X), np.where(found == "mug", "zebra", found))
+    assert model.classes_.tolist() == ["ball", "book", "zebra"]
+
+
+def test_editing_classes_that_are_not_there_is_refused() -> None:
+    X, y = examples()
+    model = IncrementalRLSC(1.0).partial_fit(X, y)
+    before = model.state()
+    for wrong in (
+        lambda: model.rename_class("cup", "mug"),
+        lambda: model.rename_class("mug", "book"),
+        lambda: model.rename_class("mug", 3),
+        lambda: model.merge_classes("cup", "mug"),
+        lambda: model.merge_classes("mug", "mug"),
+        lambda: model.forget_class("x" * 10_000),
+    ):
+        with pytest.raises(LearningError) as refusal:
+            wrong()
+        assert len(str(refusal.value)) < 200
+    assert unchanged(before, model.state())

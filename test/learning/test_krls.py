@@ -1,4 +1,4 @@
-"""KRLS against naive formulas, scikit-learn, refits and repeated rows."""
+"""KRLS and its spectral filters against definitions, naive formulas and scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import eval_jacobi
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.kernels import Gaussian, Linear, Polynomial
-from semiparam_dynamics.learning.krls import KRLS
-from semiparam_dynamics.learning.rows import Rows
+from semiparam_dynamics.learning.kernels import Gaussian, Linear
+from semiparam_dynamics.learning.krls import (
+    KRLS,
+    PARAMETERS,
+    filter_values,
+    landweber,
+    nu_method,
+    parameter_of,
+)
 
 FILTERS = ("tikhonov", "cutoff", "landweber", "nu", "ols")
 
@@ -29,11 +32,6 @@ def data(n: int = 60, d: int = 3, outputs: int = 2, seed: int = 0) -> tuple[Any,
     X, X_new = rng.standard_normal((n, d)), rng.standard_normal((20, d))
     Y = np.column_stack([np.sin((t + 1) * X[:, 0]) + 0.1 * X[:, -1] for t in range(outputs)])
     return X, Y + 0.1 * rng.standard_normal(Y.shape), X_new
-
-
-@pytest.mark.parametrize("filter", FILTERS)
-def test_it_is_a_scikit_learn_estimator(filter: str) -> None:
-    check_estimator(KRLS(filter=filter))
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1e-3, 1e-6])
@@ -74,37 +72,6 @@ def test_ols_with_a_linear_kernel_is_least_squares() -> None:
     np.testing.assert_allclose(
         KRLS(Linear(), filter="ols").fit(X, Y).predict(X_new), expected, rtol=1e-9, atol=1e-10
     )
-
-
-@pytest.mark.parametrize("filter", FILTERS)
-def test_integer_weights_are_repeated_rows(filter: str) -> None:
-    X, Y, X_new = data()
-    weights = np.random.default_rng(1).integers(0, 4, len(X))
-    assert (weights == 0).any()
-    model = KRLS(Gaussian(), 1e-2, filter, max_iter=20)
-    if filter == "ols":  # well-posed only with few features
-        model.set_params(kernel=Polynomial(1))
-    weighted = clone(model).fit(X, Y, weights)
-    repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights, axis=0))
-    np.testing.assert_allclose(weighted.predict(X_new), repeated.predict(X_new), atol=1e-9)
-
-
-@pytest.mark.parametrize("filter", FILTERS)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_path_equals_refits(filter: str, weighted: bool) -> None:
-    X, Y, X_new = data()
-    weights = np.random.default_rng(1).uniform(0.0, 2.0, len(X)) if weighted else None
-    model = KRLS(Gaussian(1.5), filter=filter)
-    grid: dict[str, Any] = {name: [3, 1, 50, 3] for name in model.path_parameters}
-    if "penalty" in grid:
-        grid["penalty"] = [10.0, 1e-1, 1e-4, 1e-1]
-    seen = []
-    for setting, predicted in model.path(X, Y, grid, X_new, sample_weight=weights):
-        seen.append(setting)
-        refit = clone(model).set_params(**setting).fit(X, Y, weights)
-        np.testing.assert_allclose(predicted, refit.predict(X_new), rtol=1e-9, atol=1e-10)
-    (name,) = grid or (None,)
-    assert seen == ([{}] if name is None else [{name: value} for value in grid[name]])
 
 
 def test_a_path_over_many_iterations_comes_in_groups() -> None:
@@ -162,26 +129,6 @@ def test_one_row_and_rows_on_which_the_kernel_is_zero(filter: str) -> None:
     np.testing.assert_array_equal(zero.predict([[5.0]]), 0.0)
 
 
-def test_outputs_keep_their_shape_and_precision_follows_the_inputs() -> None:
-    X, Y, X_new = data()
-    assert KRLS().fit(X, Y[:, 0]).predict(X_new).shape == (20,)
-    assert KRLS().fit(X, Y[:, :1]).predict(X_new).shape == (20, 1)
-    single = KRLS().fit(X.astype(np.float32), Y)
-    assert single.centers_.dtype == np.float32
-    assert single.coef_.dtype == np.float64
-    np.testing.assert_allclose(
-        single.predict(X_new), KRLS().fit(X, Y).predict(X_new), rtol=0, atol=1e-3
-    )
-
-
-def test_rows_in_chunks_are_the_same_data() -> None:
-    X, Y, X_new = data()
-    weights = np.linspace(0.0, 1.0, len(X))
-    chunks = [(X[i : i + 7], Y[i : i + 7], weights[i : i + 7]) for i in range(0, len(X), 7)]
-    expected = KRLS().fit(X, Y, weights).predict(X_new)
-    np.testing.assert_array_equal(KRLS().fit(Rows(chunks)).predict(X_new), expected)
-
-
 def test_the_training_rows_are_kept_as_they_were() -> None:
     X, Y, X_new = data()
     model = KRLS().fit(X, Y)
@@ -190,34 +137,72 @@ def test_the_training_rows_are_kept_as_they_were() -> None:
     np.testing.assert_array_equal(model.predict(X_new), expected)
 
 
-def test_it_works_in_a_pipeline_and_a_grid_search() -> None:
-    X, Y, _ = data()
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), KRLS(Gaussian())),
-        {"krls__kernel__length_scale": [0.01, 1.0], "krls__penalty": [1e-3, 1e3]},
-        cv=3,
-    )
-    assert search.fit(X, Y).best_params_ == {
-        "krls__kernel__length_scale": 1.0,
-        "krls__penalty": 1e-3,
-    }
+SIGMA = np.concatenate(([0.0, 1e-18, 1e-9, 1e-3], np.linspace(0.05, 0.7, 8)))
 
 
-@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-def test_what_cannot_be_computed_is_said() -> None:
-    X, Y, _ = data()
-    with pytest.raises(LearningError, match="60 rows needs .* NystromKRLS or Falkon"):
-        KRLS(memory_limit=60 * 60 * 8 - 1).fit(X, Y)
-    KRLS(memory_limit=60 * 60 * 8).fit(X, Y)
-    with pytest.raises(LearningError, match="needs"):
-        KRLS(memory_limit=60 * 60 * 24 - 1, filter="nu").fit(X, Y)
-    with pytest.raises(LearningError, match="not finite: scale"):
-        KRLS(Polynomial(100)).fit(1e6 * X, Y)
-    with pytest.raises(LearningError, match="not positive semidefinite"):
-        KRLS(lambda X, C: -rbf_kernel(X, C)).fit(X, Y)
-    with pytest.raises(ConfigurationError, match="filter must be one of"):
-        KRLS(filter="lasso").fit(X, Y)
-    with pytest.raises(ConfigurationError, match="penalty must be a positive number"):
-        KRLS(penalty=0.0).fit(X, Y)
-    with pytest.raises(ConfigurationError, match="only go over"):
-        list(KRLS(filter="nu").path(X, Y, {"penalty": [1.0]}, X))
+def test_direct_filters_are_what_they_say() -> None:
+    tikhonov = filter_values("tikhonov", SIGMA, [0.1, 1e-6])
+    np.testing.assert_allclose(tikhonov[0], 1.0 / (SIGMA + 0.1), rtol=1e-15)
+    np.testing.assert_allclose(tikhonov[1], 1.0 / (SIGMA + 1e-6), rtol=1e-15)
+    (cutoff,) = filter_values("cutoff", SIGMA, [1e-3])
+    np.testing.assert_array_equal(cutoff[:3], 0.0)
+    np.testing.assert_allclose(cutoff[3:] * SIGMA[3:], 1.0, rtol=1e-15)
+    (ols,) = filter_values("ols", SIGMA, [None])
+    assert ols[0] == 0.0
+    np.testing.assert_allclose(ols[1:] * SIGMA[1:], 1.0, rtol=1e-15)
+
+
+def test_landweber_is_gradient_descent() -> None:
+    counts = [7, 1, 200]
+    found = landweber(SIGMA, counts)
+    step = 1.0 / SIGMA.max()
+    for t, g in zip(counts, found, strict=True):
+        powers = (1.0 - step * SIGMA[:, None]) ** np.arange(t)
+        np.testing.assert_allclose(g, step * powers.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.0, 2.0])
+def test_the_nu_methods_residuals_are_jacobi_polynomials(nu: float) -> None:
+    # 1 - sigma g_k(sigma) = P_k(1 - 2 sigma) / P_k(1), P the Jacobi polynomials of
+    # (2 nu - 1/2, -1/2): Engl, Hanke, Neubauer 1996, section 6.3.
+    scaled = SIGMA / SIGMA.max()
+    counts = [9, 1, 2, 40]
+    for k, g in zip(counts, nu_method(SIGMA, counts, nu), strict=True):
+        expected = eval_jacobi(k, 2 * nu - 0.5, -0.5, 1 - 2 * scaled)
+        expected /= eval_jacobi(k, 2 * nu - 0.5, -0.5, 1.0)
+        np.testing.assert_allclose(1.0 - SIGMA * g, expected, atol=1e-12)
+
+
+def test_the_nu_method_needs_the_square_root_of_landwebers_iterations() -> None:
+    sigma = np.array([1.0, 1e-4])
+    (few,) = nu_method(sigma, [200])
+    many, fewer = landweber(sigma, [10_000, 200])
+    residuals = [abs(1.0 - sigma[1] * g[1]) for g in (few, many, fewer)]
+    assert residuals[0] < residuals[1] < 0.4 < 0.9 < residuals[2]
+
+
+def test_a_zero_matrix_has_finite_filters() -> None:
+    for name in PARAMETERS:
+        values = filter_values(name, np.zeros(3), [5])
+        assert np.isfinite(values[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "nu"),
+    [
+        ("tikhonov", 0.0, 1.0),
+        ("tikhonov", np.nan, 1.0),
+        ("cutoff", -1.0, 1.0),
+        ("landweber", 0, 1.0),
+        ("nu", 2.5, 1.0),
+        ("nu", 3, 0.0),
+    ],
+)
+def test_values_out_of_range_are_refused(name: str, value: float, nu: float) -> None:
+    with pytest.raises(ConfigurationError, match="must be a"):
+        filter_values(name, SIGMA, [value], nu)
+
+
+def test_an_unknown_filter_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="one of tikhonov, cutoff"):
+        parameter_of("ridge")

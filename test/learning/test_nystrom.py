@@ -13,13 +13,9 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
 
@@ -31,10 +27,6 @@ def data(n: int = 200, d: int = 3, T: int = 0, seed: int = 0) -> tuple[np.ndarra
     if T:
         y = np.stack([y * (t + 1) + X[:, 0] * t for t in range(T)], axis=1)
     return X, y, draw.uniform(-1, 1, (60, d))
-
-
-def test_it_is_a_scikit_learn_regressor() -> None:
-    check_estimator(NystromKRLS())
 
 
 @pytest.mark.parametrize("penalty", [1e-1, 1e-5])
@@ -57,23 +49,6 @@ def test_it_equals_scikit_learn_at_the_same_centres() -> None:
     np.testing.assert_allclose(found, expected.predict(features.transform(X_new)), rtol=1e-6)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kernel", [Gaussian(0.8), Laplacian(1.0)])
-def test_the_path_equals_refits(weighted: bool, kernel: Any) -> None:
-    X, y, X_new = data(T=2)
-    w = np.random.default_rng(1).uniform(0, 2, len(X)) if weighted else None
-    model = NystromKRLS(kernel, random_state=5)
-    grid = {"n_centers": [3, 40, 41, 500], "penalty": [1e-2, 1e-7, 1e-12]}
-    count = 0
-    for setting, found in model.path(X, y, grid, X_new, sample_weight=w):
-        refit = clone(model).set_params(**setting).fit(X, y, sample_weight=w)
-        # The sums of kernels round by that much of their terms, in whatever order.
-        rounding = 1e-8 + 1e-15 * np.abs(refit.coef_).sum()
-        np.testing.assert_allclose(found, refit.predict(X_new), rtol=1e-8, atol=rounding)
-        count += 1
-    assert count == 12
-
-
 def test_a_path_over_one_parameter_has_settings_of_that_one() -> None:
     X, y, X_new = data()
     model = NystromKRLS(n_centers=20, penalty=1e-4, random_state=0)
@@ -88,15 +63,6 @@ def test_a_path_over_one_parameter_has_settings_of_that_one() -> None:
     for penalty in penalties:
         refit = clone(model).set_params(penalty=penalty).fit(X, y)
         np.testing.assert_allclose(found_all[penalty], refit.predict(X_new), rtol=1e-8, atol=1e-9)
-
-
-def test_grids_that_cannot_be_run_are_refused() -> None:
-    X, y, X_new = data()
-    for grid in ({"kernel": [None]}, {"penalty": []}, {"penalty": [0.0]}, {"n_centers": [0]}):
-        with pytest.raises(ConfigurationError):
-            list(NystromKRLS().path(X, y, grid, X_new))
-    with pytest.raises(ConfigurationError, match="given"):
-        list(NystromKRLS(centers=X[:5]).path(X, y, {"n_centers": [3]}, X_new))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -200,41 +166,6 @@ def test_small_and_degenerate_data(dtype: Any, shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(zeros.predict(X), 0.0)
 
 
-def test_single_precision_is_close_to_double() -> None:
-    X, y, X_new = data(n=500)
-    double = NystromKRLS(Gaussian(0.4), 1e-4, 50, random_state=0).fit(X, y)
-    single = NystromKRLS(Gaussian(0.4), 1e-4, 50, random_state=0)
-    single.fit(X.astype(np.float32), y.astype(np.float32))
-    found = single.predict(X_new.astype(np.float32))
-    np.testing.assert_allclose(found, double.predict(X_new), atol=2e-3)
-
-
-@pytest.mark.parametrize("penalty", [1e-4, 1e-12])
-@pytest.mark.parametrize("limit", [None, 400_000])
-def test_maps_chunks_and_limits_equal_arrays(tmp_path: Path, penalty: float, limit: Any) -> None:
-    X, y, X_new = data(T=2)
-    w = np.random.default_rng(1).uniform(0, 2, len(X))
-    model = NystromKRLS(Gaussian(0.8), penalty, 60, random_state=4)
-    expected = model.fit(X, y, w).predict(X_new)
-    model.set_params(memory_limit=limit)
-    for name, array in (("X", X), ("y", y), ("sample_weight", w)):
-        np.save(tmp_path / f"{name}.npy", array)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    cuts = [0, 1, 7, 120, 200]
-    parts = [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
-    chunks = Rows([(X[part], y[part], w[part]) for part in parts])
-    for arguments in ((mapped, y, w), (Rows.from_folder(tmp_path),), (chunks,), (X, y, w)):
-        found = clone(model).fit(*arguments).predict(X_new)
-        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
-    grid = {"n_centers": [10, 60], "penalty": [penalty]}
-    for (_, a), (_, b) in zip(
-        model.path(X, y, grid, X_new, sample_weight=w),
-        model.path(chunks, None, grid, X_new),
-        strict=True,
-    ):
-        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-8)
-
-
 @pytest.mark.parametrize("penalty", [1e-4, 1e-12])
 def test_memory_stays_within_the_limit_and_a_few_small_matrices(penalty: float) -> None:
     n, m, limit = 30_000, 150, 4_000_000
@@ -267,36 +198,6 @@ def test_growing_stays_within_the_limit(limit: int) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < limit + 16 * 8 * m * m
-
-
-def test_integer_weights_are_repeated_rows() -> None:
-    X, y, X_new = data(n=60)
-    w = np.random.default_rng(1).integers(0, 4, 60)
-    centers = X[:15]
-    weighted = NystromKRLS(penalty=1e-3, centers=centers).fit(X, y, w)
-    repeated = NystromKRLS(penalty=1e-3, centers=centers)
-    repeated.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
-    np.testing.assert_allclose(weighted.predict(X_new), repeated.predict(X_new), rtol=1e-9)
-
-
-def test_it_works_in_pipelines_and_searches() -> None:
-    X, y, X_new = data()
-    pipeline = make_pipeline(StandardScaler(), NystromKRLS(Gaussian(), random_state=0))
-    grid = {
-        "nystromkrls__kernel__length_scale": [0.1, 1.5],
-        "nystromkrls__penalty": [1e-4, 10.0],
-    }
-    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
-    assert search.best_params_["nystromkrls__penalty"] == 1e-4
-    assert search.best_score_ > 0.6
-    assert search.predict(X_new).shape == (60,)
-
-
-@pytest.mark.parametrize("parameters", [{"penalty": -1.0}, {"n_centers": 0}, {"centers": "best"}])
-def test_wrong_parameters_are_named(parameters: dict[str, Any]) -> None:
-    X, y, _ = data()
-    with pytest.raises(ConfigurationError, match=next(iter(parameters))):
-        NystromKRLS(**parameters).fit(X, y)
 
 
 def test_pumadyn_needs_few_centres(data_file: Callable[[str], Path]) -> None:

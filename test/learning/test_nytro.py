@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import nytro as gradient
 from semiparam_dynamics.learning.base import Iteration
-from semiparam_dynamics.learning.kernels import Gaussian, Linear
+from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nytro import NYTRO
-from semiparam_dynamics.learning.rows import Rows
 
 KERNEL = Gaussian(0.6)
 
@@ -88,21 +82,6 @@ def test_its_limit_is_the_ridgeless_nystrom_estimator() -> None:
     np.testing.assert_allclose(model.predict(X), A @ np.linalg.pinv(A) @ y, atol=1e-8)
 
 
-@pytest.mark.parametrize("solver", ["direct", "gram"])
-def test_a_path_equals_separate_fits_and_training_errors_fall(solver: str) -> None:
-    X, y = data()
-    Y = np.column_stack((y, X[:, 0] ** 2))
-    model = NYTRO(KERNEL, 30, solver=solver, random_state=0)
-    found = list(model.path(X, Y, {"max_iter": [25, 1, 7]}, X))
-    assert [setting["max_iter"] for setting, _ in found] == [1, 7, 25]
-    errors = []
-    for setting, predicted in found:
-        fitted = NYTRO(KERNEL, 30, solver=solver, random_state=0, **setting).fit(X, Y)
-        np.testing.assert_allclose(predicted, fitted.predict(X), atol=1e-11)
-        errors.append(np.mean((predicted - Y) ** 2))
-    assert errors[0] > errors[1] > errors[2]
-
-
 def test_changing_over_to_the_gram_matrix_changes_nothing(monkeypatch: Any) -> None:
     X, y = data()
     made = []
@@ -121,17 +100,6 @@ def test_changing_over_to_the_gram_matrix_changes_nothing(monkeypatch: Any) -> N
     assert 0 < made[0] < 20
     np.testing.assert_allclose(model.validation_errors_, expected.validation_errors_, rtol=1e-10)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-10)
-
-
-def test_weights_are_repeated_rows() -> None:
-    X, y = data(40)
-    weights = np.random.default_rng(1).integers(0, 4, 40)
-    repeated = np.repeat(np.arange(40), weights)
-    for solver in ("direct", "gram"):
-        model = NYTRO(KERNEL, centers=X[:12], max_iter=50, solver=solver, step="spectral")
-        expected = model.fit(X[repeated], y[repeated]).predict(X)
-        weighted = model.fit(X, y, sample_weight=weights.astype(float)).predict(X)
-        np.testing.assert_allclose(weighted, expected, atol=1e-7)
 
 
 def test_the_best_iterate_is_kept() -> None:
@@ -186,48 +154,3 @@ def test_a_callback_ends_the_fit() -> None:
     assert model.n_iter_ == len(seen) == 3
     expected = NYTRO(KERNEL, max_iter=3, centers=model.centers_).fit(X, y).predict(X)
     np.testing.assert_allclose(model.predict(X), expected, atol=1e-9)
-
-
-def test_rows_in_blocks_within_a_memory_limit(tmp_path: Path) -> None:
-    X, y = data(500)
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    expected = NYTRO(KERNEL, 20, max_iter=20, random_state=0).fit(X, y).predict(X)
-    rows = Rows.from_folder(tmp_path)
-    for solver in ("direct", "gram"):
-        model = NYTRO(KERNEL, 20, max_iter=20, random_state=0, solver=solver, memory_limit=40_000)
-        np.testing.assert_allclose(model.fit(rows).predict(X), expected, atol=1e-9)
-    with pytest.raises(LearningError, match="Gram"):
-        NYTRO(KERNEL, 200, solver="gram", memory_limit=40_000).fit(rows)
-
-
-def test_single_precision() -> None:
-    X, y = data()
-    settings = {"kernel": Gaussian(0.4), "n_centers": 30, "random_state": 0, "max_iter": 50}
-    expected = NYTRO(**settings).fit(X, y).predict(X)
-    for solver in ("direct", "gram"):
-        model = NYTRO(solver=solver, **settings)
-        single = model.fit(X.astype(np.float32), y.astype(np.float32)).predict(X)
-        assert single.dtype == np.float32
-        np.testing.assert_allclose(single, expected, atol=1e-4)
-
-
-def test_what_cannot_be_learned_is_said() -> None:
-    X, y = data()
-    with pytest.raises(LearningError, match="diverged"):
-        NYTRO(KERNEL, step=1e6).fit(X, y)
-    with pytest.raises(LearningError, match="every centre"):
-        NYTRO(Linear()).fit(np.zeros((10, 2)), np.ones(10))
-    for wrong in ({"step": "big"}, {"step": 0.0}, {"solver": "qr"}, {"max_iter": 0}):
-        with pytest.raises(ConfigurationError):
-            NYTRO(**wrong).fit(X, y)
-    with pytest.raises(ConfigurationError, match="max_iter"):
-        list(NYTRO().path(X, y, {"penalty": [1.0]}, X))
-    with pytest.raises(LearningError, match="outputs"):
-        NYTRO().fit(X, y, validation_data=(X, np.column_stack((y, y))))
-
-
-def test_scikit_learns_conventions() -> None:
-    check_estimator(NYTRO())
-    X, y = data()
-    assert make_pipeline(StandardScaler(), NYTRO(random_state=0)).fit(X, y).score(X, y) > 0.8

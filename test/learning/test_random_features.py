@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear, Matern
+from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Matern
 from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS, SpectralFeatures
 from semiparam_dynamics.learning.rows import Rows
 
@@ -32,11 +29,6 @@ def data(n: int = 200, T: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X = draw.uniform(-1, 1, (n, 3))
     Y = np.sin(3.0 * X.sum(axis=1))[:, None] * np.arange(1, T + 1) + 0.1
     return X, Y + 0.1 * draw.standard_normal((n, T)), draw.uniform(-1, 1, (50, 3))
-
-
-@pytest.mark.parametrize("kind", ["phase", "pair"])
-def test_it_is_a_scikit_learn_regressor(kind: str) -> None:
-    check_estimator(RandomFeaturesKRLS(kind=kind))
 
 
 @pytest.mark.parametrize("kind", ["phase", "pair"])
@@ -66,22 +58,6 @@ def test_it_equals_scikit_learns_ridge_on_the_same_features(kind: str) -> None:
     np.testing.assert_allclose(model.predict(X), A @ model.coef_, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["phase", "pair"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_path_equals_refits(kind: str, weighted: bool) -> None:
-    X, Y, X_new = data()
-    w = np.random.default_rng(1).uniform(0, 2, len(X)) if weighted else None
-    model = RandomFeaturesKRLS(Gaussian(0.7), kind=kind, random_state=3)
-    for penalties in ([1e-2, 1e-6], [1e-12]):
-        grid = {"n_features": [2, 51, 300], "penalty": penalties}
-        results = list(model.path(X, Y, grid, X_new, sample_weight=w))
-        assert len(results) == 3 * len(penalties)
-        for setting, found in results:
-            refit = clone(model).set_params(**setting).fit(X, Y, w)
-            rounding = 1e-8 * (1.0 + 1e-6 * np.abs(refit.coef_).sum())
-            np.testing.assert_allclose(found, refit.predict(X_new), rtol=1e-8, atol=rounding)
-
-
 def test_many_features_give_kernel_ridge_regression() -> None:
     X, Y, X_new = data()
     kernel = Gaussian(0.7)
@@ -89,20 +65,6 @@ def test_many_features_give_kernel_ridge_regression() -> None:
     model = RandomFeaturesKRLS(kernel, 0.01, 3000, random_state=0).fit(X, Y)
     assert np.abs(model.predict(X_new) - kernel(X_new, X) @ alpha).max() < 0.15
     assert np.abs(alpha).max() > 0.15  # of a function that isn't small
-
-
-@pytest.mark.parametrize("limit", [None, 200_000])
-@pytest.mark.parametrize("penalty", [1e-3, 1e-11])
-def test_rows_limits_and_repeated_rows(limit: Any, penalty: float) -> None:
-    X, Y, X_new = data()
-    w = np.random.default_rng(1).integers(0, 3, len(X))
-    model = RandomFeaturesKRLS(Gaussian(0.7), penalty, 40, random_state=0)
-    expected = model.fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0)).predict(X_new)
-    model.set_params(memory_limit=limit)
-    rows = Rows([(X[i : i + 33], Y[i : i + 33], w[i : i + 33]) for i in range(0, 200, 33)])
-    for arguments in ((X, Y, w), (rows,)):
-        found = clone(model).fit(*arguments).predict(X_new)
-        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
 
 
 def test_memory_stays_within_the_limit() -> None:
@@ -115,24 +77,3 @@ def test_memory_stays_within_the_limit() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < limit + 8 * 8 * m * m
-
-
-def test_single_precision() -> None:
-    X, Y, X_new = data()
-    model = RandomFeaturesKRLS(Gaussian(0.7), 1e-3, 80, random_state=0)
-    expected = model.fit(X, Y).predict(X_new)
-    found = model.fit(X.astype(np.float32), Y.astype(np.float32)).predict(X_new)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [{"kernel": Linear()}, {"kind": "sine"}, {"n_features": 0}, {"penalty": 0.0}],
-)
-def test_wrong_parameters_are_named(parameters: dict[str, Any]) -> None:
-    X, Y, X_new = data()
-    with pytest.raises(ConfigurationError, match=next(iter(parameters))):
-        RandomFeaturesKRLS(**parameters).fit(X, Y)
-    with pytest.raises(ConfigurationError, match="n_features"):
-        list(RandomFeaturesKRLS(kind="pair").path(X, Y, {"n_features": [1, 10]}, X_new))

@@ -1,4 +1,4 @@
-"""RecursiveRLS against batch ridge regression, weighted rows, and a long-double recursion."""
+"""RecursiveRLS against batch ridge regression, and continued from batch models."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, Matern
-from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
+from semiparam_dynamics.learning.krls import KRLS
+from semiparam_dynamics.learning.nystrom import NystromKRLS
+from semiparam_dynamics.learning.nytro import NYTRO
+from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
+from semiparam_dynamics.learning.recursive_rls import (
+    RecursiveRLS,
+    fitted_rows,
+    fourier_start,
+    information_factor,
+    least_explained,
+    nystrom_start,
+    recursion_from,
+)
+from semiparam_dynamics.learning.sgm import NystromSGM
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures, fourier_features
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 FEATURES = (None, "random_fourier", "nystrom")
 
@@ -37,12 +52,6 @@ def extended_weights(Z: Any, Y: Any, ridge: float) -> Any:
         others = np.arange(len(A)) != i
         M[others] -= M[others, i : i + 1] * M[i]
     return M[:, len(A) :]
-
-
-@pytest.mark.parametrize("features", FEATURES)
-def test_it_is_a_scikit_learn_estimator(features: str | None) -> None:
-    kernel = None if features is None else Gaussian(6.0)  # as wide as the checks' data
-    check_estimator(RecursiveRLS(kernel, features=features, random_state=0))
 
 
 @pytest.mark.parametrize("features", FEATURES)
@@ -101,18 +110,10 @@ def test_a_pipeline_s_shapes_and_one_output() -> None:
     assert std.shape == mean.shape == (20,)
 
 
-def test_integer_weights_are_repeated_rows() -> None:
-    X, Y, X_new = data()
-    weights = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted = RecursiveRLS().fit(X, Y, sample_weight=weights)
-    repeated = RecursiveRLS().fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights, axis=0))
-    np.testing.assert_allclose(weighted.predict(X_new), repeated.predict(X_new), atol=1e-12)
-
-
 def test_forgetting_weighs_rows_by_their_age() -> None:
     X, Y, X_new = data(n=400)
     mu = 0.97
-    model = RecursiveRLS(penalty=1e-6, forgetting=mu).fit(X, Y)
+    model = RecursiveRLS(ridge=1e-6, forgetting=mu).fit(X, Y)
     weights = mu ** np.arange(len(X))[::-1]
     expected = Ridge(alpha=1e-6, fit_intercept=False).fit(X, Y, sample_weight=weights)
     np.testing.assert_allclose(model.predict(X_new), expected.predict(X_new), atol=1e-5)
@@ -121,7 +122,7 @@ def test_forgetting_weighs_rows_by_their_age() -> None:
 @pytest.mark.parametrize("mu", [1.0, 0.95])
 def test_noise_is_the_running_mean_of_the_errors_met(mu: float) -> None:
     X, Y, X_new = data(n=60)
-    model = RecursiveRLS(penalty=0.7, forgetting=mu).fit(X, Y)
+    model = RecursiveRLS(ridge=0.7, forgetting=mu).fit(X, Y)
     A, B = 0.7 * np.eye(3), np.zeros((3, 2))
     squares, count, ridge = np.zeros(2), 0.0, np.full(3, 0.7)
     level = 0.7 if mu == 1.0 else 0.7 * 3.0 * np.log(mu) / (mu**3 - 1.0)
@@ -150,18 +151,155 @@ def test_noise_converges_to_the_noise_and_covers_it() -> None:
     assert 0.93 < np.mean(np.abs(y[3000:] - mean) < 2.0 * std) < 0.97
 
 
-def test_what_is_wrong_is_said() -> None:
-    X, Y, _ = data()
-    with pytest.raises(ConfigurationError, match="features must be"):
-        RecursiveRLS(features="fourier").fit(X, Y)
-    with pytest.raises(ConfigurationError, match="Gaussian"):
-        RecursiveRLS(Matern(), features="random_fourier").fit(X, Y)
-    with pytest.raises(ConfigurationError, match="forgetting"):
-        RecursiveRLS(forgetting=0.0).fit(X, Y)
-    with pytest.raises(ConfigurationError, match="penalty"):
-        RecursiveRLS(penalty=0.0).fit(X, Y)
-    model = RecursiveRLS().fit(X, Y)
-    with pytest.raises(LearningError, match="1 outputs"):
-        model.partial_fit(X, Y[:, 0])
-    with pytest.raises(LearningError, match="negative"):
-        model.partial_fit(X, Y, sample_weight=-np.ones(len(X)))
+KERNEL = Gaussian(1.2)
+MODELS = {
+    "krls": KRLS(KERNEL, 1e-3),
+    "nystrom_krls": NystromKRLS(KERNEL, 1e-3, 40, random_state=0),
+    "falkon": Falkon(KERNEL, 1e-3, 40, max_iter=200, tolerance=1e-14, random_state=0),
+    "nytro": NYTRO(KERNEL, n_centers=40, random_state=0),
+    "nystrom_sgm": NystromSGM(KERNEL, n_centers=40, random_state=0),
+    "random_features": RandomFeaturesKRLS(KERNEL, 1e-3, 60, "pair", random_state=0),
+    "phases": RandomFeaturesKRLS(Matern(1.5), 1e-3, 60, "phase", random_state=0),
+}
+RIDGES = ("krls", "nystrom_krls", "falkon", "random_features")
+
+
+def batch_data(n: int = 150, d: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X, X_new = rng.standard_normal((n, d)), rng.standard_normal((40, d))
+    Y = np.column_stack((np.sin(2.0 * X[:, 0]), X[:, 1] * X[:, 2]))
+    return X, Y + 0.1 * rng.standard_normal(Y.shape), X_new
+
+
+def continued(name: str) -> tuple[Any, RecursiveRLS, Any, Any, Any]:
+    X, Y, X_new = batch_data()
+    model = MODELS[name].fit(X, Y)
+    penalty = None if hasattr(model, "penalty") else 0.15
+    return model, RecursiveRLS.from_batch(model, X, Y, penalty), X, Y, X_new
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_predicts_what_the_batch_model_predicts(name: str) -> None:
+    model, recursive, _, _, X_new = continued(name)
+    np.testing.assert_allclose(recursive.predict(X_new), model.predict(X_new), atol=1e-8)
+    model.fit(*batch_data()[:2])  # the recursion does not depend on it any more
+
+
+@pytest.mark.parametrize("name", RIDGES)
+def test_from_a_ridge_model_it_goes_on_as_if_all_had_come_one_by_one(name: str) -> None:
+    model, recursive, X, Y, X_new = continued(name)
+    X2, Y2, _ = batch_data(seed=5)
+    recursive.partial_fit(X2, Y2)
+    whole = RecursiveRLS(ridge=model.penalty * len(X), features=recursive.features_)
+    whole.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
+    np.testing.assert_allclose(recursive.predict(X_new), whole.predict(X_new), atol=1e-8)
+    # In batch, on the same centres or frequencies, it is the same ridge on twice the rows.
+    if name != "random_features":
+        both = NystromKRLS(KERNEL, 0.5 * model.penalty, centers=model.centers_)
+        both.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
+        np.testing.assert_allclose(recursive.predict(X_new), both.predict(X_new), atol=1e-7)
+
+
+def test_a_model_stopped_early_is_held_by_the_rows_it_has_seen() -> None:
+    model, recursive, X, _, _ = continued("nytro")
+    before = recursive.coef_
+    X2, Y2, _ = batch_data(seed=5)
+    recursive.partial_fit(X2, Y2)
+    Z, Z2 = (recursive.features_.transform(A) for A in (X, X2))
+    A = 0.15 * np.eye(Z.shape[1]) + Z.T @ Z
+    expected = np.linalg.solve(A + Z2.T @ Z2, A @ before + Z2.T @ Y2)
+    np.testing.assert_allclose(recursive.coef_, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [3, 30, 9000])  # fewer rows than features, and several blocks
+def test_the_information_factor_is_the_recursion_s(n: int) -> None:
+    Z = np.random.default_rng(0).standard_normal((n, 8))
+    core = RecursiveLeastSquares(8, 1, 0.3)
+    core.update_rows(Z, np.zeros((n, 1)))
+    core.apply_pending()
+    R = information_factor(lambda X: X, Z, 8, 0.3)
+    np.testing.assert_allclose(R, core.R, rtol=1e-10, atol=1e-12)
+    exact = Z.astype(np.longdouble)
+    exact = exact.T @ exact + 0.3 * np.eye(8)
+    assert np.abs((R.T @ R - exact) / exact.max()).max() < 1e-14
+
+
+def test_what_a_row_left_out_leaves_is_its_error_in_a_refit() -> None:
+    X, Y, _ = batch_data(n=30)
+    basis, weights = nystrom_start(NystromKRLS(KERNEL, 1e-2, centers=X[:12]).fit(X, Y))
+    core = recursion_from(basis.transform, X, weights, 0.3)
+    outputs, left = fitted_rows(core, basis.transform, X)
+    Z = basis.transform(X)
+    for i in (0, 7, 29):
+        rest = np.arange(len(X)) != i
+        A = 0.3 * np.eye(Z.shape[1]) + Z[rest].T @ Z[rest]
+        error = Y[i] - Z[i] @ np.linalg.solve(A, Z[rest].T @ Y[rest])
+        np.testing.assert_allclose((Y[i] - outputs[i]) / left[i], error, rtol=1e-8)
+
+
+def test_the_robot_s_features_and_the_transformer_s_are_the_same() -> None:
+    X, _, X_new = batch_data()
+    transformer = NystromFeatures(KERNEL, centers=X[:30]).fit(X)
+    one_by_one = IncrementalNystromFeatures(3, 1.2, capacity=40, novelty=0.0)
+    for x in X[:30]:
+        one_by_one.grow(x, one_by_one.transform(x))
+    taken = IncrementalNystromFeatures(3, 1.2, capacity=40, novelty=0.0)
+    taken.start(transformer._basis)
+    for features in (one_by_one, taken):
+        for x, expected in zip(X_new, transformer.transform(X_new), strict=True):
+            np.testing.assert_allclose(features.transform(x), expected, atol=1e-9)
+
+
+def test_more_centres_than_there_is_room_for_are_projected() -> None:
+    X, Y, X_new = batch_data()
+    model = KRLS(KERNEL, 1e-3).fit(X, Y)
+    errors = []
+    for capacity in (15, 60, 140):
+        basis, weights = nystrom_start(model, capacity)
+        assert basis.n_features == len(basis.centers) == capacity
+        at_centers = basis.transform(basis.centers) @ weights
+        np.testing.assert_allclose(at_centers, model.predict(basis.centers), atol=1e-8)
+        norm = np.sum(weights**2, axis=0)  # of a projection: never more than the model's
+        K = KERNEL(model.centers_)
+        assert np.all(norm <= np.einsum("it,ij,jt->t", model.coef_, K, model.coef_) * (1 + 1e-9))
+        errors.append(np.abs(basis.transform(X_new) @ weights - model.predict(X_new)).max())
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_the_least_explained_points_are_far_apart() -> None:
+    X = np.concatenate((batch_data()[0], batch_data()[0]))
+    chosen = least_explained(KERNEL, X, 20)
+    for i in range(1, 20):
+        C = X[chosen[:i]]
+        explained = np.einsum("ni,in->n", KERNEL(X, C), np.linalg.solve(KERNEL(C), KERNEL(C, X)))
+        np.testing.assert_allclose(explained[chosen[i]], explained.min(), atol=1e-9)
+    assert len(set(least_explained(KERNEL, X, 300))) <= 300
+
+
+def test_frequencies_and_weights_are_those_of_fourier_features() -> None:
+    X, Y, X_new = batch_data()
+    for name in ("random_features", "phases"):
+        model = MODELS[name].fit(X, Y)
+        frequencies, weights = fourier_start(model)
+        value = fourier_features(X_new, frequencies) @ weights
+        np.testing.assert_allclose(value, model.predict(X_new), atol=1e-10)
+
+
+def test_one_output_and_forgetting() -> None:
+    X, Y, X_new = batch_data()
+    model = KRLS(KERNEL, 1e-3).fit(X, Y[:, 0])
+    recursive = RecursiveRLS.from_batch(model, X, Y[:, 0], forgetting=0.98)
+    np.testing.assert_allclose(recursive.predict(X_new), model.predict(X_new), atol=1e-8)
+    assert recursive.recursion_.forgetting == 0.98
+    mean, std = recursive.predict(X, return_std=True)
+    assert 0.9 < np.mean(np.abs(mean - Y[:, 0]) < 2.0 * std) <= 1.0
+
+
+def test_what_can_t_start_one_is_refused() -> None:
+    X, Y, _ = batch_data()
+    with pytest.raises(LearningError, match="no centres"):
+        nystrom_start(MODELS["random_features"].fit(X, Y))
+    with pytest.raises(LearningError, match="no frequencies"):
+        fourier_start(MODELS["krls"].fit(X, Y))
+    with pytest.raises(LearningError, match="no penalty"):
+        RecursiveRLS.from_batch(MODELS["nytro"].fit(X, Y), X, Y)

@@ -83,7 +83,7 @@ def test_tiny_penalties_keep_their_digits(penalty: float) -> None:
     A, A_new = basis.transform(X), basis.transform(draw.uniform(-1, 1, (50, 2)))
     assert np.linalg.cond(A) > 1e5
     ridge = 300 * penalty
-    chosen = accumulate(lambda: [(A, Y, None)], A.shape[1], 1, ridge, 300.0)
+    chosen = accumulate(lambda orthogonal: system(A, Y, orthogonal), ridge, 300.0)
     assert chosen.orthogonal == (penalty < 1e-9)
     expected = A_new @ extended_ridge(A, Y, ridge)
     largest = np.abs(expected).max()
@@ -101,8 +101,8 @@ def test_a_cholesky_factor_that_fails_is_replaced_by_qr() -> None:
     Y = draw.standard_normal((50, 1))
     with pytest.raises(np.linalg.LinAlgError):
         system(A, Y, False).factor(1e-30)
-    found = accumulate(lambda: [(A, Y, None)], 15, 1, 1e-9, largest=0.0)
-    rescued = accumulate(lambda: [(A, Y, None)], 15, 1, 1e-14, largest=0.0)
+    found = accumulate(lambda orthogonal: system(A, Y, orthogonal), 1e-9, largest=0.0)
+    rescued = accumulate(lambda orthogonal: system(A, Y, orthogonal), 1e-14, largest=0.0)
     assert rescued.orthogonal or not found.orthogonal
     fitted = A @ rescued.factor(1e-14).weights()
     expected = A @ np.linalg.lstsq(A, Y)[0]

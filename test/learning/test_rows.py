@@ -1,16 +1,27 @@
-"""Rows: the same data from arrays, memory maps, folders and chunks; bad data are refused."""
+"""Rows from every source, refused data, memory limits and threads."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from sklearn.linear_model import Ridge
 
-from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.rows import Rows, training_rows
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.rows import (
+    Rows,
+    map_in_order,
+    memory_budget,
+    n_threads,
+    one_thread,
+    require,
+    rows_within,
+    training_rows,
+)
 
 RNG = np.random.default_rng(0)
 X, Y, W = RNG.standard_normal((23, 3)), RNG.standard_normal((23, 2)), RNG.uniform(0, 2, 23)
@@ -144,3 +155,50 @@ def test_a_memory_map_isn_t_copied(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "X.npy", "r")
     rows = training_rows(Ridge(), mapped, Y)
     assert all(np.shares_memory(block.X, mapped) for block in rows.blocks(7))
+
+
+def test_the_default_is_a_part_of_what_is_free() -> None:
+    assert memory_budget(12345) == 12345
+    budget = memory_budget(None)
+    assert 0 < budget < psutil.virtual_memory().total / 4
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_must_be_positive(limit: int) -> None:
+    with pytest.raises(ConfigurationError, match="positive number of bytes"):
+        memory_budget(limit)
+
+
+def test_rows_within_a_budget() -> None:
+    assert rows_within(100, 30, "it") == 3
+    assert rows_within(30, 30, "it") == 1
+    assert rows_within(30, 0, "it") == 30
+    with pytest.raises(LearningError, match="The matrix needs at least 30 bytes .* leaves 29"):
+        rows_within(29, 30, "The matrix")
+
+
+def test_what_is_required_must_fit() -> None:
+    require(10, 10, "it")
+    with pytest.raises(LearningError, match="The matrix needs 3 GB and the limit is 2 GB"):
+        require(2 * 10**9, 3 * 10**9, "The matrix")
+
+
+def threads_of_a_map() -> set[int]:
+    return set(map_in_order(lambda _: threading.get_ident(), range(20)))
+
+
+def test_one_thread_is_this_one_and_only_here() -> None:
+    usual = n_threads()
+    elsewhere: list[int] = []
+    with one_thread():
+        assert n_threads() == 1 and threads_of_a_map() == {threading.get_ident()}
+        other = threading.Thread(target=lambda: elsewhere.append(n_threads()))
+        other.start()
+        other.join()
+        with one_thread():
+            pass
+        assert n_threads() == 1
+    assert elsewhere == [usual] and n_threads() == usual
+    with pytest.raises(ZeroDivisionError), one_thread():
+        1 / 0  # noqa: B018
+    assert n_threads() == usual

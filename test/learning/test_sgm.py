@@ -1,4 +1,4 @@
-"""Stochastic gradient in an RKHS against the plain loop over its draws."""
+"""Stochastic gradient, on rows and on Nyström mini-batches, against the plain loops."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import kernel_descent
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning import descents
 from semiparam_dynamics.learning.base import Iteration
+from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.descents import NystromDescent, Steps
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
+from semiparam_dynamics.learning.losses import Square
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.sgm import SGM
+from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 
 # Left-hand derivatives, written another way than in the package.
 DERIVATIVES = {
@@ -79,31 +80,8 @@ def test_the_size_of_the_blocks_changes_nothing(size: int, monkeypatch: Any) -> 
     X, y = data()
     settings = {"kernel": Gaussian(0.8), "max_iter": 2, "step": 0.5, "random_state": 0}
     expected = SGM(**settings).fit(X, y).predict(X)
-    monkeypatch.setattr(kernel_descent, "BLOCK", size)
+    monkeypatch.setattr(descents, "BLOCK", size)
     np.testing.assert_allclose(SGM(**settings).fit(X, y).predict(X), expected, atol=1e-12)
-
-
-def test_outputs_and_rows_share_the_draws() -> None:
-    X, y = data()
-    Y = np.column_stack((y, X[:, 0] ** 2))
-    model = SGM(random_state=0, max_iter=2)
-    both = model.fit(X, Y).predict(X)
-    for t in range(2):
-        np.testing.assert_allclose(both[:, t], model.fit(X, Y[:, t]).predict(X), atol=1e-13)
-    chunks = Rows([(X[:30], Y[:30]), (X[30:], Y[30:])])
-    np.testing.assert_allclose(model.fit(chunks).predict(X), both, atol=1e-13)
-
-
-def test_a_path_equals_separate_fits() -> None:
-    X, y = data()
-    Y = np.column_stack((y, X[:, 0] ** 2))
-    grid = {"step": [0.05, 0.5], "decay": [0.0, 0.5], "max_iter": [1, 3]}
-    model = SGM(Gaussian(0.8), random_state=2, average=True)
-    found = list(model.path(X, Y, grid, X[:20]))
-    assert len({tuple(setting.values()) for setting, _ in found}) == 8 == len(found)
-    for setting, predicted in found:
-        fitted = SGM(Gaussian(0.8), random_state=2, average=True, **setting).fit(X, Y)
-        np.testing.assert_allclose(predicted, fitted.predict(X[:20]), atol=1e-12)
 
 
 def test_many_passes_approach_the_interpolant() -> None:
@@ -122,16 +100,6 @@ def test_the_default_step_is_one_over_root_n_in_units_of_the_kernels_size() -> N
     default = SGM(Linear(), random_state=0).fit(X, y).predict(X)
     explicit = SGM(Linear(), random_state=0, step=1 / (8 * kappa2)).fit(X, y).predict(X)
     np.testing.assert_allclose(default, explicit, rtol=1e-12)
-
-
-def test_seeds_and_single_precision() -> None:
-    X, y = data()
-    first, again, other = (SGM(random_state=s).fit(X, y).predict(X) for s in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
-    assert np.abs(first - other).max() > 1e-3
-    single = SGM(random_state=0).fit(X.astype(np.float32), y.astype(np.float32))
-    assert single.predict(X).dtype == np.float32
-    np.testing.assert_allclose(single.predict(X), first, atol=1e-5)
 
 
 def test_the_best_pass_is_kept_and_patience_ends_the_fit() -> None:
@@ -173,21 +141,6 @@ def test_the_sign_of_a_hinge_fit_classifies() -> None:
         model.fit(X, y + 1.0)
 
 
-def test_what_cannot_be_learned_is_said() -> None:
-    X, y = data()
-    with pytest.raises(LearningError, match="diverged"):
-        SGM(step=1e3, max_iter=50).fit(X, y)
-    with pytest.raises(LearningError, match="weights"):
-        SGM().fit(Rows([(X, y, np.ones(len(X)))]))
-    for wrong in ({"step": -1.0}, {"decay": -0.5}, {"max_iter": 0}, {"validation": 1.5}):
-        with pytest.raises(ConfigurationError):
-            SGM(**wrong).fit(X, y)
-    with pytest.raises(ConfigurationError, match="step"):
-        list(SGM().path(X, y, {"penalty": [1.0]}, X))
-    with pytest.raises(LearningError, match="memory_limit"):
-        SGM(memory_limit=1000).fit(X, y)
-
-
 def test_a_diverging_step_in_a_path_is_finite_and_hopeless() -> None:
     X, y = data()
     grid = {"step": [0.1, 1e3], "max_iter": [60]}
@@ -198,13 +151,6 @@ def test_a_diverging_step_in_a_path_is_finite_and_hopeless() -> None:
     np.testing.assert_allclose(
         good[:, 0], SGM(step=0.1, max_iter=60, random_state=0).fit(X, y).predict(X), atol=1e-12
     )
-
-
-def test_scikit_learns_conventions() -> None:
-    check_estimator(SGM())
-    X, y = data(60)
-    search = GridSearchCV(SGM(Gaussian(), random_state=0), {"kernel__length_scale": [0.1, 1.0]})
-    assert search.fit(X, y).best_params_ == {"kernel__length_scale": 1.0}
 
 
 def test_a_tuned_step_classifies_adult_as_in_the_thesis(data_file: Callable[[str], Path]) -> None:
@@ -220,3 +166,117 @@ def test_a_tuned_step_classifies_adult_as_in_the_thesis(data_file: Callable[[str
     # Table 6.2, n = 1000: hinge loss 0.380, 16.6 % errors.
     assert np.maximum(1 - y_test * predicted, 0).mean() < 0.42
     assert np.mean(np.sign(predicted) != y_test) < 0.18
+
+
+KERNEL = Gaussian(0.8)
+
+
+def batch_loop(
+    X: np.ndarray, y: np.ndarray, C: np.ndarray, batch: int, step: float, decay: float, passes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions at X of the last and of the mean iterate: (2.3) of the paper, with another S.
+
+    S comes from an eigendecomposition; the draws are those of seed 5.
+    """
+    values, vectors = np.linalg.eigh(rbf_kernel(C, gamma=0.5 / 0.8**2))
+    S = vectors / np.sqrt(values)
+    A = rbf_kernel(X, C, gamma=0.5 / 0.8**2) @ S
+    draw, n = np.random.RandomState(5), len(X)
+    beta, mean, total, t = np.zeros(len(C)), np.zeros(len(C)), 0.0, 0
+    count = int(np.ceil(n / batch))
+    for _ in range(passes):
+        for J in draw.randint(n, size=count * batch).reshape(count, batch):
+            t += 1
+            size = step * t**-decay
+            mean += size * beta
+            total += size
+            beta = beta - size / batch * A[J].T @ (A[J] @ beta - y[J])
+    return A @ beta, A @ mean / total
+
+
+@pytest.mark.parametrize("batch", [1, 4, 40, 90])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("limit", [None, 90 * 12 * 8])
+def test_batches_equal_the_plain_loop(batch: int, average: bool, limit: int | None) -> None:
+    X, y = data()
+    C = X[:12]
+    expected = batch_loop(X, y, C, batch, 0.7, 0.2, 3)[average]
+    model = NystromSGM(
+        KERNEL,
+        centers=C,
+        step=0.7,
+        decay=0.2,
+        batch_size=batch,
+        max_iter=3,
+        average=average,
+        random_state=5,
+        memory_limit=limit,
+    )
+    np.testing.assert_allclose(model.fit(X, y).predict(X), expected, atol=1e-11)
+    assert model.coef_.shape == (12,)
+
+
+@pytest.mark.parametrize("batch", [1, 5, 50])
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("size", [3, 64])
+def test_features_and_kernels_lead_to_the_same_iterates(
+    batch: int, kept: bool, size: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(descents, "BLOCK", size)
+    X, y = data()
+    rows = Rows.from_arrays(X, np.column_stack((y, X[:, 0])))
+    basis = NystromBasis(KERNEL, np.concatenate((X[:10], X[3:5])))  # two of them twice
+    steps = Steps.of([(0.5, 0.0), (0.9, 0.5)], 1.0)
+    found = []
+    for features in (False, True):
+        draw = np.random.RandomState(0)
+        budget = 10**9 if kept else 90 * 10 * 8
+        descent = NystromDescent(rows, basis, Square(), steps, batch, 2, draw, budget, features)
+        assert (descent.memory > 0) == kept
+        for _ in range(2):
+            descent.run_pass()
+        found.append([KERNEL(X, descent.centers) @ descent.coefficients(a) for a in (0, 1)])
+    assert found[0][0].shape == (90, 4)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-10)
+
+
+def test_with_all_rows_as_centres_and_batches_of_one_it_is_sgm() -> None:
+    X, y = data(40)
+    settings = {"step": 0.5, "max_iter": 2, "random_state": 1}
+    model = NystromSGM(Gaussian(0.3), centers=X, batch_size=1, loss="absolute", **settings)
+    plain = SGM(Gaussian(0.3), loss="absolute", **settings)
+    np.testing.assert_allclose(model.fit(X, y).predict(X), plain.fit(X, y).predict(X), atol=1e-9)
+
+
+def test_many_passes_approach_the_ridgeless_nystrom_estimator() -> None:
+    X, _ = data()
+    C = X[:8]
+    K = rbf_kernel(X, C, gamma=0.5 / 0.3**2)
+    y = K @ np.arange(8.0)  # in the span, so that the gradients' noise vanishes at the solution
+    model = NystromSGM(Gaussian(0.3), centers=C, max_iter=1500, random_state=0).fit(X, y)
+    alpha = np.linalg.lstsq(K, y)[0]
+    np.testing.assert_allclose(model.coef_, alpha, atol=1e-3)
+
+
+def test_default_step_and_batch_follow_the_papers_regimes() -> None:
+    X, y = data(100)
+    kappa2 = np.max(np.sum(X**2, axis=1))
+    for batch, explicit, step in ((1, 1, 0.1), (None, 10, 1.0), (5, 5, 0.5)):
+        settings = {"centers": X[:4], "random_state": 0}
+        default = NystromSGM(Linear(), batch_size=batch, **settings)
+        same = NystromSGM(Linear(), batch_size=explicit, step=step / kappa2, **settings)
+        np.testing.assert_allclose(
+            default.fit(X, y).predict(X), same.fit(X, y).predict(X), rtol=1e-10
+        )
+
+
+def test_the_best_pass_of_batches_is_kept() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
+    validation = rng.standard_normal((60, 3)), 0.1 * rng.standard_normal(60)
+    model = NystromSGM(Gaussian(0.5), random_state=0, max_iter=20)
+    model.fit(X, y, validation_data=validation)
+    assert len(model.validation_errors_) == 20
+    assert model.n_iter_ == 1 + np.argmin(model.validation_errors_)
+    score = np.mean((model.predict(validation[0]) - validation[1]) ** 2)
+    np.testing.assert_allclose(model.validation_errors_.min(), score, rtol=1e-10)

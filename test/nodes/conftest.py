@@ -44,7 +44,7 @@ URDF = """<robot name="two_links">
 
 
 def take(session: Session, message: Any) -> list[Step]:
-    """Predict what a JointState or WrenchStamped completes, and have it learned, as the node does."""
+    """Predict and learn what a JointState or WrenchStamped completes, as the node does."""
     steps = []
     for step in (session.wrench if hasattr(message, "wrench") else session.joint_state)(message):
         steps.append(step)

@@ -13,7 +13,6 @@ from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.learner import feedforward
 from semiparam_dynamics.nodes.messages import (
     desired_message,
     desired_states,
@@ -99,7 +98,7 @@ def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, u
     session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, {"defer_learning": False}))
     for state in states:
         take(session, state)
-    said = feedforward(session.learner.estimator, *STATES)
+    said = session.learner.estimator.feedforward(*STATES)
     expected = (
         said.values["semiparametric"],
         said.stds["semiparametric"],

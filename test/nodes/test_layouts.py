@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
+from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import ChangeReport, SessionReport
 from semiparam_dynamics.nodes.layouts import (
@@ -18,7 +19,6 @@ from semiparam_dynamics.nodes.layouts import (
     Topics,
     contents,
     effort_pages,
-    main,
     wrench_pages,
 )
 from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
@@ -50,12 +50,14 @@ def panels_of(layout: Any) -> list[str]:
 
 def test_the_files_in_config_are_what_is_written(repository: Path) -> None:
     for name, text in contents(Topics(), UR_JOINTS).items():
-        assert (repository / "config" / name).read_text() == text, f"{name}: run write_layouts"
+        assert (repository / "config" / name).read_text() == text, (
+            f"{name}: run semiparam layouts config"
+        )
 
 
 def test_another_robot_s_names_and_topics(tmp_path: Path) -> None:
     options = ["--joints", "a", "b", "--node", "/arm/learner", "--joint-states", "/arm/states"]
-    main([str(tmp_path), *options])
+    assert main(["layouts", str(tmp_path), *options]) == 0
     named = curves((tmp_path / "plotjuggler" / "effort.xml").read_text())
     assert {"/arm/states/a/effort", "/arm/learner/predicted/b/effort"} <= named
     assert "/diagnostics/learner/nmse semiparametric b" in named

@@ -19,13 +19,13 @@ PLAIN = {"viscous": False, "coulomb": False, "offset": False}
 
 def learned(model: RobotModel, parameters: np.ndarray, samples: int) -> SemiparametricEstimator:
     """Of small motion about one pose, with noise: little of it says what the inertias are."""
-    estimator = SemiparametricEstimator(model, comparison=False)
+    estimator = SemiparametricEstimator(model)
     rng = np.random.default_rng(0)
     for k in range(samples):
         q, dq, ddq = 0.2 * rng.normal(size=(3, model.n_joints))
         y = model.regressor(q, dq, ddq) @ parameters + 0.5 * rng.normal(size=model.n_axes)
         sample = estimator.sample(q, dq, ddq, y, k)
-        estimator.begin_update(sample, estimator.predict(sample, alone=False))
+        estimator.update(sample)
     return estimator
 
 
@@ -74,6 +74,6 @@ def exists(model: RobotModel, base: np.ndarray) -> bool:
 
 def test_a_urdf_without_masses_has_none_to_begin_with(peer) -> None:
     model = RobotModel(URDF.replace('mass value="2.0"', 'mass value="0"').replace("1.0", "0"))
-    estimator = SemiparametricEstimator(model, comparison=False)
+    estimator = SemiparametricEstimator(model)
     for message in published(peer, model, estimator, real=True):
         np.testing.assert_array_equal(message[:, 0], estimator.rigid_body.parameters)

@@ -173,13 +173,13 @@ def test_the_recoding_exponent_is_chosen_or_given_at_any_moment():
     recognizer = taught()
     for alpha in (0.0, 0.35, 1.0):
         recognizer.configure(replace(RecognitionConfig(), choose_alpha=False, alpha=alpha))
-        assert recognizer.model.alpha_ == alpha
+        assert recognizer.model.recoding_ == alpha
 
 
 def test_refuses_settings_at_once_that_the_classifier_would_refuse_later():
     with pytest.raises(ConfigurationError, match="hold_out"):
         make(hold_out=1)
-    with pytest.raises(ConfigurationError, match="penalty"):
+    with pytest.raises(ConfigurationError, match="names no candidate"):
         make(penalty=())
 
 

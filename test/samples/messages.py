@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import SimpleNamespace as Fields
 
-SECOND = 1_000_000_000
+from semiparam_dynamics.arrays import SECOND
 
 
 def header(stamp: int, frame: str = "") -> Fields:

@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 
-NAMES = ("elbow", "shoulder")
-MS = 1_000_000
+from .bags import MS, NAMES, STORE, storage
 
 
 def motion(n: int = 2000) -> list[Measurement]:
@@ -43,15 +41,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def database(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same messages as a bag in SQLite."""
     path = tmp_path_factory.mktemp("bags") / "arm"
-    store = get_typestore(Stores.ROS2_KILTED)
     plugin = StoragePlugin.SQLITE3
     with BagReader(folder) as bag, Writer(path, version=9, storage_plugin=plugin) as writer:
         connections = {
-            name: writer.add_connection(name, topic.type, typestore=store)
+            name: writer.add_connection(name, topic.type, typestore=STORE)
             for name, topic in bag.topics.items()
         }
         for topic, message, stamp in bag.messages():
-            data = store.serialize_cdr(message, bag.topics[topic].type)
+            data = STORE.serialize_cdr(message, bag.topics[topic].type)
             writer.write(connections[topic], stamp, data)
     return path
 
@@ -61,10 +58,6 @@ def recording(request: pytest.FixtureRequest, folder: Path, database: Path, tmp_
     """A copy of either folder."""
     source = folder if request.param == "mcap" else database
     return Path(shutil.copytree(source, tmp_path / "arm"))
-
-
-def storage(recording: Path) -> Path:
-    return next(path for path in recording.iterdir() if path.suffix in (".db3", ".mcap"))
 
 
 def truncate(path: Path, share: float) -> None:
@@ -107,13 +100,12 @@ def test_wrenches_are_paired_in_a_bag_as_live(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_is_missing_or_one_of_several_is_explained(tmp_path: Path) -> None:
-    store = get_typestore(Stores.ROS2_KILTED)
     write_measurements(tmp_path / "one", NAMES, motion(1))
     with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
         ((_, message, _),) = bag.messages()
         for topic in ("/left", "/right"):
-            connection = writer.add_connection(topic, JOINT_STATE, typestore=store)
-            writer.write(connection, 1, store.serialize_cdr(message, JOINT_STATE))
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+            writer.write(connection, 1, STORE.serialize_cdr(message, JOINT_STATE))
     with pytest.raises(BagError, match=f"several topics of type {JOINT_STATE}.*: /left, /right"):
         read_measurements(tmp_path / "two", NAMES)
     with pytest.raises(BagError, match=rf"no topic '/up'; it has: /left \({JOINT_STATE}\), /ri"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import warnings
 from pathlib import Path
@@ -14,7 +15,9 @@ from rosbags.rosbag2 import CompressionMode, Writer
 from rosbags.typesys import get_types_from_msg
 
 from semiparam_dynamics.errors import BagError, SampleError
+from semiparam_dynamics.samples import bag_files
 from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader, Recording, read_measurements
+from semiparam_dynamics.samples.bag_files import decompress_message, zstd
 
 from .bags import NAMES, PLUGINS, STORE, add_file, joint_state, old_bag, storage, write
 
@@ -239,3 +242,36 @@ def test_damaged_metadata_costs_no_message(small, tmp_path_factory, at, byte, en
     except (TypeError, KeyError, UnicodeDecodeError, yaml.YAMLError):
         fine = False
     assert fine == (not given.warnings)
+
+
+PLAIN = b"\0\1\0\0" + bytes(range(200))
+
+
+def test_plain_bytes_pass_and_frames_are_joined() -> None:
+    assert decompress_message(PLAIN) is PLAIN
+    assert decompress_message(zstd.compress(PLAIN)) == PLAIN
+    assert decompress_message(memoryview(zstd.compress(PLAIN))) == PLAIN
+    two = zstd.compress(PLAIN) + zstd.compress(b"more")
+    assert decompress_message(two) == zstd.decompress(two) == PLAIN + b"more"
+
+
+@given(st.integers(0, 60), st.binary(min_size=1, max_size=3))
+def test_damaged_data_raise_what_a_reader_counts(at, wrong) -> None:
+    data = zstd.compress(PLAIN)
+    damaged = data[:at] + wrong + data[at + len(wrong) :]
+    for one in (damaged, data[:at]):
+        try:
+            decompress_message(one)
+        except (zstd.ZstdError, EOFError, ValueError):
+            pass
+
+
+def test_a_few_bytes_that_become_gigabytes_are_refused_before_they_do(monkeypatch) -> None:
+    monkeypatch.setattr(bag_files, "MAX_MESSAGE", 1 << 20)
+    exact = zstd.compress(bytes(1 << 20))
+    assert len(decompress_message(exact)) == 1 << 20
+    bomb = zstd.compress(bytes(1 << 27)) * 8  # a gigabyte in all
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match="longer than 1048576 bytes"):
+        decompress_message(bomb)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions
+from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions, StuckReadings
 from semiparam_dynamics.samples.stream import MeasurementStream
-from semiparam_dynamics.samples.stream_config import StreamConfig
 
-from .messages import SECOND, joint_state, wrench
+from .messages import joint_state, wrench
 
 NAMES = ["a", "b"]
 STEP = SECOND // 100
@@ -83,6 +84,49 @@ def test_nothing_sticks_where_it_is_switched_off_or_the_clock_went_back() -> Non
 def test_a_sensor_whose_last_digits_move_never_sticks(noise) -> None:
     readings = [[5.0 + 1e-9 * (2 * k + x), -5.0 + 1e-9 * (2 * k - x)] for k, x in enumerate(noise)]
     assert not stuck_from(SensorFaults(NAMES, CONFIG), readings)
+
+
+PAIRS = st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=2, max_size=2)
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 5, 30]), PAIRS, PAIRS), max_size=40), st.booleans())
+def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joint) -> None:
+    """The last run of equal readings, searched for anew at each instant."""
+    stuck = StuckReadings(20, 0.5, own_joint=own_joint)
+    stamps = np.cumsum([step for step, _, _ in instants])
+    for i, (_, values, q) in enumerate(instants):
+        wanted = -1
+        for k in (1, 0):
+            start = i
+            while start > 0 and instants[start - 1][1][k] == values[k]:
+                start -= 1
+            motion = np.abs(np.subtract(q, instants[start][2]))
+            moved = motion[k] > 0.5 if own_joint else max(motion) > 0.5
+            never_measured = start == 0 and values[k] == 0.0
+            if stamps[i] - stamps[start] > 20 and moved and not never_measured:
+                wanted = k
+        assert stuck(int(stamps[i]), list(values), list(q)) == wanted
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 5, 30]), PAIRS, PAIRS), max_size=40))
+def test_positions_stick_by_the_definition_whatever_came_before(instants) -> None:
+    config = StreamConfig(stuck_after=0.02, stuck_motion=0.03)  # 1.5 rad/s
+    positions = StuckPositions(NAMES, config)
+    stamps = np.cumsum([step * SECOND // 1000 for step, _, _ in instants])
+    for i, (_, q, dq) in enumerate(instants):
+        wanted = -1
+        for k in (1, 0):
+            start = i
+            while (
+                start > 0
+                and abs(instants[start][2][k]) > 1.5
+                and instants[start - 1][1][k] == instants[start][1][k]
+            ):
+                start -= 1
+            if stamps[i] - stamps[start] > SECOND // 50:
+                wanted = k
+        found = positions(int(stamps[i]), list(q), list(dq))
+        assert found.startswith(f"'{NAMES[wanted]}'") if wanted >= 0 else not found
 
 
 def test_a_position_sticks_while_its_velocity_goes_on() -> None:

@@ -1,3 +1,5 @@
+"""From messages to measurements: joints by name, checks, stamps."""
+
 from __future__ import annotations
 
 import array
@@ -9,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.samples.stream import MeasurementStream
-from semiparam_dynamics.samples.stream_config import StreamConfig
+from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.stream import JointMatcher, MeasurementStream
 
-from .messages import SECOND, joint_state, wrench
+from .messages import joint_state, wrench
 
 NAMES = ["a", "b"]
+SOME_NAMES = st.lists(st.text(max_size=3), min_size=1, max_size=8, unique=True)
 FLOATS = st.floats(allow_nan=True, allow_infinity=True)
 # Whole and broken messages alike: stamps near each other, from all over, negative.
 STAMPS = st.integers(0, 50) | st.integers(-(2**31) * SECOND, 2**31 * SECOND)
@@ -227,3 +231,51 @@ def test_rclpy_messages_give_what_plain_fields_give() -> None:
     assert m.stamp == 3 * SECOND
     for values, expected in zip((m.q, m.dq, m.y), GOOD, strict=True):
         assert np.array_equal(values, expected)
+
+
+@given(SOME_NAMES, st.lists(st.text(max_size=3), max_size=4), st.randoms(use_true_random=False))
+def test_the_index_selects_the_wanted_joints_by_name(wanted, others, random) -> None:
+    names = wanted + [name for name in others if name not in wanted]
+    random.shuffle(names)
+    matcher = JointMatcher(wanted)
+    index = matcher.match(names)
+    assert index is not None
+    assert [names[i] for i in index] == wanted
+    assert list(matcher.select(names)) == wanted
+
+
+def test_the_order_is_followed_when_it_changes_between_messages() -> None:
+    matcher = JointMatcher(["a", "b"])
+    assert np.array_equal(matcher.match(["a", "b"]), [0, 1])
+    assert np.array_equal(matcher.match(["x", "b", "a"]), [2, 1])
+    assert np.array_equal(matcher.match(["a", "b"]), [0, 1])
+
+
+def test_a_list_changed_in_place_is_noticed() -> None:
+    matcher, names = JointMatcher(["a", "b"]), ["a", "b"]
+    matcher.match(names)
+    names.reverse()
+    assert np.array_equal(matcher.match(names), [1, 0])
+
+
+def test_what_is_missing_or_doubled_is_named() -> None:
+    matcher = JointMatcher(["a", "b"])
+    assert matcher.match(["a", "c"]) is None
+    assert (matcher.problem, matcher.detail) == (
+        "missing joint",
+        "no b among the message's joints: a, c",
+    )
+    assert matcher.match(["a", "b", "a"]) is None
+    assert matcher.problem == "duplicate joint name"
+    assert matcher.match(["a", "b", "c", "c"]) is not None
+    assert matcher.problem == ""
+
+
+def test_more_names_than_a_robot_has_are_refused_and_forgotten() -> None:
+    matcher = JointMatcher(["a", "b"])
+    many = ["a", "b", *map(str, range(10_000))]
+    assert matcher.match(many) is None
+    assert matcher.problem == "too many joints" and "10002" in matcher.detail
+    assert matcher.match(["a", "c"]) is None
+    assert matcher.problem == "missing joint"
+    assert matcher.match(many[:10_000]) is not None and matcher.problem == ""

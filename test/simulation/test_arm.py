@@ -12,16 +12,33 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError, MissingExtraError, RobotModelError
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    MissingExtraError,
+    RobotModelError,
+    SampleError,
+)
 from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.simulation import urdf as urdfs
 from semiparam_dynamics.simulation.arm import ArmSimulator, Reading
-from semiparam_dynamics.simulation.config import NO_EFFECTS, EffectsConfig, SimulatorConfig
+from semiparam_dynamics.simulation.config import (
+    NO_EFFECTS,
+    EffectsConfig,
+    MotionConfig,
+    SimulatorConfig,
+)
+from semiparam_dynamics.simulation.urdf import SimulatedArm, without_meshes
+
+from ..control.arm import JOINTS, SEVEN
+
+mujoco = pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 SMALL = str(DATA / "small_arm.urdf")
-
-pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+HAND = "r_hand_dh_frame"  # the iCub's
+MASS, CENTER = 0.7, np.array([0.02, -0.05, 0.08])
+INERTIA = np.array([[4e-3, 5e-4, 0.0], [5e-4, 3e-3, -2e-4], [0.0, -2e-4, 2e-3]])
+RATE = 500.0
 
 
 def simulator(
@@ -31,8 +48,9 @@ def simulator(
 
 
 def icub(effects: EffectsConfig = NO_EFFECTS, **overrides: object) -> ArmSimulator:
+    """The iCub's arm; its circles repeat exactly by default, which is quicker to prepare."""
     pytest.importorskip("icub_models", reason="needs the extra 'sim'")
-    return simulator("", effects, **overrides)
+    return simulator("", effects, **{"variation": 0.0} | overrides)
 
 
 def readings(arm: ArmSimulator, count: int) -> list[Reading]:
@@ -187,7 +205,7 @@ def test_noise_is_on_the_readings_only() -> None:
 
 @pytest.mark.parametrize("motion", ["circle_xy", "circle_xz"])
 def test_hand_draws_the_thesis_circles(motion: str) -> None:
-    arm = icub(motion=motion, variation=0.0)
+    arm = icub(motion=motion)
     path = np.array([arm._hand.position(r.q_true) for r in readings(arm, 420)[300:]])
     plane = [0, 1] if motion == "circle_xy" else [0, 2]
     center = np.array(urdfs.ICUB_CIRCLES[motion][0])
@@ -199,8 +217,8 @@ def test_hand_draws_the_thesis_circles(motion: str) -> None:
 
 @pytest.mark.parametrize("motion", ["circle_xy", "circle_xz", "exciting"])
 def test_default_motion_keeps_the_joint_limits_without_jumps(motion: str) -> None:
-    arm = icub(EffectsConfig(), motion=motion, rate=50.0)
-    q = np.array([r.q_true for r in readings(arm, 1500)])
+    arm = icub(EffectsConfig(), motion=motion, rate=50.0, variation=MotionConfig().variation)
+    q = np.array([r.q_true for r in readings(arm, 1100)])  # the exciting motion's period and ramp
     model = pin.buildModelFromXML(arm.urdf)
     at = [model.joints[model.getJointId(name)].idx_q for name in arm.joint_names]
     assert np.all(q > model.lowerPositionLimit[at])
@@ -209,8 +227,9 @@ def test_default_motion_keeps_the_joint_limits_without_jumps(motion: str) -> Non
 
 
 def test_same_seed_same_readings() -> None:
-    first, again = (readings(icub(EffectsConfig(), seed=4), 150) for _ in range(2))
-    other = readings(icub(EffectsConfig(), seed=5), 150)
+    first, again, other = (
+        readings(icub(EffectsConfig(), seed=seed, motion="exciting"), 150) for seed in (4, 4, 5)
+    )
     for a, b in zip(first, again, strict=True):
         for field in dataclasses.fields(Reading):
             np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
@@ -300,3 +319,124 @@ def test_every_parameter_is_described_and_effects_default_within_range() -> None
             entry.check(entry.default)
     off = to_flat(NO_EFFECTS)
     assert all(value == 0.0 for name, value in off.items() if name.startswith(("noise", "drift_f")))
+
+
+def commanded(**values: object) -> ArmSimulator:
+    config = SimulatorConfig(effects=NO_EFFECTS)
+    return ArmSimulator(
+        SEVEN, config, joints=JOINTS, control="effort", motion="exciting", rate=RATE, **values
+    )
+
+
+def test_commanded_efforts_move_the_arm_as_mujoco_does():
+    arm = commanded()
+    text = SimulatedArm(without_meshes(SEVEN), JOINTS).moving_part()
+    extra = '<mujoco><compiler fusestatic="false" balanceinertia="true"/></mujoco></robot>'
+    model = mujoco.MjModel.from_xml_string(text.replace("</robot>", extra))
+    model.opt.timestep = 1.0 / RATE
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+    data = mujoco.MjData(model)
+    data.qpos[:] = arm.advance().q_true
+    rng = np.random.default_rng(0)
+    for k in range(500):
+        effort = 20.0 * np.sin(0.05 * k + np.arange(4)) + rng.normal(size=4)
+        if k == 0:
+            # The first reading's step was made on the brakes: start from the second one.
+            arm.command(effort)
+            reading = arm.advance()
+            data.qpos[:], data.qvel[:] = reading.q_true, reading.dq_true
+        else:
+            arm.command(effort)
+            reading = arm.advance()
+            np.testing.assert_allclose(reading.q_true, data.qpos, atol=1e-9)
+            np.testing.assert_allclose(reading.dq_true, data.qvel, atol=1e-9)
+        np.testing.assert_array_equal(reading.effort_true, effort)
+        data.qfrc_applied[:] = effort
+        mujoco.mj_step(model, data)
+    assert np.abs(data.qvel).max() > 0.1
+
+
+def test_it_is_held_until_the_first_command_and_damped_after_the_last():
+    arm = commanded(command_timeout=0.05)
+    start = arm.advance().q_true
+    for _ in range(500):
+        reading = arm.advance()
+    np.testing.assert_allclose(reading.q_true, start, atol=1e-6)
+    push = np.array([3.0, -20.0, 1.0, 8.0])
+    arm.command(push)
+    readings = [arm.advance() for _ in range(1000)]
+    held = round(0.05 * RATE) + 1
+    assert all((reading.effort_true == push).all() for reading in readings[:held])
+    for reading in readings[held + 1 :]:
+        assert reading.effort_true @ reading.dq_true <= 0.0  # takes energy out
+    speed = [np.abs(reading.dq_true).max() for reading in readings]
+    assert 0.01 < speed[-1] < 3.0  # sinks, but doesn't fall freely
+    arm.command(push)
+    np.testing.assert_array_equal(arm.advance().effort_true, push)
+
+
+def test_a_command_of_another_size_or_not_finite_is_refused():
+    arm = commanded()
+    for wrong in (np.zeros(3), np.full(4, np.nan), np.array([np.inf, 0.0, 0.0, 0.0])):
+        with pytest.raises(SampleError, match="4 finite efforts"):
+            arm.command(wrong)
+
+
+def test_its_own_motion_takes_no_commands():
+    one, other = (
+        ArmSimulator(SEVEN, joints=JOINTS, motion="exciting", rate=RATE) for _ in range(2)
+    )
+    for _ in range(100):
+        other.command(np.full(4, 5.0))
+        np.testing.assert_array_equal(one.advance().q, other.advance().q)
+
+
+def test_a_body_in_the_hand_is_exact_rigid_body_dynamics() -> None:
+    arm = icub(motion="circle_xz")
+    bare, loaded = RigidBodies(arm), RigidBodies(arm)
+    hand = loaded.model.frames[loaded.model.getFrameId(HAND)]
+    body = pin.Inertia(MASS, CENTER, INERTIA)
+    loaded.model.appendBodyToJoint(hand.parentJoint, body, hand.placement)
+    loaded.data = loaded.model.createData()
+    for oracle, mass in ((bare, 0.0), (loaded, MASS), (bare, 0.0)):
+        arm.hand.attach(mass, CENTER, INERTIA)
+        for reading in readings(arm, 60)[::7]:
+            np.testing.assert_allclose(reading.wrench, oracle.wrench(reading), atol=1e-9)
+            np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=1e-9)
+
+
+def test_another_body_takes_the_place_of_the_one_before() -> None:
+    arm = icub()
+    mass = float(arm._model.body_subtreemass[0])
+    for held in (0.5, 2.0, 0.0):
+        arm.hand.attach(held, CENTER, INERTIA * held)
+        assert arm._model.body_subtreemass[0] == pytest.approx(mass + held)
+
+
+def test_a_push_is_felt_at_the_sensor_with_its_lever() -> None:
+    arm = icub(motion="circle_xz")
+    oracle = RigidBodies(arm)
+    force, point = np.array([3.0, -4.0, 12.0]), np.array([0.0, -0.1, 0.02])
+    readings(arm, 20)
+    arm.hand.push(force, point)
+    for reading in readings(arm, 60)[::7]:
+        missing = oracle.wrench(reading) - reading.wrench
+        q = oracle._configuration(reading.q_true)
+        pin.framesForwardKinematics(oracle.model, oracle.data, q)
+        sensor, hand = (
+            oracle.data.oMf[oracle.model.getFrameId(name)] for name in (arm.sensor_frame, HAND)
+        )
+        np.testing.assert_allclose(sensor.rotation @ missing[:3], force, atol=1e-9)
+        lever = hand.act(point) - sensor.translation
+        np.testing.assert_allclose(sensor.rotation @ missing[3:], np.cross(lever, force), atol=1e-9)
+    arm.hand.push(np.zeros(3))
+    for reading in readings(arm, 5):
+        np.testing.assert_allclose(reading.wrench, oracle.wrench(reading), atol=1e-9)
+
+
+def test_a_load_that_is_no_body_is_refused() -> None:
+    arm = icub()
+    with pytest.raises(ConfigurationError, match="negative"):
+        arm.hand.attach(-0.1, CENTER, INERTIA)
+    with pytest.raises(ConfigurationError, match="negative"):
+        arm.hand.attach(0.1, CENTER, -INERTIA)

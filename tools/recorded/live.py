@@ -28,6 +28,7 @@ SETTINGS: dict[str, Any] = {
     "nystrom.window": 3.0,
     "random_fourier.n_features": 120,
     "random_fourier.window": 3.0,
+    "comparison": True,
 }
 ROWS = slice(0, 600)
 Ask = dict[int, Callable[[Any], Arrays]]  # before the measurement of this number
@@ -64,30 +65,27 @@ def wrist(**values: Any) -> Any:
     return learner_of(data("robots/panda_wrist/panda_wrist.urdf"), **(own | values))
 
 
-def follow(
-    learner: Any, messages: Iterable[Any], ask: Ask | None = None, *, promptly: bool = False
-) -> Arrays:
+def follow(learner: Any, messages: Iterable[Any], ask: Ask | None = None) -> Arrays:
     """Everything that a learner says while it goes through measurements, and what it then knows."""
     said: dict[str, list[Any]] = {}
     answers: Arrays = {}
     for k, measurement in enumerate(messages):
         if ask and k in ask:
             answers |= ask[k](learner)
-        step = learner.observe(measurement, promptly=promptly)
+        step = learner.predict(measurement)
         if step is None:
             continue
-        # The model that is compared is asked only once a sample is learned: here just before.
-        prediction = learner.estimator.complete(step.sample, step.prediction)
+        prediction, nothing = step.prediction, np.full(learner.model.n_axes, np.nan)
         row = {"stamp": step.stamp, "trust": prediction.trust, "confidence": prediction.confidence}
+        baseline = None if learner.baseline is None else learner.baseline.predict(step.sample)
         for name in VALUES:
-            row |= {
-                name: getattr(prediction, name),
-                f"{name}_std": getattr(prediction, f"{name}_std"),
-            }
-        row["y"] = np.full(learner.model.n_axes, np.nan) if step.y is None else step.y
+            source = baseline if name == "nonparametric" else prediction
+            for key in (name, f"{name}_std"):
+                row[key] = nothing if source is None else getattr(source, key)
+        row["y"] = nothing if step.y is None else step.y
         for name, value in row.items():
             said.setdefault(name, []).append(value)
-        learner.learn(step)
+        learner.update(learner.admit(step))
     found = {name: np.array(rows, dtype=float) for name, rows in said.items()}
     return found | answers | known(learner)
 
@@ -100,16 +98,18 @@ def known(learner: Any) -> Arrays:
             found[f"{name}/{model}/rmse"] = scores.rmse(model)
             found[f"{name}/{model}/nmse"] = scores.nmse(model)
             found[f"{name}/{model}/coverage"] = scores.coverage(model)
-    return found | state_arrays(learner.state())
+    state = learner.state()
+    if learner.baseline is not None:
+        learned = learner.baseline.kernel_model.state()
+        state |= {f"alone.{name}": values for name, values in learned.items()}
+    return found | state_arrays(state)
 
 
 def feedforward(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Callable[[Any], Arrays]:
     """What is asked about desired states in the middle of a run."""
 
     def ask(learner: Any) -> Arrays:
-        from semiparam_dynamics.learner import learner_feedforward
-
-        answer = learner_feedforward(learner, q, dq, ddq)
+        answer = learner.feedforward(q, dq, ddq)
         names = ("rigid_body", "semiparametric")
         found = {f"feedforward/{name}": answer.values[name].copy() for name in names}
         return found | {f"feedforward/{name}_std": answer.stds[name].copy() for name in names}
@@ -189,14 +189,6 @@ def reconfigured(residual: str) -> Arrays:
     }
     arrays = log("xmate7p/trajectory_1", ROWS)
     return follow(xmate(residual=residual), measurements(arrays), ask)
-
-
-@case("live/random_fourier/promptly")
-def promptly() -> Arrays:
-    """Predictions that are asked for beside learning, without waiting for deviations."""
-    learner = xmate(residual="random_fourier")
-    assert learner.estimator.keep_ready()
-    return follow(learner, measurements(log("xmate7p/trajectory_1", ROWS)), promptly=True)
 
 
 @case("live/nystrom/batch_start", residual="nystrom")

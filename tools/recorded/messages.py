@@ -36,7 +36,6 @@ def disturbed(stream: list[Any]) -> list[Any]:
 def filtered(velocities: bool = True, target: str = "effort", **values: Any) -> Arrays:
     """Measurements of an uneven clock, filtered one by one and as a recording."""
     from semiparam_dynamics.dynamics import FilterConfig, SampleFilter
-    from semiparam_dynamics.dynamics.filtering import RecordingFilter
 
     arm = moving_arm(small_arm(), 8.0, 100.0)
     model = small_arm(target=target, sensor_frame="boom_sensor" if target == "wrench" else "")
@@ -46,10 +45,8 @@ def filtered(velocities: bool = True, target: str = "effort", **values: Any) -> 
     stream = disturbed(measurements(arm, velocities=velocities))
     config = FilterConfig(max_gap=0.3, **values)
     found: Arrays = {}
-    for name, sampler in (
-        ("live", SampleFilter(model, config)),
-        ("recording", RecordingFilter(model, config)),
-    ):
+    for name in ("live", "recording"):
+        sampler = SampleFilter(model, config)
         if name == "live":
             samples = [s for s in map(sampler.push, stream) if s is not None]
         else:

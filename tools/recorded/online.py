@@ -57,7 +57,7 @@ def from_batch() -> Arrays:
 @case("batch/rlsc/inputs", features=None)
 @case("batch/rlsc/random_fourier", features="random_fourier")
 @case("batch/rlsc/nystrom", features="nystrom")
-@case("batch/rlsc/one_alpha", features=None, alpha=0.7, refresh_later=True)
+@case("batch/rlsc/one_alpha", features=None, recoding=0.7, refresh_later=True)
 def rlsc(**values: Any) -> Arrays:
     """Classes of different sizes, one of which comes late; then they are edited."""
     from semiparam_dynamics.learning import IncrementalRLSC
@@ -68,7 +68,7 @@ def rlsc(**values: Any) -> Arrays:
     X = rng.standard_normal((len(y), 16)) + 1.2 * np.eye(3, 16)[y]
     late = rng.standard_normal((25, 16)) + 1.5 * np.eye(5, 16)[4]
     X_test = rng.standard_normal((60, 16)) + 1.5 * np.eye(5, 16)[rng.integers(0, 5, 60)]
-    settings: dict[str, Any] = {"penalty": (0.1, 1.0, 10.0), "n_features": 40, "random_state": 3}
+    settings: dict[str, Any] = {"ridge": (0.1, 1.0, 10.0), "n_features": 40, "random_state": 3}
     model = IncrementalRLSC(kernel=gaussian(), **(settings | values))
     names = np.array(["apple", "bolt", "cup", "dish"])
 
@@ -78,7 +78,7 @@ def rlsc(**values: Any) -> Arrays:
             f"{prefix}/probabilities": model.predict_proba(X_test),
             f"{prefix}/novelty": model.novelty(X_test),
             f"{prefix}/looks": np.array([model.look(x)[1] for x in X_test]),
-            f"{prefix}/chosen": np.array([model.penalty_, model.alpha_, model.temperature_]),
+            f"{prefix}/chosen": np.array([model.ridge_, model.recoding_, model.temperature_]),
         }
 
     found = (model.fit(X, names[y]), said("first"))[1]

@@ -29,8 +29,9 @@ def in_turn(core: Any, Z: np.ndarray, Y: np.ndarray, **learn: Any) -> Arrays:
     """What is said of each row before it is learned, and its leverage."""
     said, leverages = [], []
     for z, y in zip(Z, Y, strict=True):
-        said.append(core.predict(z))
-        leverages.append(core.leverage)
+        outputs, leverage = core.predict(z)
+        said.append(outputs)
+        leverages.append(leverage)
         core.update(z, y)
     return {"said": np.array(said), "leverage": np.array(leverages)}
 
@@ -67,7 +68,7 @@ def growing() -> Arrays:
     for k, (z, y) in enumerate(zip(Z, Y, strict=True)):
         if k % 3 == 0 and core.n_features < D:
             core.add_feature()
-        said.append(core.predict(z[: core.n_features]))
+        said.append(core.predict(z[: core.n_features])[0])
         core.update(z[: core.n_features], y)
     other = RecursiveLeastSquares(0, T, 2.0, capacity=D)
     other.restore(core.state())
@@ -88,7 +89,7 @@ def directional() -> Arrays:
     parts = []
     for start in range(0, len(Z), 10):
         parts.append(in_turn(core, Z[start : start + 10], Y[start : start + 10]))
-        core.forget_shown(directions, 0.05)
+        core.forget_excited(directions, 0.05)
     found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     state = {f"directions/{name}": value for name, value in directions.state().items()}
     return found | state | known(core, Z[:20])
@@ -103,7 +104,7 @@ def replacing() -> Arrays:
     core = RecursiveLeastSquares(D, T, 0.5)
     said = []
     for z, y in zip(Z, Y, strict=True):
-        said.append(core.predict(z))
+        said.append(core.predict(z)[0])
         core.update_replacing(z, y, 0.05)
     return {"said": np.array(said)} | known(core, Z[:20])
 
@@ -117,7 +118,7 @@ def fading() -> Arrays:
     core = RecursiveLeastSquares(D, T, 0.5)
     said = []
     for k, (z, y) in enumerate(zip(Z, Y, strict=True)):
-        said.append(core.predict(z))
+        said.append(core.predict(z)[0])
         core.update(z, y)
         if k % 5 == 0:
             core.forget(0.97)
@@ -131,12 +132,15 @@ def several() -> Arrays:
 
     Z, Y = rows(240)
     core = RecursiveLeastSquares(D, T, 0.5)
-    left = [core.update_rows(Z[k : k + 8], Y[k : k + 8]) for k in range(0, 120, 8)]
-    errors, leverages = core.learn_in_turn(Z[120:], Y[120:], 4)
+    left = []
+    for k in range(0, 120, 8):
+        errors, leverages = core.update_rows(Z[k : k + 8], Y[k : k + 8])
+        left.append(errors / np.sqrt(1.0 + leverages)[:, None])
+    errors, leverages = core.update_rows(Z[120:], Y[120:], 4)
     found = {"left": np.concatenate(left), "errors": errors, "group_leverages": leverages}
     one = RecursiveLeastSquares(D, 1, 0.5)
     path = np.empty((30, D))
-    of_one = one.learn_in_turn(Z[:120], Y[:120, :1], 4, path)
+    of_one = one.update_rows(Z[:120], Y[:120, :1], 4, path)
     found |= {"path": path, "one/errors": of_one[0], "one/leverages": of_one[1]}
     return found | known(core, Z[:20])
 
@@ -145,7 +149,7 @@ def several() -> Arrays:
 @case("recursion/blocks_of_tiny_ridge", penalty=1e-9)
 def blocks(penalty: float = 0.5) -> Arrays:
     """Many rows at once: what was said of each before the block and before itself."""
-    from semiparam_dynamics.recursion.blocks import ask_block, learn_block
+    from semiparam_dynamics.recursion.blocks import predict_block, update_block
     from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
     d = 150  # enough that products take less time than rotations
@@ -154,8 +158,8 @@ def blocks(penalty: float = 0.5) -> Arrays:
     found: Arrays = {}
     for k, size in enumerate((5, 120, 300, 75)):
         at = sum((5, 120, 300, 75)[:k])
-        answer = learn_block(core, Z[at : at + size], Y[at : at + size], most=128)
+        answer = update_block(core, Z[at : at + size], Y[at : at + size], most=128)
         for name in ("before", "leverage_before", "errors", "leverage"):
             found[f"block{k}/{name}"] = getattr(answer, name)
-    outputs, leverages = ask_block(core, Z[:40])
+    outputs, leverages = predict_block(core, Z[:40])
     return found | {"asked": outputs, "asked_leverages": leverages} | known(core, Z[:20])

@@ -228,7 +228,7 @@ def comparison() -> Arrays:
 @case("session/fourier_in_turn", residual="random_fourier", defer_learning=False)
 def session(residual: str, defer_learning: bool) -> Arrays:
     """From messages to predictions as in the node; learning is switched off for a while."""
-    from semiparam_dynamics.nodes.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.config import InverseDynamicsNodeConfig
     from semiparam_dynamics.nodes.session import Session
 
     config = InverseDynamicsNodeConfig(
@@ -242,9 +242,10 @@ def session(residual: str, defer_learning: bool) -> Arrays:
         stamp = 1_000_000_000 + 20_000_000 * k
         values = (arrays[name][k].tolist() for name in ("q", "dq", "tau"))
         for step in running.joint_state(joint_state(stamp, running.model.joint_names, *values)):
+            running.learn(step)
             for name, rows in said.items():
                 rows.append(getattr(step.prediction, name))
-    running.complete()
+    running.drain()
     found = {name: np.array(rows) for name, rows in said.items()} | counted(running.dropped())
     running.finish()
     return found | state_arrays(running.learner.state())

@@ -1,0 +1,53 @@
+"""`semiparam layouts DIR`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """\
+Write the layouts with which PlotJuggler (3.9 or newer) and Foxglove show what the node
+inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, and the same for a
+wrench. The joints' names are those that are learned, in their order."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics
+
+    default = Topics()
+    parser.add_argument("out", type=Path, metavar="DIR", help="where the files go")
+    parser.add_argument(
+        "--joints",
+        nargs="+",
+        default=UR_JOINTS,
+        metavar="NAME",
+        help="learned joints, in order (default: those of a UR arm)",
+    )
+    parser.add_argument(
+        "--node",
+        default=default.node,
+        metavar="NAME",
+        help="the node's name with its namespace (default %(default)s)",
+    )
+    for option, topic in (("--joint-states", default.joint_states), ("--wrench", default.wrench)):
+        parser.add_argument(
+            option, default=topic, metavar="TOPIC", help="of what is measured (default %(default)s)"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files, and print their names."""
+    from semiparam_dynamics.errors import StorageError
+    from semiparam_dynamics.nodes.layouts import Topics, contents
+
+    topics = Topics(args.node, args.joint_states, args.wrench)
+    try:
+        for name, text in contents(topics, args.joints).items():
+            path = args.out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(path)
+    except OSError as error:
+        raise StorageError(f"the layouts can't be written to {args.out}: {error}") from error
+    return 0

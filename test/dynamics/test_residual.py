@@ -1,0 +1,141 @@
+"""Kernel models whose residuals stay right while the rigid body's parameters move."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.dynamics.residual import (
+    KernelModel,
+    KernelResidual,
+    NystromConfig,
+    RandomFourierConfig,
+    Standardizer,
+    kernel_width,
+)
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
+
+
+def model(active: np.ndarray | None, axes: int = 2) -> KernelModel:
+    return KernelModel(IncrementalNystromFeatures(3, 1.0, 30, 0.3), axes, active, 0.5)
+
+
+def data(n: int = 150) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    Phi = rng.standard_normal((n, 2, 4))
+    Phi[:, 1, :2] = 0.0  # the second axis does not depend on the first two parameters
+    return rng.standard_normal((n, 3)), Phi, rng.standard_normal((n, 2))
+
+
+def learned(
+    active: np.ndarray | None, X: np.ndarray, Phi: np.ndarray, Y: np.ndarray
+) -> KernelModel:
+    local = model(active)
+    for x, phi, y in zip(X, Phi, Y, strict=True):
+        local.update(x, local.features.transform(x), local.targets(y, phi))
+    return local
+
+
+def test_it_equals_a_refit_on_the_residuals_of_todays_parameters() -> None:
+    X, Phi, Y = data()
+    active = np.abs(Phi).max(axis=0) > 0.0
+    exact = learned(active, X, Phi, Y)
+    assert exact.core.n_outputs == 2 + 4 + 2
+    for seed in range(3):
+        pi = np.random.default_rng(seed).standard_normal(4)
+        refit = learned(None, X, Phi, Y - Phi @ pi)
+        for x in X[:10]:
+            expected = refit.predict(x)[0]
+            got = exact.residuals(exact.predict(x)[0], pi)
+            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_confidence_is_one_minus_the_gaussian_process_variance() -> None:
+    X, _, _ = data(40)
+
+    def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return np.exp(-0.5 * ((A[:, None] - B[None]) ** 2).sum(-1))
+
+    # Sparse Gaussian process (deterministic training conditional) with noise variance 0.5. A
+    # feature that came later is zero in the rows before, so here all centers come first.
+    local = model(None)
+    for x in X:
+        local.features.grow(x, local.features.transform(x))
+    C = local.features.centers
+    for _ in C:
+        local.core.add_feature()
+    for x in X:
+        local.core.update(local.features.transform(x), np.zeros(2))
+    query = np.array([[0.3, -0.2, 0.5]])
+    Kcc, Kxc, kc = kernel(C, C), kernel(X, C), kernel(query, C)
+    explained = kc @ np.linalg.solve(Kcc, kc.T)
+    posterior = 0.5 * kc @ np.linalg.solve(0.5 * Kcc + Kxc.T @ Kxc, kc.T)
+    expected = explained.item() - posterior.item()
+    np.testing.assert_allclose(local.predict(query[0])[1], expected, rtol=1e-6)
+
+
+def test_far_from_all_data_outputs_and_confidence_are_zero() -> None:
+    local = learned(None, *data())
+    outputs, confidence, _ = local.predict(np.full(3, 50.0))
+    assert np.all(outputs == 0.0)
+    assert confidence == 0.0
+
+
+def test_features_from_before_a_growth_are_made_anew() -> None:
+    X, Phi, Y = data()
+    prompt, late = learned(None, X, Phi, Y), model(None)
+    for x, phi, y in zip(X, Phi, Y, strict=True):
+        late.update(x, np.zeros(0), late.targets(y, phi))
+    assert np.array_equal(prompt.predict(X[0])[0], late.predict(X[0])[0])
+
+
+def test_all_kernel_widths_have_one_unit() -> None:
+    """sqrt(inputs / 2), whatever the inputs are."""
+    assert kernel_width(0.3, 8) == pytest.approx(0.6)
+    local, random = NystromConfig(length_scale=0.5, joint_length_scale=0.2), RandomFourierConfig()
+    joint = local.joint_features()
+    assert joint is not None
+    assert local.features(18, 0).length_scale == pytest.approx(1.5)
+    assert joint.length_scale == pytest.approx(0.2 * np.sqrt(1.5))
+    assert random.features(32, 0).length_scale == pytest.approx(4.0)
+    assert NystromConfig(joint_max_centers=0).joint_features() is None
+
+
+def test_inputs_and_targets_are_those_of_the_kind() -> None:
+    q, dq, ddq, rigid = (np.full(2, value) for value in (1.0, 2.0, 3.0, 4.0))
+    active = np.array([[True, False, True], [False, False, True]])
+    y, regressor = np.array([5.0, 6.0]), np.arange(6.0).reshape(2, 3)
+    local, random = (
+        KernelResidual(kind, kind.INPUTS, 2, 2, active=active if kind.EXACT else None, joints=True)
+        for kind in (NystromConfig(), RandomFourierConfig())
+    )
+    np.testing.assert_array_equal(local.inputs(q, dq, ddq, rigid), [1, 1, 2, 2, 4, 4])
+    np.testing.assert_array_equal(random.inputs(q, dq, ddq, rigid), [1, 1, 2, 2, 3, 3, 4, 4])
+    np.testing.assert_array_equal(local.targets(y, regressor, rigid), [5, 6, 0, 2, 5])
+    np.testing.assert_array_equal(random.targets(y, regressor, rigid), [1, 2])
+    # Joint 1's own model: its position, velocity and prediction; its y, and its own columns.
+    second = local.joints[1]
+    np.testing.assert_array_equal(second.inputs, [1, 3, 5])
+    np.testing.assert_array_equal(second.targets, [1, 4])
+    assert len(local.joints) == 2 and not random.joints
+
+
+def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, [2.0, 0.0], (400, 2))
+    stamps = 10**9 + np.arange(400) * 10**7
+    one, rows, fitted = (Standardizer(np.array([1.0, 2.0]), 2.0) for _ in range(3))
+    for stamp, x in zip(stamps.tolist(), X, strict=True):
+        one.observe(stamp, x)
+    used = rows.observe_rows(stamps, X)
+    assert used == 201 and one.ready and rows.ready
+    fitted.fit(stamps[:used], X[:used])
+    std = np.array([X[:used, 0].std(), 1.0])  # an input that never moved keeps its unit
+    expected = (X - X[:used].mean(axis=0)) / (std * [1.0, 2.0])
+    for each in (one, rows, fitted):
+        np.testing.assert_allclose(each.transform(X), expected, rtol=1e-9, atol=1e-9)
+    # A pause is not motion.
+    paused = Standardizer(np.ones(2), 2.0)
+    paused.observe(10**9, X[0])
+    paused.observe(10**12, X[1])
+    assert not paused.ready

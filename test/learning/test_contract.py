@@ -1,0 +1,406 @@
+"""What every estimator of the library owes its user, and the library's public names."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import semiparam_dynamics.learning as learning
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import (
+    KRLS,
+    NYTRO,
+    SGM,
+    Falkon,
+    Gaussian,
+    IncrementalRLSC,
+    KernelClassifier,
+    Laplacian,
+    Linear,
+    Matern,
+    NystromAggregator,
+    NystromFeatures,
+    NystromKRLS,
+    NystromSGM,
+    Polynomial,
+    RandomFeaturesKRLS,
+    RandomFourierFeatures,
+    RecursiveRLS,
+    Rows,
+)
+
+RNG = np.random.default_rng(0)
+X, X_NEW = RNG.standard_normal((90, 3)), RNG.standard_normal((20, 3))
+Y = np.column_stack((np.sin(2.0 * X[:, 0]) + 0.3 * X[:, 1], X[:, 1] * X[:, 2]))
+Y += 0.1 * RNG.standard_normal(Y.shape)
+TIMES = RNG.integers(0, 4, len(X))
+KERNEL = Gaussian(1.5)
+C = X[:15]
+STEPS = {"step": [0.05, 0.5], "decay": [0.0, 0.5], "max_iter": [1, 3]}
+CENTERS = {"n_centers": [3, 40, 41, 500], "penalty": [1e-2, 1e-7, 1e-12]}
+
+
+@dataclass
+class Case:
+    """A regressor, and what holds for it.
+
+    path : a grid of settings that share their work.
+    weighted : None: sample weights mean nothing to it.
+    chunked : whether it takes Rows, and reads them in blocks within `limit` bytes.
+    single : how far its predictions in single precision may be from those in double.
+    """
+
+    model: Any
+    path: dict[str, list[Any]] | None = None
+    weighted: bool = True
+    chunked: bool = True
+    limit: int | None = 120_000
+    single: float = 1e-3
+
+    def fit(self, *data: Any, **settings: Any) -> Any:
+        return clone(self.model).set_params(**settings).fit(*data)
+
+
+CASES: dict[str, Case] = {
+    "krls": Case(KRLS(KERNEL, 1e-2), {"penalty": [10.0, 1e-1, 1e-4, 1e-1]}, limit=None),
+    "cutoff": Case(KRLS(KERNEL, 1e-2, "cutoff"), {"penalty": [10.0, 1e-1, 1e-4]}, limit=None),
+    "landweber": Case(KRLS(KERNEL, filter="landweber"), {"max_iter": [3, 1, 50, 3]}, limit=None),
+    "nu": Case(KRLS(KERNEL, filter="nu", max_iter=20), {"max_iter": [3, 1, 50]}, limit=None),
+    "ols": Case(KRLS(Polynomial(1), filter="ols"), {}, limit=None),
+    "nystrom": Case(NystromKRLS(KERNEL, 1e-3, 15, random_state=0), CENTERS),
+    "nystrom by qr": Case(NystromKRLS(Gaussian(0.8), 1e-12, 10, random_state=0), single=np.inf),
+    "nystrom laplacian": Case(NystromKRLS(Laplacian(1.0), 1e-3, 15, random_state=0), CENTERS),
+    "nystrom given": Case(NystromKRLS(KERNEL, 1e-3, centers=C), {"penalty": [1e-2, 1e-6]}),
+    "falkon": Case(
+        Falkon(KERNEL, 1e-2, 15, random_state=0),
+        {"penalty": [1e-2, 1e-3], "max_iter": [3, 1, 60]},
+    ),
+    "falkon given": Case(Falkon(KERNEL, 1e-2, centers=C, preconditioner_rows=40, random_state=0)),
+    "nytro direct": Case(
+        NYTRO(KERNEL, centers=C, max_iter=50, solver="direct"), {"max_iter": [25, 1, 7]}
+    ),
+    "nytro gram": Case(
+        NYTRO(KERNEL, centers=C, step="spectral", max_iter=50, solver="gram"),
+        {"max_iter": [25, 1, 7]},
+    ),
+    "random features": Case(
+        RandomFeaturesKRLS(KERNEL, 1e-3, 40, random_state=0),
+        {"n_features": [2, 51, 300], "penalty": [1e-2, 1e-6]},
+    ),
+    "random features by qr": Case(
+        RandomFeaturesKRLS(KERNEL, 1e-11, 30, "pair", random_state=0),
+        {"n_features": [2, 51, 300], "penalty": [1e-12]},
+        single=np.inf,
+    ),
+    "aggregator": Case(NystromAggregator(KERNEL, 1e-3, (5, 15), C)),
+    "sgm": Case(SGM(KERNEL, max_iter=2, random_state=0), STEPS, weighted=False),
+    "sgm average": Case(SGM(KERNEL, average=True, random_state=0), STEPS, weighted=False),
+    "nystrom sgm": Case(NystromSGM(KERNEL, 20, max_iter=2, random_state=0), STEPS, weighted=False),
+    "small batches": Case(NystromSGM(KERNEL, 20, batch_size=2, random_state=0), STEPS, False),
+    "recursive": Case(RecursiveRLS(), chunked=False, single=0.0),
+    "recursive nystrom": Case(
+        RecursiveRLS(KERNEL, features=NystromFeatures(KERNEL, centers=C)), chunked=False, single=0.0
+    ),
+}
+each = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+CHECKED: list[Any] = [
+    *(KRLS(filter=name) for name in ("tikhonov", "cutoff", "landweber", "nu", "ols")),
+    NystromKRLS(),
+    Falkon(),
+    NYTRO(),
+    SGM(),
+    NystromSGM(),
+    *(RandomFeaturesKRLS(kind=kind) for kind in ("phase", "pair")),
+    *(NystromAggregator(independent=independent) for independent in (False, True)),
+    RecursiveRLS(random_state=0),
+    # As wide as the checks' data.
+    *(
+        RecursiveRLS(Gaussian(6.0), features=f, random_state=0)
+        for f in ("random_fourier", "nystrom")
+    ),
+    *(KernelClassifier(class_weight=weight) for weight in (None, "balanced")),
+    IncrementalRLSC(),
+    IncrementalRLSC([0.1, 1.0], 0.5, hold_out=0, features="random_fourier", random_state=0),
+    IncrementalRLSC(features="nystrom"),
+    NystromFeatures(),
+    RandomFourierFeatures(n_features=10),
+]
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-8) -> None:
+    """Equal to rounding; `expected` may have lost its second dimension."""
+    scale = max(float(np.abs(expected).max()), 1.0)
+    np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("estimator", CHECKED, ids=str)
+def test_scikit_learns_conventions(estimator: Any) -> None:
+    check_estimator(estimator)
+
+
+def test_each_public_name_is_there_and_where_it_is_defined() -> None:
+    tree = ast.parse(Path(inspect.getfile(learning)).read_text())
+    sources = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(learning.__name__)
+        for alias in node.names
+    }
+    assert set(sources) == set(learning.__all__)
+    for name, module in sources.items():
+        assert getattr(learning, name).__module__ == module
+    estimators = {
+        name
+        for name in learning.__all__
+        if isinstance(one := getattr(learning, name), type)
+        and issubclass(one, BaseEstimator)
+        and not issubclass(one, learning.Kernel)
+    }
+    assert estimators == {type(estimator).__name__ for estimator in CHECKED}
+    assert {type(case.model).__name__ for case in CASES.values()} == {
+        name for name in estimators if is_regressor(getattr(learning, name)())
+    }
+
+
+@each
+def test_outputs_are_separate_fits_and_have_the_shape_of_y(case: Case) -> None:
+    both = case.fit(X, Y).predict(X_NEW)
+    assert both.shape == (20, 2)
+    for t in range(2):
+        one = case.fit(X, Y[:, t]).predict(X_NEW)
+        assert one.shape == (20,)
+        close(both[:, t], one, 1e-7)
+    assert case.fit(X, Y[:, :1]).predict(X_NEW).shape == (20, 1)
+
+
+@each
+def test_equal_seeds_give_equal_fits_and_the_data_are_left_alone(case: Case) -> None:
+    inputs, outputs = X.copy(), Y.copy()
+    model = case.fit(inputs, outputs)
+    expected = model.predict(X_NEW)
+    np.testing.assert_array_equal(inputs, X)
+    np.testing.assert_array_equal(outputs, Y)
+    inputs[:], outputs[:] = 0.0, 0.0  # the model has its own
+    np.testing.assert_array_equal(model.predict(X_NEW), expected)
+    np.testing.assert_array_equal(case.fit(X, Y).predict(X_NEW), expected)
+    if getattr(case.model, "random_state", None) == 0 and not isinstance(
+        getattr(case.model, "centers", None), np.ndarray
+    ):
+        assert (case.fit(X, Y, random_state=1).predict(X_NEW) != expected).any()
+
+
+@each
+def test_integer_weights_are_repeated_rows(case: Case) -> None:
+    if not case.weighted:
+        with pytest.raises(LearningError, match="weights have no place"):
+            case.fit(Rows([(X, Y, TIMES)]))
+        return
+    model = clone(case.model)
+    if hasattr(model, "centers"):  # those that are drawn would be others
+        model.set_params(centers=C)
+    weighted = clone(model).fit(X, Y, sample_weight=TIMES).predict(X_NEW)
+    repeated = clone(model).fit(X.repeat(TIMES, axis=0), Y.repeat(TIMES, axis=0))
+    close(weighted, repeated.predict(X_NEW), 1e-7)
+
+
+@each
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_path_equals_refits(case: Case, weighted: bool) -> None:
+    if case.path is None or (weighted and not case.weighted):
+        return
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, len(X)) if weighted else None
+    found = list(clone(case.model).path(X, Y, case.path, X_NEW, sample_weight=weights))
+    sizes = [len(values) for values in case.path.values()]
+    unique = {tuple(setting.items()) for setting, _ in found}
+    wanted = int(np.prod([len(set(values)) for values in case.path.values()], dtype=int))
+    assert len(unique) == wanted and len(found) in (wanted, int(np.prod(sizes, dtype=int)))
+    for setting, predicted in found:
+        assert setting.keys() == case.path.keys()
+        model = clone(case.model).set_params(**setting)
+        model = model.fit(X, Y) if weights is None else model.fit(X, Y, weights)
+        # Sums of kernels round by that much of their terms, in whatever order.
+        close(predicted, model.predict(X_NEW), 1e-8 + 1e-14 * float(np.abs(model.coef_).sum()))
+
+
+@each
+def test_single_precision_in_single_precision_out(case: Case) -> None:
+    if case.single == 0.0:
+        return  # computes in double precision
+    single = case.fit(X.astype(np.float32), Y.astype(np.float32)).predict(X_NEW.astype(np.float32))
+    assert single.dtype == np.float32 and np.isfinite(single).all()
+    if np.isfinite(case.single):
+        close(single, case.fit(X, Y).predict(X_NEW), case.single)
+
+
+def sources(folder: Path, weights: Any) -> Iterator[tuple[Any, ...]]:
+    """The same data in other clothes: arguments of fit."""
+    w = () if weights is None else (weights,)
+    for name, array in (("X", X), ("y", Y), ("sample_weight", weights)):
+        if array is not None:
+            np.save(folder / f"{name}.npy", array)
+    edges = [0, 1, 7, 55, len(X)]
+    parts = [slice(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    yield X, Y, *w
+    yield np.load(folder / "X.npy", mmap_mode="r"), Y, *w
+    yield (Rows.from_folder(folder),)
+    yield (Rows([(X[part], Y[part], *(a[part] for a in w)) for part in parts]),)
+
+
+@each
+def test_chunks_maps_and_memory_limits_are_arrays(case: Case, tmp_path: Path) -> None:
+    if not case.chunked:
+        return
+    weights = np.linspace(0.0, 2.0, len(X)) if case.weighted else None
+    arguments = list(sources(tmp_path, weights))
+    expected = case.fit(*arguments[0]).predict(X_NEW)
+    for data in arguments:
+        for limit in (None, case.limit):
+            close(case.fit(*data, memory_limit=limit).predict(X_NEW), expected)
+    if case.path is not None:
+        (rows,) = arguments[-1]
+        given = {"sample_weight": weights}
+        for (_, one), (_, other) in zip(
+            clone(case.model).path(X, Y, case.path, X_NEW, **given),
+            clone(case.model).path(rows, None, case.path, X_NEW),
+            strict=True,
+        ):
+            close(one, other, 1e-7)
+
+
+@each
+def test_pipelines_and_searches(case: Case) -> None:
+    model = clone(case.model)
+    if isinstance(getattr(model, "centers", None), np.ndarray):
+        model.set_params(centers="uniform")
+    grid = {f"{type(model).__name__.lower()}__kernel": [Gaussian(0.7), Gaussian(2.0)]}
+    search = GridSearchCV(make_pipeline(StandardScaler(), model), grid, cv=3).fit(X, Y)
+    assert is_regressor(search) and search.predict(X_NEW).shape == (20, 2)
+    assert search.score(X, Y) > 0.0
+
+
+WRONG: list[tuple[Any, str]] = [
+    *((make(penalty=0.0), "penalty must be a positive") for make in (KRLS, NystromKRLS, Falkon)),
+    (NystromKRLS(penalty=-1.0), "penalty must be a positive"),
+    (Falkon(penalty=np.nan), "penalty must be a positive"),
+    (RandomFeaturesKRLS(penalty=0.0), "penalty must be a positive"),
+    (NystromAggregator(penalty=0.0), "penalty must be a positive"),
+    (RecursiveRLS(ridge=0.0), "ridge must be a positive"),
+    (KRLS(filter="lasso"), "filter must be one of"),
+    *((make(n_centers=0), "n_centers must be") for make in (NystromKRLS, Falkon, NYTRO)),
+    *((make(centers="some"), "centers must be") for make in (NystromKRLS, Falkon, NystromSGM)),
+    *((make(kernel=3), "kernel must be a kernel") for make in (KRLS, Falkon, SGM)),
+    *((make(max_iter=0), "max_iter must be") for make in (Falkon, NYTRO, SGM)),
+    (Falkon(max_iter=2.5), "max_iter must be"),  # type: ignore[arg-type]
+    (Falkon(tolerance=-1.0), "tolerance must not be negative"),
+    (Falkon(tolerance=np.nan), "tolerance must not be negative"),
+    (Falkon(memory_limit=0), "memory_limit must be a positive"),
+    (NYTRO(step="big"), "step must be"),
+    (NYTRO(step=0.0), "step must be"),
+    (NYTRO(solver="qr"), "solver must be"),
+    (SGM(step=-1.0), "step must be"),
+    (SGM(decay=-0.5), "decay must not"),
+    (SGM(validation=1.5), "validation must be a share"),
+    (NystromSGM(batch_size=0), "batch_size must be"),
+    (RandomFeaturesKRLS(kernel=Linear()), "spectral density"),
+    (RandomFeaturesKRLS(kind="sine"), "kind must be"),
+    (RandomFeaturesKRLS(n_features=0), "n_features=0 is too few"),
+    *((NystromAggregator(n_centers=n), "n_centers must be") for n in ((), (0, 3), 0)),
+    (NystromAggregator(centers=C, independent=True), "drawn independently"),
+    (RecursiveRLS(features="fourier"), "features must be None"),
+    (RecursiveRLS(Matern(), features="random_fourier"), "of a Gaussian kernel only"),
+    (RecursiveRLS(forgetting=0.0), "forgetting must lie"),
+]
+
+
+@pytest.mark.parametrize(("model", "sentence"), WRONG, ids=lambda one: str(one)[:60])
+def test_wrong_parameters_are_said(model: Any, sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        model.fit(X, Y)
+
+
+WRONG_GRIDS: list[tuple[Any, dict[str, Any], str]] = [
+    (NystromKRLS(), {"kernel": [None]}, "can only go over"),
+    (KRLS(filter="nu"), {"penalty": [1.0]}, "can only go over"),
+    (Falkon(), {"n_centers": [3]}, "can only go over"),
+    (NYTRO(), {"penalty": [1.0]}, "can only go over .*max_iter"),
+    (SGM(), {"penalty": [1.0]}, "can only go over .*step"),
+    (NystromKRLS(), {"penalty": []}, "no values for penalty"),
+    (NystromKRLS(), {"penalty": [0.0]}, "penalty must be"),
+    (NystromKRLS(), {"n_centers": [0]}, "n_centers must be"),
+    (NystromKRLS(centers=C), {"n_centers": [3]}, "where the centres are given"),
+    (RandomFeaturesKRLS(kind="pair"), {"n_features": [1, 10]}, "n_features=1 is too few"),
+]
+
+
+@pytest.mark.parametrize(("model", "grid", "sentence"), WRONG_GRIDS, ids=lambda one: str(one)[:60])
+def test_wrong_grids_are_said(model: Any, grid: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        list(model.path(X, Y, grid, X_NEW))
+
+
+HOPELESS: list[tuple[Any, Any, str]] = [
+    (KRLS(memory_limit=90 * 90 * 8 - 1), X, "90 rows needs .* NystromKRLS or Falkon"),
+    (KRLS(memory_limit=90 * 90 * 24 - 1, filter="nu"), X, "needs"),
+    (KRLS(Polynomial(100)), 1e6 * X, "not finite: scale"),
+    (KRLS(lambda A, B: -rbf_kernel(A, B)), X, "not positive semidefinite"),
+    (Falkon(memory_limit=100), X, "raise the limit"),
+    (NystromKRLS(memory_limit=1000), X, "memory_limit"),
+    (SGM(memory_limit=1000), X, "memory_limit"),
+    (NYTRO(KERNEL, 80, solver="gram", memory_limit=40_000), X, "Gram"),
+    (NYTRO(step=1e6), X, "diverged"),
+    (SGM(step=1e3, max_iter=50), X, "diverged"),
+    (NystromSGM(step=1e3, max_iter=100), X, "diverged"),
+    (NYTRO(Linear()), 0.0 * X, "zero on every centre"),
+    (NystromSGM(Linear()), 0.0 * X, "zero on every centre"),
+    (NystromFeatures(Linear()), 0.0 * X, "zero on every centre"),
+]
+
+
+@pytest.mark.parametrize(("model", "inputs", "sentence"), HOPELESS, ids=lambda one: str(one)[:60])
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_what_cannot_be_computed_is_said(model: Any, inputs: Any, sentence: str) -> None:
+    with pytest.raises(LearningError, match=sentence):
+        model.fit(inputs, Y)
+
+
+@pytest.mark.parametrize("model", [Falkon(), NYTRO(), SGM(), NystromSGM()], ids=str)
+def test_validation_data_that_do_not_fit_are_refused(model: Any) -> None:
+    with pytest.raises(LearningError, match="outputs"):
+        model.fit(X, Y, validation_data=(X, Y[:, 0]))
+    with pytest.raises(LearningError, match="20 and 90 rows"):
+        model.fit(X, Y, validation_data=(X_NEW, Y))
+
+
+def test_weights_that_make_no_sense_are_refused() -> None:
+    for model in (KRLS(), Falkon(), RecursiveRLS(), KernelClassifier()):
+        y = Y[:, 0] > 0.0 if isinstance(model, KernelClassifier) else Y
+        for weights in (-np.ones(90), np.ones(89), np.full(90, np.nan), np.ones((90, 1))):
+            with pytest.raises(LearningError, match="one for each row, and not negative"):
+                model.fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="zero"):  # scikit-learn's own from 1.9 on
+        KernelClassifier().fit(X, Y[:, 0] > 0.0, np.zeros(90))
+    model = RecursiveRLS().fit(X, Y)
+    with pytest.raises(LearningError, match="1 outputs"):
+        model.partial_fit(X, Y[:, 0])
+
+
+def test_classes_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(LearningError, match="one class"):
+        KernelClassifier().fit(X, np.zeros(90, dtype=int))
+    for wrong in ("even", 3):
+        with pytest.raises(ConfigurationError, match="class_weight"):
+            KernelClassifier(class_weight=wrong).fit(X, Y[:, 0] > 0.0)

@@ -1,0 +1,120 @@
+"""Nyström features as a transformer, and the feature options of estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.features import (
+    GrowingFeatures,
+    NystromFeatures,
+    RandomFourierFeatures,
+    feature_option,
+)
+from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
+from semiparam_dynamics.learning.nystrom import NystromKRLS
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).uniform(-1, 1, (150, 3))
+    return X, np.sin(3.0 * X.sum(axis=1))
+
+
+def test_inner_products_are_those_of_scikit_learn_at_the_same_centres() -> None:
+    X, _ = data()
+    theirs = Nystroem(gamma=0.5 / 0.7**2, n_components=40, random_state=0).fit(X)
+    expected = theirs.transform(X)
+    centers = X[theirs.component_indices_]
+    phi = NystromFeatures(Gaussian(0.7), centers=centers).fit_transform(X)
+    assert phi.shape == (150, 40)
+    np.testing.assert_allclose(phi @ phi.T, expected @ expected.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
+def test_they_are_exact_at_the_centres_and_nested(centers: str) -> None:
+    X, _ = data()
+    features = NystromFeatures(Laplacian(1.3), 30, centers, random_state=1).fit(X)
+    C, phi = features.centers_, features.transform(X)
+    kernel = Laplacian(1.3)
+    np.testing.assert_allclose(features.transform(C) @ phi.T, kernel(C, X), atol=1e-10)
+    fewer = NystromFeatures(Laplacian(1.3), centers=C[:12]).fit(X)
+    np.testing.assert_allclose(fewer.transform(X), phi[:, : fewer.n_components], atol=1e-12)
+
+
+def test_dependent_centres_bring_no_feature() -> None:
+    X, _ = data()
+    features = NystromFeatures(Linear(), 50, random_state=0).fit(X)
+    assert features.n_components == 3
+    assert len(features.get_feature_names_out()) == 3
+    np.testing.assert_allclose(features.transform(X) @ features.transform(X).T, X @ X.T, atol=1e-10)
+    with pytest.raises(LearningError, match="zero"):
+        NystromFeatures(Linear()).fit(np.zeros((4, 2)))
+
+
+def test_ridge_on_them_is_nystrom_krls_and_random_features_take_their_place() -> None:
+    X, y = data()
+    ridge = Ridge(1e-3 * len(X), fit_intercept=False)
+    found = make_pipeline(NystromFeatures(Gaussian(0.7), 40, random_state=2), ridge).fit(X, y)
+    expected = NystromKRLS(Gaussian(0.7), 1e-3, 40, random_state=2).fit(X, y)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7)
+    found.set_params(nystromfeatures=RandomFourierFeatures(600, 0.7, 0)).fit(X, y)
+    assert np.mean((found.predict(X) - expected.predict(X)) ** 2) < 0.15 * np.var(y)
+
+
+@pytest.mark.parametrize("n_centers", [1, 20, 2000])
+def test_single_precision_in_single_precision_out(n_centers: int) -> None:
+    X, _ = data()
+    features = NystromFeatures(Gaussian(0.7), n_centers, random_state=0).fit(X)
+    expected: Any = features.transform(X)
+    found = features.transform(X.astype(np.float32))
+    assert found.dtype == np.float32
+    # Not the features themselves: those of nearly dependent centres magnify the inputs' rounding.
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
+    single = NystromFeatures(Gaussian(0.7), n_centers, random_state=0)
+    phi = single.fit_transform(X.astype(np.float32))
+    assert phi.dtype == np.float32
+    np.testing.assert_allclose(phi @ phi.T, expected @ expected.T, atol=1e-3)
+
+
+def test_growing_features_give_the_kernel_between_centres() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    features = GrowingFeatures(2, 1.0, 50, 1e-6)
+    learned = features.learn(X)
+    assert learned.shape == (30, 50)
+    Z = features.transform(X)
+    np.testing.assert_allclose(Z @ Z.T, Gaussian(1.0)(X, X), atol=1e-5)
+    # A row that became a centre has all of its features from then on.
+    np.testing.assert_allclose(np.sum(learned**2, axis=1), 1.0, atol=1e-5)
+
+
+def test_no_more_centres_than_there_is_room_for() -> None:
+    X = 5.0 * np.random.default_rng(0).normal(size=(40, 3))
+    features = GrowingFeatures(3, 1.0, 10, 1e-3)
+    features.learn(X)
+    assert len(features.state()["centers"]) == 10
+    copy = GrowingFeatures(3, 1.0, 10, 1e-3)
+    copy.restore(features.state())
+    np.testing.assert_array_equal(copy.transform(X), features.transform(X))
+
+
+def test_a_fitted_transformer_is_used_as_it_is() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    own = NystromFeatures(n_centers=5, random_state=0).fit(X)
+    assert feature_option(own, None, 10, None, X[:3]) is own
+    other = feature_option(NystromFeatures(n_centers=2, random_state=0), None, 10, None, X)
+    assert other.centers_.shape == (2, 2)
+    assert feature_option(None, None, 10, None, X) is None
+
+
+def test_what_there_is_not_is_refused() -> None:
+    X = np.zeros((3, 2))
+    with pytest.raises(ConfigurationError, match="wavelets"):
+        feature_option("wavelets", None, 10, None, X)
+    with pytest.raises(ConfigurationError, match="Gaussian"):
+        feature_option("random_fourier", Laplacian(1.0), 10, None, X)

@@ -1,0 +1,164 @@
+"""The regressor against pinocchio's on real arms and random trees, and columns of effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import EffectColumns, fill, joint_effects, sensor_offsets
+
+ARMS = ("xmate7p/xmate7p.urdf", "ur10/ur10_robot.urdf", "tx40/tx40.urdf")
+DQ, DDQ = np.array([0.3, -0.1]), np.array([5.0, 7.0])
+KINDS = ("revolute", "continuous", "prismatic", "fixed")
+
+
+def random_tree(seed: int, n_joints: int = 9) -> str:
+    """A URDF whose joints hang anywhere, turn or slide about any axis, or stand still."""
+    rng = np.random.default_rng(seed)
+    links, joints = ['<link name="l0"/>'], []
+    for i in range(1, n_joints + 1):
+        kind = "revolute" if i == 1 else KINDS[rng.integers(len(KINDS))]
+        A = rng.standard_normal((3, 3))
+        inertia = A @ A.T + np.eye(3)
+        xyz, rpy, axis, com = (" ".join(map(str, rng.standard_normal(3))) for _ in range(4))
+        names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        values = zip(names, inertia[np.triu_indices(3)], strict=True)
+        moments = " ".join(f'{name}="{value}"' for name, value in values)
+        links.append(
+            f'<link name="l{i}"><inertial><origin xyz="{com}"/>'
+            f'<mass value="{rng.uniform(0.1, 3)}"/><inertia {moments}/></inertial></link>'
+        )
+        joints.append(
+            f'<joint name="j{i}" type="{kind}"><origin xyz="{xyz}" rpy="{rpy}"/>'
+            f'<parent link="l{rng.integers(i)}"/><child link="l{i}"/><axis xyz="{axis}"/>'
+            '<limit lower="-2" upper="2" effort="1" velocity="1"/></joint>'
+        )
+    return f'<robot name="tree">{"".join(links + joints)}</robot>'
+
+
+def pinocchio_regressors(model: RobotModel, states: np.ndarray) -> np.ndarray:
+    """(n, n_axes, 10 * bodies) by pinocchio, rows and columns in the order of the robot model."""
+    multibody, full = model._multibody, []
+    kinematics, names = multibody.model, list(multibody.model.names)
+    data = kinematics.createData()
+    ids = [names.index(name) for name in model.joint_names]
+    for state in np.swapaxes(states, 0, 1):
+        q, dq, ddq = pin.neutral(kinematics), np.zeros(kinematics.nv), np.zeros(kinematics.nv)
+        for i, (angle, velocity, acceleration) in zip(ids, state.T, strict=True):
+            joint = kinematics.joints[i]
+            turns = joint.nq == 2
+            pose = (np.cos(angle), np.sin(angle)) if turns else (angle,)
+            q[joint.idx_q : joint.idx_q + joint.nq] = pose
+            dq[joint.idx_v], ddq[joint.idx_v] = velocity, acceleration
+        full.append(pin.computeJointTorqueRegressor(kinematics, data, q, dq, ddq).copy())
+    rows = [kinematics.joints[i].idx_v for i in ids]
+    if model.config.target == "wrench":
+        first = kinematics.joints[int(multibody.body_joints[0])].idx_v
+        rows = list(range(first, first + 6))
+    columns = np.concatenate([10 * (i - 1) + np.arange(10) for i in multibody.body_joints])
+    return np.array(full)[:, rows][:, :, columns]
+
+
+def agree(model: RobotModel, seed: int) -> None:
+    states = 2.0 * np.random.default_rng(seed).standard_normal((3, 20, model.n_joints))
+    wanted = pinocchio_regressors(model, states)
+    size = np.abs(wanted).max()
+    got = np.array([model.inertial_regressor(*state) for state in np.swapaxes(states, 0, 1)])
+    np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12 * size)
+    kept = model.base.independent[model.base.independent < wanted.shape[2]]
+    reduced = model.regressors(*states)[:, :, : len(kept)]
+    np.testing.assert_allclose(reduced, wanted[:, :, kept], rtol=1e-12, atol=1e-12 * size)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_equals_pinocchio_on_real_arms(name: str, data_file: Callable[[str], Path]) -> None:
+    agree(RobotModel(str(data_file(f"robots/{name}"))), 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equals_pinocchio_on_random_trees(seed: int) -> None:
+    agree(RobotModel(random_tree(seed), gravity=(1.0, -2.0, 9.0)), seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equals_pinocchio_at_a_sensor_in_random_trees(seed: int) -> None:
+    model = RobotModel(random_tree(seed), target="wrench", sensor_frame="j1")
+    agree(model, seed)
+
+
+def test_a_batch_is_its_states_to_the_last_bit() -> None:
+    model = RobotModel(random_tree(1))
+    states = np.random.default_rng(0).standard_normal((3, 30, model.n_joints))
+    ones = [model.regressor(*state) for state in np.swapaxes(states, 0, 1)]
+    np.testing.assert_array_equal(model.regressors(*states), np.array(ones))
+
+
+def test_read_only_and_transposed_states_are_taken() -> None:
+    model = RobotModel(random_tree(2))
+    states = np.random.default_rng(0).standard_normal((3, 5, model.n_joints))
+    turned = [np.asfortranarray(values) for values in states]
+    for values in turned:
+        values.setflags(write=False)
+    np.testing.assert_array_equal(model.regressors(*turned), model.regressors(*states))
+    single = model.regressor(*(values[2] for values in turned))
+    np.testing.assert_array_equal(single, model.regressors(*states)[2])
+
+
+def test_always_zero_entries_are_zero_whatever_was_there() -> None:
+    model = RobotModel(random_tree(3))
+    states = np.random.default_rng(0).standard_normal((3, 4, model.n_joints))
+    size = model.n_axes * model.n_parameters
+    out = np.full((4, 7 + size), np.nan)
+    fill(*states, out, 7, *model.regressor_arguments)
+    np.testing.assert_array_equal(out[:, 7:], model.regressors(*states).reshape(4, -1))
+    assert np.isnan(out[:, :7]).all()
+
+
+def effects_of(**chosen: object) -> EffectColumns:
+    """Columns of two joints, all kinds where nothing else is chosen."""
+    kinds = dict.fromkeys(("viscous", "coulomb", "offset", "rotor_inertia"), True)
+    return joint_effects(["a", "b"], **{"coulomb_velocity": 0.2, **kinds, **chosen})
+
+
+def test_columns_by_kind_then_joint() -> None:
+    effects = effects_of()
+    assert effects.labels == (
+        *("viscous a", "viscous b", "coulomb a", "coulomb b"),
+        *("offset a", "offset b", "rotor_inertia a", "rotor_inertia b"),
+    )
+    np.testing.assert_array_equal(effects.rows, [0, 1] * 4)
+    expected = [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7]
+    np.testing.assert_allclose(effects.values(DQ, DDQ), expected)
+
+
+def test_kinds_and_columns_can_be_chosen() -> None:
+    effects = effects_of(viscous=False, coulomb=False).select(np.array([1, 2]))
+    assert effects.labels == ("offset b", "rotor_inertia a")
+    np.testing.assert_array_equal(effects.rows, [1, 0])
+    np.testing.assert_allclose(effects.values(DQ, DDQ), [1, 5])
+
+
+def test_sensor_offsets_are_unit_columns() -> None:
+    offsets = sensor_offsets(["fx", "fy"], 2, wanted=True)
+    assert offsets.labels == ("offset fx", "offset fy")
+    np.testing.assert_array_equal(offsets.rows, [0, 1])
+    np.testing.assert_allclose(offsets.values(DQ, DDQ), [1, 1])
+    none = sensor_offsets(["fx", "fy"], 2, wanted=False)
+    assert none.labels == () and none.values(DQ, DDQ).size == 0
+
+
+def test_a_shared_motor_moves_with_the_sum_or_difference_and_acts_on_both_joints() -> None:
+    effects = effects_of(couplings=[(0, 1, -1.0)])
+    assert effects.labels[8:] == (
+        *("viscous a-b on a", "viscous a-b on b", "coulomb a-b on a", "coulomb a-b on b"),
+        *("rotor_inertia a-b on a", "rotor_inertia a-b on b"),
+    )
+    np.testing.assert_array_equal(effects.rows[8:], [0, 1] * 3)
+    values = effects.values(DQ, DDQ)
+    np.testing.assert_allclose(values[:8], [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7])
+    np.testing.assert_allclose(values[8:], [0.4, 0.4, np.tanh(2.0), np.tanh(2.0), -2, -2])

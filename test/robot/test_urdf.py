@@ -1,0 +1,294 @@
+"""URDFs of any content, as trees; cut at a sensor; and the messages to expect of a robot.
+
+Whatever a robot_description holds, it gives a model with finite numbers, or a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.urdf import (
+    MAX_LENGTH,
+    UrdfTree,
+    closest,
+    cut_at_sensor,
+    effort_limits,
+    frame_names,
+    parse_urdf,
+    read_urdf,
+)
+
+TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
+TREE = parse_urdf(TEXT)
+JOINT = '<joint name="{}" type="revolute"><parent link="{}"/><child link="{}"/></joint>'
+LINKS = '<link name="a"/><link name="b"/>'
+
+
+def robot(*parts: str) -> str:
+    return f"<robot name='r'>{''.join(parts)}</robot>"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<robot><link", "not well-formed XML"),
+        ("<sdf/>", "outermost element is <sdf>"),
+        ("<robot/>", "no links"),
+        (robot("<link/>"), "a link of the URDF has no 'name'"),
+        (robot(LINKS, LINKS), "link 'a' more than once"),
+        (robot(LINKS, JOINT.format("j", "a", "b") * 2), "joint 'j' more than once"),
+        (robot(LINKS), "one root link; found: a, b"),
+        (robot(LINKS, JOINT.format("j", "a", "c")), "names the link 'c', not defined"),
+        (
+            robot(LINKS, JOINT.format("j", "a", "b"), JOINT.format("k", "a", "b")),
+            "link 'b' hangs on 2 joints",
+        ),
+        (robot(LINKS, JOINT.format("j", "a", "b"), JOINT.format("k", "b", "a")), "a loop"),
+        (
+            robot(
+                *("<link name='c'/>", LINKS),
+                *(JOINT.format("j", "a", "b"), JOINT.format("k", "b", "a")),
+            ),
+            "don't hang on the root 'c'.*: a, b",
+        ),
+        (robot(LINKS, '<joint name="j" type="revolute"/>'), "no <parent> link"),
+        (robot(LINKS, '<joint name="j" type="screw"/>'), "unknown type 'screw'"),
+        (robot(LINKS, '<joint type="fixed"/>'), "a joint of the URDF has no 'name'"),
+        (
+            robot(LINKS, JOINT.format("j", "a", "b").replace("</j", "<limit lower='x'/></j")),
+            "limits that are not numbers",
+        ),
+        (
+            '<robot xmlns:xacro="http://ros.org/wiki/xacro"><xacro:macro name="m"/></robot>',
+            "expand it with xacro",
+        ),
+    ],
+)
+def test_faults_are_explained(text: str, message: str) -> None:
+    with pytest.raises(RobotModelError, match=message):
+        parse_urdf(text)
+
+
+@pytest.mark.parametrize("urdf", ["", " \n"])
+def test_an_empty_urdf_is_refused(urdf: str) -> None:
+    with pytest.raises(RobotModelError, match="the URDF is empty"):
+        read_urdf(urdf)
+
+
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RobotModelError, match=r"none\.urdf' can't be read: .*No such file"):
+        read_urdf(tmp_path / "none.urdf")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RobotModelError, match="can't be read"):
+        read_urdf(tmp_path / "binary")
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(RobotModelError, match="empty' is empty"):
+        read_urdf(str(tmp_path / "empty"))
+
+
+def test_only_what_the_dynamics_needs_is_kept() -> None:
+    joint = JOINT.format("j", "a", "b").replace("</j", "<limit lower='-1' upper='2'/><mimic/></j")
+    mass = "<inertial><mass value='2'/></inertial>"
+    noise = "<visual><geometry><mesh filename='none.stl'/></geometry></visual>"
+    text = robot("<link name='a'/>", f"<link name='b'>{mass}{noise}</link>", joint, "<gazebo/>")
+    tree = parse_urdf(text)
+    assert (tree.root, tree.mass("a"), tree.mass("b")) == ("a", 2.0, 2.0)
+    read = tree.joints["j"]
+    assert (read.lower, read.upper, read.mimic, read.actuated) == (-1.0, 2.0, True, False)
+    plain = tree.to_xml()
+    assert "mass" in plain and not any(tag in plain for tag in ("mesh", "gazebo", "mimic"))
+    assert parse_urdf(plain).joints.keys() == {"j"}
+
+
+def test_masses_must_be_numbers() -> None:
+    tree = parse_urdf(robot("<link name='a'><inertial><mass value='x'/></inertial></link>"))
+    with pytest.raises(RobotModelError, match="link 'a' of the URDF has a mass that is no number"):
+        tree.mass("a")
+
+
+def test_long_lists_of_names_are_cut() -> None:
+    hint = closest("joint7x", [f"joint{i}" for i in range(30)], shown=3)
+    assert hint == "; did you mean 'joint7'? there are: joint0, joint1, joint2, ..."
+
+
+def shape(tree: UrdfTree, joint: str) -> tuple[str, str, str]:
+    return tree.joints[joint].type, tree.joints[joint].parent, tree.joints[joint].child
+
+
+@pytest.mark.parametrize("frame", ["boom_sensor", "boom"])
+def test_a_fixed_sensor_joint_is_freed(frame: str) -> None:
+    cut, sensor = cut_at_sensor(TREE, frame)
+    assert sensor == "boom_sensor"
+    assert shape(cut, sensor) == ("floating", "boom_root", "boom")
+    assert TREE.joints[sensor].type == "fixed"  # the tree given is not touched
+
+
+@pytest.mark.parametrize("frame", ["grip", "gripper"])
+def test_a_moving_joint_keeps_moving_before_the_cut(frame: str) -> None:
+    cut, sensor = cut_at_sensor(TREE, frame)
+    between = cut.joints["grip"].child
+    assert shape(cut, "grip") == ("revolute", "slider", between)
+    assert shape(cut, sensor) == ("floating", between, "gripper")
+    assert parse_urdf(cut.to_xml()).mass("base") == TREE.mass("base")
+    assert TREE.joints["grip"].element.find("child").attrib == {"link": "gripper"}
+
+
+def test_a_marker_with_nothing_beside_it() -> None:
+    lone = parse_urdf(
+        "<robot><link name='a'/><link name='b'/><joint name='j' type='fixed'>"
+        "<parent link='a'/><child link='b'/></joint></robot>"
+    )
+    with pytest.raises(RobotModelError, match="marks a place: name the joint that carries"):
+        cut_at_sensor(lone, "j")
+
+
+def test_an_unknown_frame_lists_likely_ones_first() -> None:
+    plate = (
+        '<link name="base"/><link name="plate"/><joint name="mount" type="fixed">'
+        '<parent link="base"/><child link="plate"/></joint>'
+    )
+    tree = parse_urdf(TEXT.replace('<link name="base"/>', plate))
+    with pytest.raises(RobotModelError, match="there are: boom_sensor, sensor_mark, mount, "):
+        cut_at_sensor(tree, "zzz")
+
+
+def fixed(name: str, parent: str, origin: str = "") -> str:
+    return (
+        f"<link name='{name}'/><joint name='{name}_joint' type='fixed'><parent link='{parent}'/>"
+        f"<child link='{name}'/>{origin}</joint>"
+    )
+
+
+@pytest.mark.parametrize("frame", ["boom_sensor", "boom"])
+def test_a_joint_and_the_link_behind_it_are_one_frame(frame: str) -> None:
+    names = frame_names(TREE, frame)
+    assert names[0] == frame
+    assert {"boom_sensor", "boom"} <= set(names)
+    assert not {"base", "boom_root", "gripper", "lift", "reach"} & set(names)
+
+
+def test_what_is_fixed_there_without_an_offset_is_the_same_frame_and_nothing_else() -> None:
+    shift = "<origin xyz='0 0 0.1'/>"
+    same = "<origin xyz='1 0 0' rpy='0 0.5 0'/>"
+    text = (
+        "<robot name='r'><link name='root'/>"
+        + fixed("ft", "root", same)
+        + fixed("marker", "root", "<origin rpy='0 0.50 0' xyz='1.0 0 0'/>")
+        + fixed("elsewhere", "root", shift)
+        + fixed("tool", "ft", "<origin xyz='0 0 0'/>")
+        + fixed("tip", "tool", shift)
+        + "</robot>"
+    )
+    names = frame_names(parse_urdf(text), "ft_joint")
+    assert set(names) == {"ft_joint", "ft", "marker", "marker_joint", "tool", "tool_joint"}
+
+
+def test_an_unknown_frame_is_refused() -> None:
+    with pytest.raises(RobotModelError, match="no frame 'boom_sensr'; did you mean"):
+        frame_names(TREE, "boom_sensr")
+
+
+def test_efforts_are_limited_where_the_urdf_says_so() -> None:
+    limits = effort_limits(TREE, ["slew", "lift"])
+    assert np.array_equal(limits, [np.inf, 87.0])
+    none = parse_urdf(TEXT.replace('effort="87"', 'effort="0"'))
+    assert np.isinf(effort_limits(none, ["slew", "lift"])).all()
+    broken = parse_urdf(TEXT.replace('effort="87"', 'effort="much"'))
+    with pytest.raises(RobotModelError, match="'lift' .* no number: 'much'"):
+        effort_limits(broken, ["slew", "lift"])
+
+
+def test_the_checks_fit_the_target() -> None:
+    wrench = message_checks(RobotModel(TEXT, target="wrench", sensor_frame="boom"))
+    assert wrench["wrench_frame"][0] == "boom"
+    effort = message_checks(RobotModel(TEXT, joints=("lift", "slew")))
+    assert not effort["wrench_frame"]
+    assert np.array_equal(effort["effort_limits"], [87.0, np.inf])
+
+
+VALUES = list(re.finditer(r'"([^"]*)"', TEXT))
+TAGS = list(re.finditer(r"<(\w+)[^>]*>", TEXT))
+WRONG = st.sampled_from(
+    ["", "x", "nan", "inf", "-inf", "1e400", "-1", "0", "1 2", "1 2 3 4", "base", "0x1", "1,5"]
+)
+SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def tried(text: str) -> None:
+    for config in ({}, {"target": "wrench", "sensor_frame": "boom_sensor"}):
+        try:
+            model = RobotModel(text, **config)
+            checks = message_checks(model)
+        except RobotModelError as error:
+            assert str(error)
+            continue
+        zeros = np.zeros(model.n_joints)
+        assert np.isfinite(model.regressor(zeros + 0.1, zeros + 0.2, zeros + 0.3)).all()
+        assert np.isfinite(model.prior).all()
+        assert not np.isnan(checks["effort_limits"]).any()
+
+
+@given(st.integers(0, len(VALUES) - 1), WRONG)
+@SETTINGS
+def test_a_value_that_is_wrong(which, value) -> None:
+    found = VALUES[which]
+    tried(f'{TEXT[: found.start()]}"{value}"{TEXT[found.end() :]}')
+
+
+@given(st.integers(0, len(TAGS) - 1), st.sampled_from(["", "<link/>", "<joint/>", "<x>", "]]>"]))
+@SETTINGS
+def test_a_tag_that_is_another(which, tag) -> None:
+    found = TAGS[which]
+    tried(TEXT[: found.start()] + tag + TEXT[found.end() :])
+
+
+@given(st.integers(0, len(TEXT)), st.integers(0, 3), st.text(max_size=3), st.booleans())
+@SETTINGS
+def test_characters_that_are_others_or_missing(at, removed, text, cut) -> None:
+    tried(TEXT[:at] + text + ("" if cut else TEXT[at + removed :]))
+
+
+def chain(n: int) -> str:
+    links = "".join(f"<link name='l{k}'/>" for k in range(n + 1))
+    joints = "".join(
+        f"<joint name='j{k}' type='fixed'><parent link='l{k}'/><child link='l{k + 1}'/></joint>"
+        for k in range(n)
+    )
+    return f"<robot name='r'>{links}{joints}</robot>"
+
+
+@pytest.mark.parametrize(
+    ("n", "why"), [(5, "no joint that moves"), (1900, "no joint that moves"), (2001, "than 2000")]
+)
+def test_a_chain_however_long_is_answered_in_a_sentence(n, why) -> None:
+    with pytest.raises(RobotModelError, match=why):
+        RobotModel(chain(n))
+
+
+def test_entities_that_grow_are_refused() -> None:
+    grown = [f'<!ENTITY e{k} "{f"&e{k - 1};" * 9}">' for k in range(1, 12)]
+    entities = f'<!ENTITY e0 "{"x" * 10}">{"".join(grown)}'
+    with pytest.raises(RobotModelError):
+        RobotModel(f"<!DOCTYPE robot [{entities}]><robot name='&e11;'/>")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ['<!ENTITY e "x">', '<!ENTITY e SYSTEM "file:///etc/passwd">', '<!ENTITY % e SYSTEM "x"> %e;'],
+)
+def test_a_document_type_is_refused_whatever_it_declares(declared) -> None:
+    with pytest.raises(RobotModelError, match="document type"):
+        RobotModel(f'<?xml version="1.0"?><!DOCTYPE robot [{declared}]>{TEXT}')
+
+
+def test_a_text_that_is_too_long_is_refused_unread() -> None:
+    with pytest.raises(RobotModelError, match="10000001 characters"):
+        RobotModel("<" * (MAX_LENGTH + 1))
