@@ -88,19 +88,13 @@ def parse() -> argparse.Namespace:
         "--joint-centers", type=int, default=0, help="of the second residual of `nystrom`"
     )
     parser.add_argument(
-        "--no-comparison",
-        dest="comparison",
-        action="store_false",
-        help="without the nonparametric model alone",
+        "--comparison", action="store_true", help="with the nonparametric model alone beside it"
     )
     parser.add_argument(
         "--nodes", nargs="+", choices=("echo", "learner"), default=["echo", "learner"]
     )
     parser.add_argument(
-        "--executors", nargs="+", choices=("default", "events", "single"), default=["default"]
-    )
-    parser.add_argument(
-        "--inline", action="store_true", help="without a thread for the model that is compared"
+        "--executors", nargs="+", choices=("single", "events"), default=["single"]
     )
     parser.add_argument("--log", action="store_true", help="show what the node logs")
     parser.add_argument("--figures", action="store_true", help="show the node's own timings")
@@ -108,7 +102,7 @@ def parse() -> argparse.Namespace:
 
 
 def described(arguments: argparse.Namespace) -> str:
-    models = "three models" if arguments.comparison else "comparison: false"
+    models = "three models" if arguments.comparison else "two models"
     return f"{arguments.residual}, D = {arguments.features}, {models}"
 
 
@@ -131,7 +125,6 @@ def measure(
 ) -> list[str]:
     """A row of the table."""
     program = [str(PROGRAM), node, "--executor", executor]
-    program += ["--inline"] if arguments.inline else []
     log = urdf.parent / "log"
     log.unlink(missing_ok=True)
     stream.rewind()

@@ -3,7 +3,7 @@
 The echo does in rclpy what the learner does, and nothing else: it takes a joint state and publishes
 one with names and efforts, of the message before. Any learner written with rclpy takes longer.
 
-    python benchmarks/node_process.py echo --executor single
+    python benchmarks/node_process.py echo --executor events
 """
 
 from __future__ import annotations
@@ -14,40 +14,27 @@ from array import array
 from collections.abc import Sequence
 
 import rclpy
-from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.nodes import runtime
-from semiparam_dynamics.nodes.runtime import Worker
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("node", choices=("echo", "learner"))
-    parser.add_argument("--executor", choices=("default", "events", "single"), default="default")
-    parser.add_argument(
-        "--inline",
-        action="store_true",
-        help="the model that is only compared learns in pauses, not in a thread of its own",
-    )
+    parser.add_argument("--executor", choices=("single", "events"), default="single")
     options, rest = parser.parse_known_args(arguments)
-    if options.executor != "default":
-        runtime.make_executor = events if options.executor == "events" else SingleThreadedExecutor
+    if options.executor == "events":
+        from rclpy.experimental import EventsExecutor
+
+        runtime.SingleThreadedExecutor = EventsExecutor
     if options.node == "echo":
         return echo(rest)
     from semiparam_dynamics.nodes import inverse_dynamics
 
-    if options.inline:
-        Worker.put = lambda worker, entry: worker._work(entry)  # type: ignore[method-assign]
     return inverse_dynamics.main(rest)
-
-
-def events() -> Executor:
-    from rclpy.experimental import EventsExecutor
-
-    executor: Executor = EventsExecutor()
-    return executor
 
 
 def echo(arguments: Sequence[str]) -> int:
@@ -65,7 +52,7 @@ def echo(arguments: Sequence[str]) -> int:
 
     sensors = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
     node.create_subscription(JointState, "joint_states", take, sensors)
-    executor = runtime.make_executor()
+    executor = runtime.SingleThreadedExecutor()
     executor.add_node(node)
     try:
         while rclpy.ok():

@@ -39,7 +39,6 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
-from semiparam_dynamics.nodes.runtime import make_executor
 from semiparam_dynamics.parameters import from_flat
 
 HEIGHT, WIDTH = 480, 640
@@ -146,7 +145,7 @@ def exchange(node: NodeProcess, args: argparse.Namespace, messages: list[Image])
     images = peer.create_publisher(Image, "image", qos_profile_sensor_data)
     names = peer.create_publisher(String, "label", 10)
     listen(peer, run)
-    executor = make_executor()
+    executor = SingleThreadedExecutor()
     executor.add_node(peer)
     while not images.get_subscription_count() or not names.get_subscription_count():
         node.check()

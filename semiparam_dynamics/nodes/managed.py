@@ -240,11 +240,11 @@ class MonitoredSubscription:
         self._open = True
         self._subscription = node.create_subscription(kind, topic, self._receive, qos)
 
-    def _receive(self, message: Any, info: Any) -> None:
+    def _receive(self, message: Any) -> None:
         if not self._open:
             return  # an executor may have taken it before
         self._count += 1
-        waited = 1e-9 * (time.time_ns() - info["received_timestamp"])
+        waited = 0.0
         if self._delay is None or not self._delay.too_late(waited):
             self._callback(message)
 

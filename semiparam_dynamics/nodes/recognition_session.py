@@ -171,6 +171,12 @@ class RecognitionSession:
         """No frame is answered meanwhile; with `drained` also none waits."""
         return self._thread.paused(drained=drained)
 
+    def drain(self) -> None:
+        """Wait until no frame waits, and look at all held-out examples that are due."""
+        with self.paused(drained=True):
+            while self._idle() is not None:
+                pass
+
     @property
     def learning(self) -> bool:
         """Whether named frames are learned. Setting it to true continues after a `problem`."""

@@ -54,7 +54,7 @@ def test_refusals_are_told_once_and_a_save_that_fails_until_it_succeeds(tmp_path
     session.autosave.changed()
     assert report.summary([]) == (DiagnosticStatus.OK, "learning 'mug'; 1 objects in 1 examples")
     session.label(String(data=""))
-    session.backlog.do_one()
+    session.drain()
     session.autosave.wait()
     for _ in range(2):
         level, text = report.summary([])

@@ -37,13 +37,8 @@ class Talk:
         self.say(label)
         for _ in range(times):
             self.show(np.eye(D)[number] + rng.normal(scale=0.1, size=D))
-            self.session.backlog.do_all()
+            self.session.drain()
         self.say("")
-
-    def rest(self) -> None:
-        """What happens in a pause."""
-        while self.session.backlog:
-            self.session.backlog.do_one()
 
     def model(self) -> dict[str, bytes]:
         state = self.session.recognizer.state()
@@ -55,7 +50,7 @@ def talk() -> Talk:
     made = Talk()
     made.teach("mug", 0)
     made.teach("book", 1)
-    made.rest()
+    made.session.drain()
     return made
 
 
@@ -67,21 +62,22 @@ def test_a_frame_is_recognised_before_it_is_learned(talk):
 
 def test_the_newest_frame_waits_under_the_label_of_its_coming(talk):
     talk.say("ball")
-    talk.show(np.eye(D)[2])
-    talk.show(np.eye(D)[3])
-    talk.say("")
-    talk.rest()
-    assert talk.session.backlog.dropped == 1 and talk.session.taught == 25
+    with talk.session.paused():
+        talk.show(np.eye(D)[2])
+        talk.show(np.eye(D)[3])
+        talk.say("")
+    talk.session.drain()
+    assert talk.session.dropped == 1 and talk.session.taught == 25
     assert "ball" in talk.session.recognizer.labels
     talk.show(np.eye(D)[3])
-    talk.rest()
+    talk.session.drain()
     assert talk.published[-1].label == "ball" and talk.session.taught == 25
 
 
 def test_in_pauses_all_held_out_examples_are_looked_at_again(talk):
     talk.teach("ball", 2)
     assert talk.session.recognizer.model.recursion_.outdated() > 0
-    talk.rest()
+    talk.session.drain()
     assert talk.session.recognizer.model.recursion_.outdated() == 0
 
 
@@ -104,7 +100,7 @@ def test_bad_features_change_nothing(talk, vector, label):
     before, said = talk.model(), len(talk.published)
     talk.say(label)
     talk.show(vector)
-    talk.rest()
+    talk.session.drain()
     assert talk.model() == before and len(talk.published) == said
     assert talk.session.refusals.counts.total() == 1
 
@@ -115,7 +111,7 @@ def test_after_a_bad_label_nothing_is_taught(talk):
         talk.say("mug")
         talk.say(text)
         talk.show(np.eye(D)[4])
-        talk.rest()
+        talk.session.drain()
     assert talk.model() == before
     assert talk.session.refusals.counts.total() == len(BAD_LABELS)
     assert len(talk.published) == 24 + len(BAD_LABELS)
@@ -133,8 +129,8 @@ def test_a_flood_of_new_names_makes_a_few_objects_and_few_reasons(talk):
     for k in range(10_000):
         talk.say(f"object {k} {'x' * (k % 200)}")
         talk.show(np.eye(D)[k % D])
-        talk.rest() if k % 100 == 0 else None
-    talk.rest()
+        talk.session.drain() if k % 100 == 0 else None
+    talk.session.drain()
     assert len(talk.session.recognizer.labels) <= 2 + 12
     assert set(talk.session.refusals.counts) <= {"new labels too fast", "label too long"}
     assert len(talk.session.refusals.details) == len(talk.session.refusals.counts)
@@ -165,7 +161,7 @@ def test_what_is_being_taught_goes_by_its_new_name_or_no_more(talk):
         talk.show(np.eye(D)[0])
         talk.session.edit(String(data=text))
         talk.show(np.eye(D)[0])
-        talk.rest()
+        talk.session.drain()
         return talk.session.recognizer.labels
 
     talk.say("mug")
@@ -175,7 +171,7 @@ def test_what_is_being_taught_goes_by_its_new_name_or_no_more(talk):
     assert talk.session.recognizer.n_examples == 28
     assert talk.session.forget_last() == "'book' is forgotten"
     talk.show(np.eye(D)[0])
-    talk.rest()
+    talk.session.drain()
     assert talk.session.recognizer.labels == ()
     with pytest.raises(RefusedError, match="no object was named"):
         talk.session.forget_last()
@@ -206,7 +202,7 @@ def test_images_are_refused_by_reason_with_nothing_learned():
     ]
     for change in bad:
         talk.session.frame(Image(**{**good, **change}))
-        talk.rest()
+        talk.session.drain()
     counts = talk.session.refusals.counts
     assert counts == {
         "image encoding": 3,
@@ -217,5 +213,5 @@ def test_images_are_refused_by_reason_with_nothing_learned():
     assert all(len(text) <= 200 for text in talk.session.refusals.details.values())
     assert talk.session.recognizer.n_inputs is None and not talk.published
     talk.session.frame(Image(**good))
-    talk.rest()
+    talk.session.drain()
     assert talk.session.recognizer.labels == ("mug",)
