@@ -29,6 +29,7 @@ import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from node_peer import cpu_seconds
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import Image

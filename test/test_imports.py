@@ -62,7 +62,7 @@ print(len(wanted), "imported")
 # Folders and single modules of the package; each may import itself and those of the lines above.
 ORDER = [
     "errors arrays",
-    "parameters",
+    "parameters jit",
     "config_files progress storage",
     "recursion",
     "robot",

@@ -14,9 +14,9 @@ from output import machine, markdown
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.progress import ProgressBar
 from semiparam_dynamics.recursion.factor import aligned_zeros, row_length
-from semiparam_dynamics.recursion.loops import compiled
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.recursion.rotation import ROWS, note_row, predict_row
 

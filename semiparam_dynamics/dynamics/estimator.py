@@ -9,7 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Mask
-from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend, deviations
+from semiparam_dynamics.dynamics.deviations import (
+    ErrorSpreads,
+    Trust,
+    TrustConfig,
+    blend,
+    deviations,
+)
 from semiparam_dynamics.dynamics.limits import LearningGate, OutputBound, OutputConfig
 from semiparam_dynamics.dynamics.residual import (
     KernelConfig,
@@ -23,7 +29,6 @@ from semiparam_dynamics.dynamics.rigid_body import (
     RigidBodyIdentifier,
 )
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualBlock, Sample, SampleBlock
-from semiparam_dynamics.dynamics.trust import Trust, TrustConfig
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from semiparam_dynamics.arrays import NANO, Array, Stamps
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.recursion.loops import compiled_as_written, lowpass_step
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import fill
 from semiparam_dynamics.samples.measurement import Measurement
@@ -306,6 +306,24 @@ def _differences(
             dq = (c[i] - a[i]) / both
             ddq = (after - before) * (2.0 / both)
         state[0, 0, i], state[1, 0, i], state[2, 0, i] = q, dq, ddq
+
+
+@compiled_as_written
+def lowpass_step(u: Array, s1: Array, s2: Array, out: Array, g: float) -> None:
+    """One step of a second-order Butterworth low-pass in state-variable form.
+
+    Trapezoidal integration, g = tan(pi f_c dt): equal to the bilinear Butterworth filter at a
+    constant step, and stable for any sequence of steps. Rounded as it stands here, so that the
+    functions that it becomes part of give the same numbers.
+    """
+    k = np.sqrt(2.0)
+    a = 1.0 / (1.0 + g * (g + k))
+    for i in range(u.size):
+        v1 = a * (s1[i] + g * (u[i] - s2[i]))
+        v2 = s2[i] + g * v1
+        s1[i] = 2.0 * v1 - s1[i]
+        s2[i] = 2.0 * v2 - s2[i]
+        out[i] = v2
 
 
 @compiled_as_written

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.recursion.loops import compiled_as_written
+from semiparam_dynamics.jit import compiled_as_written
 
 
 class RunningScores:

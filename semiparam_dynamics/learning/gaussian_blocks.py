@@ -12,7 +12,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.recursion.loops import compiled
+from semiparam_dynamics.jit import compiled
 
 if TYPE_CHECKING:
     rounded = compiled

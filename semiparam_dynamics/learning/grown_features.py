@@ -10,12 +10,12 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.recursion.features import (
     IncrementalNystromFeatures,
     gaussian_row,
     solve_lower,
 )
-from semiparam_dynamics.recursion.loops import compiled
 
 Counts = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.recursion.loops import compiled
+from semiparam_dynamics.jit import compiled
 
 # -------------------------------------------------------------------------------------------------
 # The compiled inner loops of the stochastic gradient methods.

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import Bound, Kernel
@@ -27,7 +28,6 @@ from semiparam_dynamics.learning.rows import (
     n_threads,
     rows_within,
 )
-from semiparam_dynamics.recursion.loops import compiled
 
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
 TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds

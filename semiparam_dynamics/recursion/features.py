@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.jit import compiled, compiled_as_written
 from semiparam_dynamics.recursion.blocks import solve_right
-from semiparam_dynamics.recursion.loops import compiled, compiled_as_written
 
 
 class Basis(Protocol):

@@ -29,7 +29,7 @@ from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.recursion.loops import compiled, compiled_as_written
+from semiparam_dynamics.jit import compiled, compiled_as_written
 
 ROWS = 8  # of a block, and numbers in a vector
 # Rows of `work`, one number for each feature, and of `side`, one for each output: the row that is

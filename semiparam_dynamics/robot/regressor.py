@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.recursion.loops import compiled_as_written
+from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semiparam_dynamics.dynamics.deviations import Trust, TrustConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.dynamics.trust import Trust, TrustConfig
 
 from .arms import samples, small_arm
 
