@@ -1,4 +1,4 @@
-"""Candidates: what is tried, and how each did on the folds."""
+"""Candidates and their scores, the choice among them, and the findings of a tuning."""
 
 from __future__ import annotations
 
@@ -152,7 +152,6 @@ def choose(
 
 
 # -------------------------------------------------------------------------------------------------
-# What tuning found.
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ class Curve:
 
 @dataclass
 class Tuning:
-    """What tuning found."""
+    """The findings of a tuning."""
 
     before: InverseDynamicsConfig
     config: InverseDynamicsConfig

@@ -1,4 +1,4 @@
-"""Recordings to tune on, what of them is held out, and a split as the residual sees it.
+"""Recordings to tune on, their splits, and a split as the residual sees it.
 
 Held-out samples in between those that are learned flatter a kernel: motion repeats, and neighbours
 in time are neighbours in space. So two kinds of hold-out are made. *Motions*: whole recordings, or
@@ -92,12 +92,12 @@ def _numbered(names: Sequence[str]) -> tuple[str, ...]:
 
 
 # -------------------------------------------------------------------------------------------------
-# What is held out.
+# Splits.
 
 
 @dataclass(frozen=True)
 class Split:
-    """What is learned and what is held out."""
+    """A training part and a held-out part."""
 
     name: str
     kind: str  # motion or region

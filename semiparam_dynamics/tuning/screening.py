@@ -149,7 +149,7 @@ class LevelRows:
 
 @dataclass(frozen=True)
 class LevelFit:
-    """What one penalty and number of features predict of the held-out samples, (k, T) each."""
+    """Predictions of held-out samples by one penalty and number of features, (k, T) each."""
 
     delayed: Array | None  # None where nothing goes on being learned
     frozen: Array

@@ -1,4 +1,4 @@
-"""Candidates judged by one or many processes, with a journal of what was worked out before."""
+"""Candidates judged by one or many processes, with a journal of the results so far."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Journal:
         return len(self._entries)
 
     def get(self, key: str) -> Any:
-        """What was kept under `key`, or None."""
+        """The value kept under `key`, or None."""
         return self._entries.get(key)
 
     def put(self, key: str, value: Any) -> None:
