@@ -7,7 +7,7 @@ their own classes tell which one an answer is about; so scores are not smoothed 
 other settings are the node's defaults, but for what --set names.
 
     python benchmarks/recognition_latency.py --seconds 60
-    python benchmarks/recognition_latency.py --seconds 60 --set "penalty=[0.3]" backbone.threads=2
+    python benchmarks/recognition_latency.py --seconds 60 --set "ridge=[0.3]" backbone.threads=2
 
 Such an image is larger than the 512 kB of shared memory that Fast DDS has for what a process sends.
 It then goes through UDP in pieces, and without acknowledgements most of them are lost. Here there

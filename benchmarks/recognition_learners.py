@@ -43,7 +43,7 @@ class Recogniser:
     }
 
     def __init__(self, X: Array, y: Indices) -> None:
-        self._model = IncrementalRLSC(NODE.penalty, tolerance=NODE.tolerance)
+        self._model = IncrementalRLSC(NODE.ridge, tolerance=NODE.tolerance)
 
     def learn(self, x: Array, label: int) -> None:
         self._model.partial_fit(x[None], [label])

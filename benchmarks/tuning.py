@@ -20,16 +20,16 @@ from arms import CONFIG, URDFS, by_time, recordings, robot
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.progress import processes
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.tuning.candidates import Tuning
-from semiparam_dynamics.tuning.folds import fold_of, motion_splits, region_splits
-from semiparam_dynamics.tuning.motion import Recordings, join
+from semiparam_dynamics.tuning.choices import SHARED
+from semiparam_dynamics.tuning.folds import Recordings, motion_splits, prepare, region_splits
 from semiparam_dynamics.tuning.page import text
-from semiparam_dynamics.tuning.residual_choice import SHARED
 from semiparam_dynamics.tuning.screening import screen_nystrom
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
@@ -105,10 +105,10 @@ def paths(arm: str, recordings: Recordings) -> None:
     """Processor time of the first stage's candidates by paths, and each for itself."""
     config = recordings.config
     motions = recordings.motions(config.filter.cutoff)
-    splits = [*motion_splits(motions, recordings.names), *region_splits(join(motions))]
+    splits = [*motion_splits(motions, recordings.names), *region_splits(Motion.join(motions))]
     window = config.estimator.nystrom.window
     rigid_body = config.estimator.rigid_body
-    folds = [fold_of(recordings.arm, s, rigid_body, window) for s in splits]
+    folds = [prepare(recordings.model, s, rigid_body, window) for s in splits]
     grid = SHARED.restricted(config.estimator, ())
     combination = {"nystrom.length_scale": 0.2, "nystrom.novelty": 0.5}
     tried = replace(config.estimator, **combination)

@@ -27,7 +27,7 @@ FAINT = "#6e7781"
 
 @dataclass(frozen=True)
 class ModelLook:
-    """How one model is called and drawn."""
+    """The name and the line of a model."""
 
     name: str
     color: str
@@ -111,6 +111,22 @@ def number(value: float, digits: int = 3) -> str:
     if "e+" in text and abs(value) < 1e6:
         text = f"{value:.0f}"
     return text.replace("-", "−")
+
+
+def plain(value: float | None) -> str:
+    """A decimal number for a terminal; a hyphen where there is none."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def setting(value: object) -> str:
+    """A parameter's value, as short as it can be."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(map(setting, value)) or "(empty)"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) or "(empty)"
 
 
 # -------------------------------------------------------------------------------------------------
@@ -308,7 +324,7 @@ def grid(panels: Iterable[str]) -> str:
 
 
 def legend(looks: Iterable[ModelLook], band: str = "") -> str:
-    """What the colours mean; `band` names a shaded area of the last one's colour."""
+    """The meaning of the colours; `band` names a shaded area of the last one's colour."""
     entries = []
     color = ""
     for look in looks:

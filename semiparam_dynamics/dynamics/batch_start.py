@@ -7,13 +7,13 @@ recursion's state (see `learning.recursive_rls`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.residual import (
     FourierFeatures,
@@ -22,7 +22,7 @@ from semiparam_dynamics.dynamics.residual import (
     kernel_width,
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
-from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
@@ -40,7 +40,6 @@ LEARNERS = {
 }
 DEFAULTS = {"nystrom": "nystrom_krls", "random_fourier": "random_features"}
 CENTERS = ("novelty", "uniform", "leverage_scores")
-BLOCK = 512  # samples that the rigid body learns at a time
 
 # From a model to be started, its inputs (n, d) and its targets (n, T): a batch model of them.
 Fit = Callable[[KernelModel, Array, Array], Any]
@@ -87,37 +86,34 @@ def batch_start(data: TrainingData, learner: Any = None, centers: str = "novelty
 
     trained, held_out = start_residual(residual, data, given)
     # The standard deviations follow the errors made before each sample was learned.
-    before = {"rigid_body": data.y - data.rigid_body_before, "semiparametric": held_out}
-    estimator.errors.record_block(data.stamps, data.y, before)
-    rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (data.y - data.rigid_body, trained, held_out)]
+    stamps, y = data.motion.stamps, data.motion.y
+    before = {"rigid_body": y - data.rigid_body_before, "semiparametric": held_out}
+    estimator.errors.record_block(stamps, y, before)
+    rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (y - data.rigid_body, trained, held_out)]
     return BatchStart(estimator, type(learner).__name__, *rms)
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Samples that the rigid body has been identified on, laid out for batch training."""
+    """A motion that the rigid body has been identified on."""
 
     model: RobotModel
     config: EstimatorConfig
-    stamps: Indices  # (n,) ns
-    q: Array  # (n, n_joints), and so dq and ddq
-    dq: Array
-    ddq: Array
-    y: Array  # (n, n_axes)
-    columns: Array  # (n, T - n_axes) of Phi, those that ever act on an axis
+    motion: Motion
     rigid_body: Array  # (n, n_axes) Phi pi, with pi as identified from all samples
     rigid_body_before: Array  # (n, n_axes) the same as predicted before each sample was learned
     identifier: RigidBodyIdentifier
 
     def inputs(self, residual: KernelResidual) -> Array:
         """The residual's inputs (n, d), not standardized."""
-        return residual.inputs(self.q, self.dq, self.ddq, self.rigid_body)
+        motion = self.motion
+        return residual.inputs(motion.q, motion.dq, motion.ddq, self.rigid_body)
 
     def targets(self, residual: KernelResidual) -> Array:
         """The residual's targets (n, T)."""
         if residual.exact:
-            return np.concatenate((self.y, self.columns), axis=1)
-        return self.y - self.rigid_body
+            return np.concatenate((self.motion.y, self.motion.entries), axis=1)
+        return self.motion.y - self.rigid_body
 
     def standardized(self) -> tuple[Array, Array]:
         """Inputs (n, d) and targets (n, T) of the residual as its batch estimator sees them.
@@ -126,7 +122,7 @@ class TrainingData:
         """
         residual = SemiparametricEstimator(self.model, self.config).residual
         inputs = self.inputs(residual)
-        residual.standardizer.fit(self.stamps, inputs)
+        residual.standardizer.fit(self.motion.stamps, inputs)
         return residual.standardizer.transform(inputs), self.targets(residual)
 
 
@@ -137,37 +133,13 @@ def training_data(
 
     Samples without a measurement are passed over. Raises LearningError if fewer than two are left.
     """
-    identifier = SemiparametricEstimator(model, config).rigid_body
-    axis, column = np.nonzero(expected_scales(model).active)
-    parts: list[dict[str, Any]] = []
-    for block in _blocks(samples):
-        before = identifier.update_block(block.regressors, block.y, block.stamps, parameters=False)
-        parts.append(
-            {name: getattr(block, name) for name in ("stamps", "q", "dq", "ddq", "y")}
-            # The regressors themselves need not be kept.
-            | {"columns": block.regressors[:, axis, column], "rigid_body_before": before.values}
-        )
-    if sum(len(part["y"]) for part in parts) < 2:
+    motion = Motion.of(samples, expected_scales(model).active)
+    if len(motion) < 2:
         raise LearningError("There are no two measured samples to train on.")
-    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    of_axis = np.zeros((len(axis), model.n_axes))
-    of_axis[np.arange(len(axis)), axis] = identifier.parameters[column]
-    rigid_body = arrays["columns"] @ of_axis
-    return TrainingData(
-        model=model, config=config, rigid_body=rigid_body, identifier=identifier, **arrays
-    )
-
-
-def _blocks(samples: Iterable[Sample]) -> Iterator[SampleBlock]:
-    waiting: list[Sample] = []
-    for sample in samples:
-        if sample.y is not None:
-            waiting.append(sample)
-        if len(waiting) == BLOCK:
-            yield SampleBlock.of(waiting)
-            waiting = []
-    if waiting:
-        yield SampleBlock.of(waiting)
+    identifier = RigidBodyIdentifier.of(model, config.rigid_body)
+    before = identifier.update_motion(motion)
+    after = motion.rigid_body(identifier.parameters)
+    return TrainingData(model, config, motion, after, before, identifier)
 
 
 def start_residual(residual: KernelResidual, data: TrainingData, fit: Fit) -> tuple[Array, Array]:
@@ -178,7 +150,7 @@ def start_residual(residual: KernelResidual, data: TrainingData, fit: Fit) -> tu
     each of them had not been learned.
     """
     inputs, targets, pi = data.inputs(residual), data.targets(residual), data.identifier.parameters
-    residual.standardizer.fit(data.stamps, inputs)
+    residual.standardizer.fit(data.motion.stamps, inputs)
     X = residual.standardizer.transform(inputs)
     first = residual.shared
     outputs, left_out = start_model(first, fit(first, X, targets), X)
@@ -326,7 +298,7 @@ def _following(fitted: Any, config: EstimatorConfig, data: TrainingData) -> Esti
     name = config.residual
     changes: dict[str, object] = {f"{name}.length_scale": float(width[0]) / kernel_width(1.0, d)}
     if hasattr(fitted, "penalty"):
-        changes[f"{name}.penalty"] = float(fitted.penalty) * len(data.stamps)
+        changes[f"{name}.penalty"] = float(fitted.penalty) * len(data.motion)
     if hasattr(fitted, "frequencies_"):
         changes["random_fourier.n_features"] = 2 * len(fitted.frequencies_)
     return replace(config, **changes)

@@ -110,19 +110,14 @@ class SemiparametricEstimator:
     ) -> None:
         self.model = model
         self.config = config = replace(config or EstimatorConfig(), **overrides)
-        scales, kernel = expected_scales(model), config.kernel
-        self.rigid_body = RigidBodyIdentifier(
-            scales.output,
-            scales.column,
-            model.prior if config.rigid_body.prior == "urdf" else np.zeros(model.n_parameters),
-            config.rigid_body,
-        )
+        kernel = config.kernel
+        self.rigid_body = RigidBodyIdentifier.of(model, config.rigid_body)
         self.residual = KernelResidual(
             kernel,
             kernel.INPUTS,
             model.n_joints,
             model.n_axes,
-            active=scales.active if kernel.EXACT else None,
+            active=expected_scales(model).active if kernel.EXACT else None,
             joints=model.config.target == "effort",
             seed=config.seed,
         )

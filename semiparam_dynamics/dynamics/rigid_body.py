@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve
 
 from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting, ForgettingClock
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
+
+BLOCK = 512  # samples of a motion that are learned at a time
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,13 @@ class RigidBodyIdentifier:
         self._directions = DirectionalForgetting(self.core.R)
         self._penalty_before = config.penalty  # the one that the directions were taken with
 
+    @classmethod
+    def of(cls, model: RobotModel, config: RigidBodyConfig) -> RigidBodyIdentifier:
+        """An identifier of a robot's parameters, with nothing learned yet."""
+        scales = expected_scales(model)
+        prior = model.prior if config.prior == "urdf" else np.zeros(model.n_parameters)
+        return cls(scales.output, scales.column, prior, config)
+
     def set_memory(self, config: RigidBodyConfig) -> None:
         """Take the memory from `config`; what was learned stays as it is."""
         restart = config.forgetting != self.forgetting or self._clock.memory == 0.0
@@ -151,8 +164,7 @@ class RigidBodyIdentifier:
         if self._clock.memory > 0.0:
             return self._one_by_one(regressors, y, stamps)
         k, axes = y.shape
-        squares = np.cumsum(np.concatenate((self._square[None], y**2)), axis=0)
-        counts = self._count + np.arange(k + 1.0)[:, None]
+        squares, counts = self._running_squares(y)
         weights = np.sqrt(counts[1:] / squares[1:])
         rows = (regressors * weights[:, :, None]).reshape(-1, self.n_parameters)
         path = np.empty((k + 1 if parameters else 1, self.n_parameters))
@@ -169,6 +181,43 @@ class RigidBodyIdentifier:
         leverages = leverages * (counts[:-1] / squares[:-1]) / weights**2
         before = path[:-1] if parameters else np.empty((k, 0))
         return RigidBodyBlock(y - errors / weights, leverages, before)
+
+    def _running_squares(self, y: Array) -> tuple[Array, Array]:
+        """Sums of squares (k + 1, n_axes) and their weights (k + 1, 1), before y and after each."""
+        squares = np.cumsum(np.concatenate((self._square[None], y**2)), axis=0)
+        return squares, self._count + np.arange(len(y) + 1.0)[:, None]
+
+    def update_motion(self, motion: Motion) -> Array:
+        """:meth:`update` with all samples; predictions (n, n_axes) of each just before that."""
+        values = [
+            self.update_block(block.regressors, block.y, block.stamps, parameters=False).values
+            for block in motion.blocks(BLOCK)
+        ]
+        return np.concatenate(values)
+
+    def ridge_path(self, motion: Motion, penalties: Sequence[float]) -> list[Array]:
+        """The parameters (n_parameters,) that each ridge would have after :meth:`update_motion`.
+
+        By normal equations, in one pass, to rounding; all samples count alike, whatever the memory.
+        The identifier must not have learned anything, and does not.
+        """
+        axis, column = np.nonzero(motion.active)
+        squares, counts = self._running_squares(motion.y)
+        weights = np.sqrt(counts[1:] / squares[1:])
+        gram, moments = np.zeros((self.n_parameters,) * 2), np.zeros(self.n_parameters)
+        for a in range(motion.y.shape[1]):
+            own = column[axis == a]
+            rows = motion.entries[:, axis == a] * weights[:, a : a + 1]
+            gram[np.ix_(own, own)] += rows.T @ rows
+            moments[own] += rows.T @ (motion.y[:, a] * weights[:, a])
+        # In units of the columns' scales: their sizes differ by orders of magnitude.
+        prior, scale = self.parameters, 1.0 / self._column_scale
+        scaled = gram * np.outer(scale, scale)
+        left = (moments - gram @ prior) * scale
+        return [
+            prior + scale * solve(scaled + p * np.eye(len(scale)), left, assume_a="pos")
+            for p in penalties
+        ]
 
     def _one_by_one(self, regressors: Array, y: Array, stamps: Indices) -> RigidBodyBlock:
         values, leverages = np.empty_like(y), np.empty_like(y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -50,6 +50,72 @@ class SampleBlock:
     def rows(self, chosen: Mask) -> SampleBlock:
         """Some of the samples."""
         return SampleBlock(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
+
+
+@dataclass(frozen=True)
+class Motion:
+    """n measured samples in their order, of each regressor only the entries that can be nonzero."""
+
+    active: Array  # (n_axes, n_parameters), true for these entries
+    stamps: Indices  # (n,) ns
+    q: Array  # (n, n_joints)
+    dq: Array
+    ddq: Array
+    y: Array  # (n, n_axes)
+    entries: Array  # (n, k)
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample], active: Array) -> Motion:
+        """The measured ones of `samples`; there may be none."""
+        rows = [(s, s.y, s.regressor[active]) for s in samples if s.y is not None]
+        stamps = np.array([s.stamp for s, _, _ in rows], dtype=np.intp)
+        q, dq, ddq = (
+            np.array([getattr(s, name) for s, _, _ in rows]) for name in ("q", "dq", "ddq")
+        )
+        y, entries = (np.array([row[i] for row in rows]) for i in (1, 2))
+        return cls(active, stamps, q, dq, ddq, y, entries)
+
+    @classmethod
+    def join(cls, motions: Sequence[Motion]) -> Motion:
+        """One after the other; all of one robot."""
+        parts = (np.concatenate([getattr(m, name) for m in motions]) for name in ROWS)
+        return cls(motions[0].active, *parts)
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def take(self, rows: Indices | Mask | slice) -> Motion:
+        """The samples with these numbers, or where `rows` is true."""
+        return Motion(self.active, *(getattr(self, name)[rows] for name in ROWS))
+
+    def regressors(self) -> Array:
+        """The whole regressors, (n, n_axes, n_parameters)."""
+        whole = np.zeros((len(self), *self.active.shape))
+        whole[:, self.active] = self.entries
+        return whole
+
+    def rigid_body(self, parameters: Array) -> Array:
+        """Phi pi (n, n_axes) for pi (n_parameters,)."""
+        axis, column = np.nonzero(self.active)
+        of_axis = np.zeros((len(axis), len(self.active)))
+        of_axis[np.arange(len(axis)), axis] = parameters[column]
+        value: Array = self.entries @ of_axis
+        return value
+
+    def blocks(self, most: int) -> Iterator[SampleBlock]:
+        """The samples with their whole regressors, at most so many at a time."""
+        for start in range(0, len(self), most):
+            part = self.take(slice(start, start + most))
+            yield SampleBlock(part.stamps, part.q, part.dq, part.ddq, part.regressors(), part.y)
+
+    @property
+    def seconds(self) -> float:
+        """How long it moved: gaps of more than a second do not count."""
+        steps = np.diff(self.stamps) * 1e-9
+        return float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
+
+
+ROWS = ("stamps", "q", "dq", "ddq", "y", "entries")  # of a motion, one for each sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def write_identification(identification: Identification, directory: Path) -> Non
 
 
 def identification_table(identification: Identification) -> str:
-    """What was identified, and the errors of the three models, a line for each axis."""
+    """A table of the errors of the three models, a line for each axis, for a terminal."""
     model, found = identification.model, identification.found
     inertial = found.excitation[: model.inertial_prior.size]
     parts = [("identified on", identification.train), ("held out", identification.test)]

@@ -16,8 +16,9 @@ import numpy as np
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import BagError, SemiparamError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.evaluation.report import write_results
-from semiparam_dynamics.page import PROTOCOL_TITLES, cell, escape, head, note, page, table
+from semiparam_dynamics.page import PROTOCOL_TITLES, cell, escape, head, note, page, plain, table
 
 TITLE = "Inverse dynamics, each bag for itself"
 
@@ -73,7 +74,6 @@ def _score(nmse: Mapping[str, float | None]) -> str:
     return cell("-" if share is None else f"{share:.3f}", "-" if both is None else f"{both:.4g}")
 
 
-PROTOCOLS = ("sequential", "delayed", "frozen")
 COMPARED = ("rigid_body", "semiparametric")
 
 
@@ -205,15 +205,11 @@ def results_table(results: Sequence[BagResult]) -> str:
             lines.append(f"{result.name:<{width}} {result.error}")
             continue
         pairs = (
-            " -> ".join(_number(result.mean_nmse(protocol, model)) for model in COMPARED)
+            " -> ".join(plain(result.mean_nmse(protocol, model)) for model in COMPARED)
             for protocol in PROTOCOLS
         )
         lines.append(" ".join([f"{result.name:<{width}}", *(f"{pair:>20}" for pair in pairs)]))
     return "\n".join(lines)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def _names(paths: Sequence[str | Path]) -> list[str]:

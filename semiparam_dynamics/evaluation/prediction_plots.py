@@ -13,6 +13,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.learner import MODELS
 from semiparam_dynamics.page import (
     FAINT,
     LOOKS,
@@ -24,11 +25,10 @@ from semiparam_dynamics.page import (
     shorten,
 )
 
-# -------------------------------------------------------------------------------------------------
-# The models' errors while the motion goes on.
-
+SHOWN = 10.0  # s of motion in which predictions can still be told from measurements
+NOMINAL = 0.9545  # share of a normal distribution within two standard deviations
+MARKERS = {"sequential": "o", "delayed": "D", "frozen": "s"}
 LOG_RATIO = 12.0  # curves that span more than this are drawn on a logarithmic scale
-MUST_SHOW = ("rigid_body", "nonparametric", "semiparametric")
 
 
 def plot_line(axes: Axes, x: Array, y: Array, look: ModelLook) -> None:
@@ -64,7 +64,7 @@ def error_panels(runs: Mapping[str, ProtocolRun], group: AxisGroup) -> list[str]
             models: Mapping[str, Array] = models,
         ) -> None:
             for name, curve in models.items():
-                if name in MUST_SHOW or np.median(curve) < high:
+                if name in MODELS or np.median(curve) < high:
                     plot_line(axes, time, curve, LOOKS[name])
             axes.set_title(PROTOCOL_TITLES[protocol])
             axes.set_xlabel("Time of motion (s)")
@@ -97,7 +97,7 @@ def scale_axis(axes: Axes, low: float, high: float, log: bool) -> None:
 
 def _limits(curves: list[dict[str, Array]]) -> tuple[float, float, bool]:
     """Of the vertical axis, and whether it is logarithmic: set by the models, not the baselines."""
-    values = [models[name] for models in curves for name in MUST_SHOW]
+    values = [models[name] for models in curves for name in MODELS]
     found = np.concatenate(values) if values else np.zeros(0)
     found = found[np.isfinite(found) & (found > 0.0)]
     if not found.size:
@@ -106,11 +106,6 @@ def _limits(curves: list[dict[str, Array]]) -> tuple[float, float, bool]:
     if high > LOG_RATIO * low:
         return float(low / 1.3), float(high * 1.3), True
     return 0.0, float(high * 1.1), False
-
-
-SHOWN = 10.0  # s of motion in which predictions can still be told from measurements
-NOMINAL = 0.9545  # share of a normal distribution within two standard deviations
-MARKERS = {"sequential": "o", "delayed": "D", "frozen": "s"}
 
 
 def prediction_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]) -> list[str]:
@@ -141,7 +136,7 @@ def prediction_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[st
 
 
 def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]) -> list[str]:
-    """How the errors of rigid body and semiparametric model are distributed, an <svg> per axis."""
+    """Histograms of the errors of rigid body and semiparametric model, an <svg> per axis."""
     _, y, values, _ = run.trace.points()
     errors = {name: y - values[:, i] for i, name in enumerate(run.trace.models)}
     panels = []

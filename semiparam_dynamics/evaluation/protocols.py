@@ -24,7 +24,8 @@ from semiparam_dynamics.dynamics.estimator import BlockPrediction, Semiparametri
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.evaluation.scored_run import MODELS, Repeats, ScoredPredictions, Trace
+from semiparam_dynamics.evaluation.scored_run import Repeats, ScoredPredictions, Trace
+from semiparam_dynamics.learner import MODELS
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 BLOCK = 0.5  # s

@@ -1,11 +1,10 @@
-"""The report: one HTML page that a roboticist can judge an evaluation by, and pass on."""
+"""The files of an evaluation, its report on one HTML page, and its table for a terminal."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.experiment import Evaluation
+from semiparam_dynamics.evaluation.findings import Findings, find, mean_nmse
 from semiparam_dynamics.evaluation.prediction_plots import (
     calibration_curve,
     coverage_plot,
@@ -28,7 +28,7 @@ from semiparam_dynamics.evaluation.prediction_plots import (
     score_histogram,
 )
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, LEAST_PART
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
 from semiparam_dynamics.page import (
     LOOKS,
     MEASURED,
@@ -42,395 +42,56 @@ from semiparam_dynamics.page import (
     grid,
     head,
     legend,
-    listing,
     note,
     number,
     page,
+    plain,
     section,
+    setting,
     table,
 )
 from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
-# -------------------------------------------------------------------------------------------------
-# What an evaluation's numbers say, in words, the unwelcome included.
-
-LOW_COVERAGE = 0.85  # where 95 % are promised
-WORSE = 1.01  # less is not worth a word
-WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
-SHORT = 30.0  # s of motion
-CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
-
-WHEN = {
-    "delayed": "On half-second blocks not learned yet (delayed)",
-    "frozen": "On motion after learning was stopped (frozen)",
-    "sequential": "Learning each sample right after predicting it (sequential)",
-}
+NODE = "inverse_dynamics"  # params.yaml can be given to this node as it is
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The report's head: what was judged, how good it is, and what to be careful about."""
+def write_results(evaluation: Evaluation, directory: Path) -> None:
+    """Write results.json, params.yaml and report.html into `directory`, made if need be.
 
-    subject: str
-    headline: str
-    verdicts: list[str]
-    warnings: list[str]
-
-
-def find(evaluation: Evaluation) -> Findings:
-    """Put an evaluation in words."""
-    judged = {name: evaluation.runs[name] for name in WHEN if name in evaluation.runs}
-    judged = {name: run for name, run in judged.items() if run.scores.samples}
-    verdicts = [_verdict(name, run.scores) for name, run in judged.items()]
-    return Findings(
-        subject=_subject(evaluation),
-        headline=verdicts[0] if verdicts else "Nothing could be scored.",
-        verdicts=verdicts[1:],
-        warnings=[
-            *_contradictions(evaluation),  # first: where there is one, the rest means little
-            *_model_warnings(evaluation, judged),
-            *_data_warnings(evaluation),
-        ],
-    )
+    Raises StorageError where that fails.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _write(directory / "results.json", results_json(evaluation))
+        _write(directory / "params.yaml", dump_yaml(evaluation.config, node_name=NODE))
+        _write(directory / "report.html", report(evaluation))
+    except OSError as error:
+        raise StorageError(f"the results can't be written to {directory}: {error}") from error
 
 
-def all_scores(evaluation: Evaluation) -> dict[str, RunningScores]:
-    """The scores by protocol, as in results.json, those of the frozen part included."""
-    return evaluation.scores()
+def results_json(evaluation: Evaluation) -> str:
+    """The text of results.json: strict JSON, null where there is no number."""
+    return json.dumps(_strict(evaluation.results()), indent=2, allow_nan=False) + "\n"
 
 
-def mean_nmse(scores: RunningScores, model: str) -> float:
-    """Over the axes that have one; NaN where none has."""
-    nmse = scores.nmse(model)
-    finite = nmse[np.isfinite(nmse)]
-    return float(finite.mean()) if finite.size else np.nan
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
-def _subject(evaluation: Evaluation) -> str:
-    model, samples = evaluation.model, evaluation.samples
-    if model.config.target == "wrench":
-        what = f"the six-axis reading at {model.config.sensor_frame}"
-    else:
-        joints = "joint" if model.n_axes == 1 else "joints"
-        what = f"the efforts of {model.n_axes} {joints} ({listing(model.axes)})"
-    motion = evaluation.motion
-    rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
-    amount = f"{samples} samples, {motion:.1f} s of motion{rate}"
-    source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
-    return f"{amount}{source}, predicting {what}. {_split(evaluation)}"
-
-
-def _split(evaluation: Evaluation) -> str:
-    frozen = evaluation.runs.get("frozen")
-    if frozen is None:
-        return "The models knew nothing at the first of them."
-    if frozen.scores.samples == evaluation.runs["sequential"].scores.samples:
-        learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
-        return f"The models had learned {learned} before."
-    return (
-        f"The models knew nothing at the first of them; frozen are the last "
-        f"{frozen.scores.samples}, predicted by what was learned before."
-    )
-
-
-def _verdict(protocol: str, scores: RunningScores) -> str:
-    semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
-    if not (np.isfinite(semi) and rigid > 0.0):
-        return f"{WHEN[protocol]}, the measurement never varied: there is nothing to compare with."
-    words = f"{WHEN[protocol]}, the semiparametric model's squared error is"
-    words += f" {semi / rigid:.2f} × the rigid body's"
-    if semi > WORSE * rigid:
-        words += ": it is worse than the rigid body alone"
-    return f"{words} (nmse {number(semi)} against {number(rigid)})."
-
-
-def _contradictions(evaluation: Evaluation) -> Iterator[str]:
-    axes, nmse = evaluation.model.axes, evaluation.runs["sequential"].scores.nmse("urdf")
-    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
-    if contrary:
-        yield (
-            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
-            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, and "
-            "the sensor's frame if it is one. Learning hides such a mistake."
-        )
-
-
-def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> Iterator[str]:
-    axes = evaluation.model.axes
-    for protocol, run in judged.items():
-        scores, title = run.scores, PROTOCOL_TITLES[protocol]
-        semi, rigid, last, urdf = (
-            mean_nmse(scores, name)
-            for name in ("semiparametric", "rigid_body", "persistence", "urdf")
-        )
-        if semi > WORSE * last:
-            yield (
-                f"{title}: persistence, the rigid body's prediction plus the last residual, is "
-                f"better than the semiparametric model (nmse {number(last)} against "
-                f"{number(semi)}). {_on_persistence(protocol)}"
-            )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = scores.rmse("semiparametric") ** 2 / scores.rmse("rigid_body") ** 2
-        worse = [i for i in np.argsort(-ratios) if ratios[i] > WORSE]
-        if worse:
-            named = listing([f"{axes[i]} ({ratios[i]:.2f} ×)" for i in worse])
-            yield f"{title}: semiparametric is worse than the rigid body alone on {named}."
-        if urdf < rigid:
-            yield (
-                f"{title}: the URDF's own parameters predict better than the identified rigid "
-                f"body (nmse {number(urdf)} against {number(rigid)})."
-            )
-        diverged = [axes[i] for i in np.flatnonzero(~np.isfinite(scores.rmse("semiparametric")))]
-        if diverged:
-            yield f"{title}: the semiparametric model diverged on {listing(diverged)}."
-        useless = [axes[i] for i in np.flatnonzero(scores.nmse("semiparametric") >= 1.0)]
-        if useless:
-            yield f"{title}: no better than a constant on {listing(useless)} (nmse 1 or more)."
-        coverage = scores.coverage("semiparametric")
-        low = [i for i in np.argsort(coverage) if coverage[i] < LOW_COVERAGE]
-        if low:
-            named = listing([f"{axes[i]} ({100 * coverage[i]:.0f} %)" for i in low])
-            yield (
-                f"{title}: the predicted standard deviation is too small: fewer than the "
-                f"promised 95 % of the samples lie within two of them on {named}."
-            )
-
-
-def _leakage(evaluation: Evaluation) -> Iterator[str]:
-    share, frozen = evaluation.repeated_share(), evaluation.runs.get("frozen")
-    if share is None or frozen is None or share < LEAST_PART:
-        return
-    words = (
-        f"Frozen: {100 * share:.0f} % of the samples repeat states that were learned, so that the "
-        "figure is better than on new motion"
-    )
-    if share > 1.0 - LEAST_PART:
-        yield f"{words}. There is hardly anything else: test on another motion."
-        return
-    told = [
-        f"{ratio:.2f} × the rigid body's on {which}"
-        for which, scores in (("those", frozen.repeated), ("the others", frozen.new))
-        if np.isfinite(ratio := _ratio(scores))
-    ]
-    yield f"{words}: the semiparametric squared error is {' and '.join(told)}."
-
-
-def _ratio(scores: RunningScores) -> float:
-    squares = [np.mean(scores.rmse(n) ** 2) for n in ("semiparametric", "rigid_body")]
-    return float(squares[0] / squares[1]) if squares[1] > 0.0 else np.nan
-
-
-def _on_persistence(protocol: str) -> str:
-    if protocol == "sequential":
-        return (
-            "That is usual where the residual hardly changes between two samples: judge a model "
-            "by the delayed and frozen scores."
-        )
-    return "The residual model has not earned its keep here."
-
-
-def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
-    run = evaluation.runs["sequential"]
-    estimator, model = run.estimator, evaluation.model
-    rank = estimator.rigid_body.excitation_rank()
-    if rank < model.n_parameters:
-        yield (
-            f"The motion made only {rank} of {model.n_parameters} independent combinations of "
-            "parameters visible; the others stay near where identification started. A motion "
-            "that is rich in accelerations and postures excites more."
-        )
-    yield from _leakage(evaluation)
-    if evaluation.motion < SHORT:
-        yield f"Only {evaluation.motion:.1f} s of motion were scored: the figures may be chance."
-    if estimator.residual.n_features == 0:
-        yield "The residual model never began to learn: the motion was shorter than its window."
-    nmse, rmse = run.scores.nmse("urdf"), run.scores.rmse("urdf")
-    constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]
-    if constant:
-        yield f"The measurement of {listing(constant)} never varied: there is no nmse of it."
-    dropped = sum(evaluation.skipped.values())
-    if dropped:
-        share = 100.0 * dropped / (dropped + evaluation.samples)
-        reasons = [f"{reason}: {count}" for reason, count in evaluation.skipped.most_common()]
-        count = f"{dropped} messages were" if dropped > 1 else "1 message was"
-        yield f"{count} not used ({share:.2g} % of all): {listing(reasons)}."
-    if evaluation.timing and evaluation.motion > 0.0:
-        period = evaluation.motion / evaluation.samples
-        slow = float(np.percentile(evaluation.timing, 99))
-        if slow > period:
-            yield (
-                f"One step in a hundred took longer ({1e3 * slow:.2f} ms) than the time between "
-                f"two samples ({1e3 * period:.2f} ms): a node on this machine would have to leave "
-                "out updates."
-            )
+def _strict(value: object) -> object:
+    """The same with null for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {str(key): _strict(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 # -------------------------------------------------------------------------------------------------
-# The identified parameters beside the URDF's, and how well the motion showed each.
-
-UNITS = {
-    "m": "kg",
-    "mcx": "kg m",
-    "mcy": "kg m",
-    "mcz": "kg m",
-    "viscous": "N m s/rad",
-    "coulomb": "N m",
-    "offset": "N m",
-    "rotor_inertia": "kg m²",
-}
-BAR = 170.0  # width of a row's plot, px
-
-
-def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
-    """A table of the base parameters, with a small plot in each row."""
-    columns = expected_scales(model).column
-    deviations = identified.standard_deviations()
-    excited = excitation(model, identified)
-    share = np.stack([identified.parameters, deviations, model.prior]) * columns
-    reach = float(np.max(np.abs(np.concatenate((share[0], share[2]))), initial=0.0)) or 1.0
-    rows = []
-    for j, label in enumerate(model.labels):
-        weak = excited[j] < WEAKLY_EXCITED
-        rows.append(
-            [
-                cell(label, style="weak" if weak else ""),
-                cell(number(identified.parameters[j])),
-                cell(f"± {number(deviations[j], 2)}"),
-                cell(_urdf_value(model, j)),
-                cell(_unit(label), style="unit"),
-                f"<td>{_bar(*(share[:, j] / reach), from_urdf=_inertial(label))}</td>",
-                cell(f"{number(excited[j])} ×", style="weak" if weak else ""),
-            ]
-        )
-    header = [
-        head("Parameter"),
-        head("Identified"),
-        head("sd"),
-        head("URDF"),
-        head("Unit", style="unit"),
-        head("Share in the output", "● ± 2 sd identified, ◇ URDF", "words"),
-        head("Excited", "sd shrank by"),
-    ]
-    return table(header, rows, "parameters")
-
-
-def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
-    """By which factor the motion shrank each parameter's standard deviation, (n_parameters,)."""
-    # Before any sample the ridge alone held parameter j, with variance noise / (penalty c_j^2).
-    core, column = identified.core, expected_scales(model).column
-    factor: Array = 1.0 / (column * np.sqrt(core.penalty * core.covariance_diagonal()))
-    return factor
-
-
-def _inertial(label: str) -> bool:
-    return label.split()[0] not in ("viscous", "coulomb", "offset", "rotor_inertia")
-
-
-def _urdf_value(model: RobotModel, j: int) -> str:
-    return number(model.prior[j]) if _inertial(model.labels[j]) else "–"
-
-
-def _unit(label: str) -> str:
-    kind = label.split()[0]
-    return "N" if label in ("offset fx", "offset fy", "offset fz") else UNITS.get(kind, "kg m²")
-
-
-def _bar(value: float, deviation: float, prior: float, *, from_urdf: bool) -> str:
-    def x(at: float) -> float:
-        # A square-root scale: many parameters matter little, and would lie on one spot.
-        root = math.copysign(math.sqrt(min(abs(at), 1.1)), at)
-        return BAR / 2 + root * (BAR / 2 - 9.0)
-
-    rigid, urdf = LOOKS["rigid_body"].color, LOOKS["urdf"].color
-    marks = [
-        f'<line x1="{BAR / 2:g}" y1="0" x2="{BAR / 2:g}" y2="16" stroke="#d8dee4"/>',
-        f'<line x1="{x(value - 2 * deviation):.1f}" y1="8" x2="{x(value + 2 * deviation):.1f}" '
-        f'y2="8" stroke="{rigid}" stroke-width="1.5"/>',
-        f'<circle cx="{x(value):.1f}" cy="8" r="3" fill="{rigid}"/>',
-    ]
-    if from_urdf:
-        p = x(prior)
-        diamond = f"{p - 4.5:.1f},8 {p:.1f},3.5 {p + 4.5:.1f},8 {p:.1f},12.5"
-        marks.append(f'<polygon points="{diamond}" fill="none" stroke="{urdf}"/>')
-    return f'<svg class="bar" viewBox="0 0 {BAR:g} 16" aria-hidden="true">{"".join(marks)}</svg>'
-
-
-# -------------------------------------------------------------------------------------------------
-# The report's last section: step times, messages left out, configuration, version.
-
-
-def run_facts(evaluation: Evaluation) -> list[str]:
-    """The section's parts, as HTML."""
-    return [
-        note(f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."),
-        "<h3>Time per sample</h3>",
-        _times(evaluation),
-        "<h3>Messages not used</h3>",
-        _skipped(evaluation),
-        "<h3>Configuration</h3>",
-        _configuration(evaluation.config),
-    ]
-
-
-def _times(evaluation: Evaluation) -> str:
-    times = 1e6 * np.array(evaluation.timing or [np.nan])
-    header = [
-        head("Filter, predict, learn: the last samples"),
-        head("p50"),
-        head("p99"),
-        head("max"),
-    ]
-    values = [np.percentile(times, 50), np.percentile(times, 99), times.max()]
-    row = [head("µs, on the machine of the evaluation"), *(cell(f"{v:.0f}") for v in values)]
-    return table(header, [row])
-
-
-def _skipped(evaluation: Evaluation) -> str:
-    if not evaluation.skipped:
-        return "<p>None: every message was used.</p>"
-    rows = [[cell(why, style="words"), cell(str(n))] for why, n in evaluation.skipped.most_common()]
-    return table([head("Reason", style="words"), head("Messages")], rows)
-
-
-def _configuration(config: InverseDynamicsConfig) -> str:
-    values = to_flat(config)
-    rows = []
-    for about in parameters(type(config)):
-        value = values[about.name]
-        rows.append(
-            [
-                head(about.name),
-                cell(_text(value), style="words" if value == about.default else "words best"),
-                cell(about.unit, style="unit"),
-                cell(about.description, style="words"),
-            ]
-        )
-    header = [head("Parameter"), head("Value", "bold: not the default", "words")]
-    header += [head("Unit", style="unit"), head("Meaning", style="words")]
-    return table(header, rows)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ", ".join(map(_text, value)) or "(empty)"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value) or "(empty)"
-
-
-# -------------------------------------------------------------------------------------------------
-# The results as a short table for a terminal.
-
-MODELS = {
-    "urdf": "URDF",
-    "rigid_body": "rigid body",
-    "nonparametric": "nonparametric",
-    "semiparametric": "semiparametric",
-    "persistence": "persistence",
-}
+# The terminal's table.
 
 
 def summary_table(results: Mapping[str, Any]) -> str:
@@ -442,12 +103,12 @@ def summary_table(results: Mapping[str, Any]) -> str:
     header = "".join(f" {axis:>{width}}" for axis in shown)
     lines.append(f"{'protocol':<16} {'model':<15} {'mean':>9}{header}")
     for protocol, models in results["scores"].items():
-        for name, label in MODELS.items():
+        for name in ALL_MODELS:
             values = models[name]["nmse"]
             known = [value for value in values if value is not None]
             mean = sum(known) / len(known) if known else float("nan")
-            cells = "".join(f" {_number(value):>{width}}" for value in values) if width else ""
-            lines.append(f"{protocol:<16} {label:<15} {_number(mean):>9}{cells}")
+            cells = "".join(f" {plain(value):>{width}}" for value in values) if width else ""
+            lines.append(f"{protocol:<16} {name.replace('_', ' '):<15} {plain(mean):>9}{cells}")
     timing = results["timing_us"]
     lines.append(f"step: p50 {timing['p50']:.0f} us, p99 {timing['p99']:.0f} us")
     if results["skipped"]:
@@ -456,9 +117,8 @@ def summary_table(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
+# -------------------------------------------------------------------------------------------------
+# The page.
 
 TITLE = "Inverse dynamics, learned and judged"
 
@@ -475,7 +135,7 @@ def report(evaluation: Evaluation) -> str:
             _predictions(evaluation, runs),
             _calibration(evaluation, runs),
             _parameters(evaluation),
-            section("run", "The run", *run_facts(evaluation)),
+            section("run", "The run", *_run_facts(evaluation)),
         ],
     )
 
@@ -492,7 +152,7 @@ def _summary(evaluation: Evaluation, findings: Findings) -> str:
             head(PROTOCOL_TITLES[protocol]),
             *_marked([mean_nmse(scores, name) for name in ALL_MODELS]),
         ]
-        for protocol, scores in all_scores(evaluation).items()
+        for protocol, scores in evaluation.scores().items()
     ]
     return (
         f'<section id="summary">\n<h1>{TITLE}</h1>\n'
@@ -534,7 +194,7 @@ def _scores(evaluation: Evaluation) -> str:
             "two predicted standard deviations (95 % where they are right)."
         )
     ]
-    for protocol, scores in all_scores(evaluation).items():
+    for protocol, scores in evaluation.scores().items():
         title, meaning = PROTOCOL_TITLES[protocol], PROTOCOL_MEANINGS[protocol]
         parts.append(
             f'<h3 id="scores-{protocol}">{escape(title)} <small>{escape(meaning)}; '
@@ -635,41 +295,143 @@ def _parameters(evaluation: Evaluation) -> str:
     )
 
 
+def _run_facts(evaluation: Evaluation) -> list[str]:
+    """The last section's parts: step times, messages left out, configuration and version."""
+    return [
+        note(f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."),
+        "<h3>Time per sample</h3>",
+        _times(evaluation),
+        "<h3>Messages not used</h3>",
+        _skipped(evaluation),
+        "<h3>Configuration</h3>",
+        _configuration(evaluation.config),
+    ]
+
+
+def _times(evaluation: Evaluation) -> str:
+    times = 1e6 * np.array(evaluation.timing or [np.nan])
+    header = [
+        head("Filter, predict, learn: the last samples"),
+        head("p50"),
+        head("p99"),
+        head("max"),
+    ]
+    values = [np.percentile(times, 50), np.percentile(times, 99), times.max()]
+    row = [head("µs, on the machine of the evaluation"), *(cell(f"{v:.0f}") for v in values)]
+    return table(header, [row])
+
+
+def _skipped(evaluation: Evaluation) -> str:
+    if not evaluation.skipped:
+        return "<p>None: every message was used.</p>"
+    rows = [[cell(why, style="words"), cell(str(n))] for why, n in evaluation.skipped.most_common()]
+    return table([head("Reason", style="words"), head("Messages")], rows)
+
+
+def _configuration(config: InverseDynamicsConfig) -> str:
+    values = to_flat(config)
+    rows = []
+    for about in parameters(type(config)):
+        value = values[about.name]
+        rows.append(
+            [
+                head(about.name),
+                cell(setting(value), style="words" if value == about.default else "words best"),
+                cell(about.unit, style="unit"),
+                cell(about.description, style="words"),
+            ]
+        )
+    header = [head("Parameter"), head("Value", "bold: not the default", "words")]
+    header += [head("Unit", style="unit"), head("Meaning", style="words")]
+    return table(header, rows)
+
+
 # -------------------------------------------------------------------------------------------------
-# An evaluation's files: results.json, params.yaml and report.html.
+# The identified parameters beside the URDF's, and how well the motion showed each.
 
-NODE = "inverse_dynamics"  # params.yaml can be given to this node as it is
-
-
-def write_results(evaluation: Evaluation, directory: Path) -> None:
-    """Write results.json, params.yaml and report.html into `directory`, made if need be.
-
-    Raises StorageError where that fails.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        _write(directory / "results.json", results_json(evaluation))
-        _write(directory / "params.yaml", dump_yaml(evaluation.config, node_name=NODE))
-        _write(directory / "report.html", report(evaluation))
-    except OSError as error:
-        raise StorageError(f"the results can't be written to {directory}: {error}") from error
+UNITS = {
+    "m": "kg",
+    "mcx": "kg m",
+    "mcy": "kg m",
+    "mcz": "kg m",
+    "viscous": "N m s/rad",
+    "coulomb": "N m",
+    "offset": "N m",
+    "rotor_inertia": "kg m²",
+}
+WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
+BAR = 170.0  # width of a row's plot, px
 
 
-def results_json(evaluation: Evaluation) -> str:
-    """The text of results.json: strict JSON, null where there is no number."""
-    return json.dumps(_strict(evaluation.results()), indent=2, allow_nan=False) + "\n"
+def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
+    """A table of the base parameters, with a small plot in each row."""
+    columns = expected_scales(model).column
+    deviations = identified.standard_deviations()
+    excited = excitation(model, identified)
+    share = np.stack([identified.parameters, deviations, model.prior]) * columns
+    reach = float(np.max(np.abs(np.concatenate((share[0], share[2]))), initial=0.0)) or 1.0
+    rows = []
+    for j, label in enumerate(model.labels):
+        weak = excited[j] < WEAKLY_EXCITED
+        rows.append(
+            [
+                cell(label, style="weak" if weak else ""),
+                cell(number(identified.parameters[j])),
+                cell(f"± {number(deviations[j], 2)}"),
+                cell(_urdf_value(model, j)),
+                cell(_unit(label), style="unit"),
+                f"<td>{_bar(*(share[:, j] / reach), from_urdf=_inertial(label))}</td>",
+                cell(f"{number(excited[j])} ×", style="weak" if weak else ""),
+            ]
+        )
+    header = [
+        head("Parameter"),
+        head("Identified"),
+        head("sd"),
+        head("URDF"),
+        head("Unit", style="unit"),
+        head("Share in the output", "● ± 2 sd identified, ◇ URDF", "words"),
+        head("Excited", "sd shrank by"),
+    ]
+    return table(header, rows, "parameters")
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
+    """By which factor the motion shrank each parameter's standard deviation, (n_parameters,)."""
+    # Before any sample the ridge alone held parameter j, with variance noise / (penalty c_j^2).
+    core, column = identified.core, expected_scales(model).column
+    factor: Array = 1.0 / (column * np.sqrt(core.penalty * core.covariance_diagonal()))
+    return factor
 
 
-def _strict(value: object) -> object:
-    """The same with null for numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {str(key): _strict(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+def _inertial(label: str) -> bool:
+    return label.split()[0] not in ("viscous", "coulomb", "offset", "rotor_inertia")
+
+
+def _urdf_value(model: RobotModel, j: int) -> str:
+    return number(model.prior[j]) if _inertial(model.labels[j]) else "–"
+
+
+def _unit(label: str) -> str:
+    kind = label.split()[0]
+    return "N" if label in ("offset fx", "offset fy", "offset fz") else UNITS.get(kind, "kg m²")
+
+
+def _bar(value: float, deviation: float, prior: float, *, from_urdf: bool) -> str:
+    def x(at: float) -> float:
+        # A square-root scale: many parameters matter little, and would lie on one spot.
+        root = math.copysign(math.sqrt(min(abs(at), 1.1)), at)
+        return BAR / 2 + root * (BAR / 2 - 9.0)
+
+    rigid, urdf = LOOKS["rigid_body"].color, LOOKS["urdf"].color
+    marks = [
+        f'<line x1="{BAR / 2:g}" y1="0" x2="{BAR / 2:g}" y2="16" stroke="#d8dee4"/>',
+        f'<line x1="{x(value - 2 * deviation):.1f}" y1="8" x2="{x(value + 2 * deviation):.1f}" '
+        f'y2="8" stroke="{rigid}" stroke-width="1.5"/>',
+        f'<circle cx="{x(value):.1f}" cy="8" r="3" fill="{rigid}"/>',
+    ]
+    if from_urdf:
+        p = x(prior)
+        diamond = f"{p - 4.5:.1f},8 {p:.1f},3.5 {p + 4.5:.1f},8 {p:.1f},12.5"
+        marks.append(f'<polygon points="{diamond}" fill="none" stroke="{urdf}"/>')
+    return f'<svg class="bar" viewBox="0 0 {BAR:g} 16" aria-hidden="true">{"".join(marks)}</svg>'

@@ -11,9 +11,9 @@ from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.learner import MODELS
 from semiparam_dynamics.robot.model import RobotModel
 
-MODELS = ("rigid_body", "nonparametric", "semiparametric")
 ALL_MODELS = ("urdf", *MODELS, "persistence")
 
 # Where a motion repeats, the test part has states that were learned, a little shifted, and a model

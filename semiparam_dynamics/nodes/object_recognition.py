@@ -136,7 +136,7 @@ class RecognitionReport:
         model = self._session.recognizer.model
         return {
             "recoding exponent": f"{model.recoding_:.2f}",
-            "penalty": f"{model.ridge_:g}",
+            "ridge": f"{model.ridge_:g}",
             "held-out examples to look at again": str(model.recursion_.outdated()),
         }
 

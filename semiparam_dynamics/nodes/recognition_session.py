@@ -20,9 +20,8 @@ from semiparam_dynamics.nodes.autosave import Autosave
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
-from semiparam_dynamics.recognition.feature_vectors import feature_vector
 from semiparam_dynamics.recognition.labels import Edit, Refusals, Teacher, parse_edit
-from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer
+from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
 
 TIMINGS = 2000  # frames over which the percentiles are taken
 WAITING = 1  # frames that may wait

@@ -19,135 +19,7 @@ from semiparam_dynamics.errors import (
 from semiparam_dynamics.recognition.config import BackboneConfig
 from semiparam_dynamics.recognition.default_backbone import default_identity, default_model
 
-# -------------------------------------------------------------------------------------------------
-# The pixels in an image message.
-
 Image = npt.NDArray[np.uint8]
-
-# Encoding -> bytes of a pixel, and where red, green and blue are among them.
-ENCODINGS = {
-    "rgb8": (3, slice(0, 3)),
-    "bgr8": (3, slice(2, None, -1)),
-    "rgba8": (4, slice(0, 3)),
-    "bgra8": (4, slice(2, None, -1)),
-    "mono8": (1, slice(0, 1)),
-}
-
-
-def image_array(
-    data: bytes | array[int] | npt.NDArray[Any],
-    height: int,
-    width: int,
-    encoding: str,
-    step: int,
-    is_bigendian: int = 0,
-) -> Image:
-    """The image, (height, width, 3) uint8, red, green and blue, of sensor_msgs/Image's fields.
-
-    data: `height` rows of `step` bytes each; what lies past the row's pixels is passed over.
-    is_bigendian: without meaning here, since a sample of these encodings is one byte.
-
-    The result is a view of `data`, whatever the encoding: nothing is copied, and it may be
-    read-only. Raises ImageError for an encoding that is not one of `ENCODINGS`, for an image
-    without pixels, and where `step` or the length of `data` don't fit the size.
-    """
-    if encoding not in ENCODINGS:
-        raise ImageError(
-            f"image encoding {encoding[:40]!r} is not one of {', '.join(ENCODINGS)}",
-            reason="image encoding",
-        )
-    if height < 1 or width < 1:
-        raise ImageError(f"the image has no pixels: {width} x {height}", reason="image size")
-    depth, channels = ENCODINGS[encoding]
-    if step < width * depth:
-        raise ImageError(
-            f"the image's step of {step} bytes is too short for {width} pixels in {encoding}",
-            reason="image step",
-        )
-    length = memoryview(data).nbytes  # type: ignore[arg-type]  # numpy's arrays are buffers too
-    if length != height * step:
-        raise ImageError(
-            f"the image has {length} bytes of data instead of {height} rows of {step}",
-            reason="image data length",
-        )
-    pixels = np.ndarray((height, width, depth), np.uint8, data, strides=(step, depth, 1))
-    return np.broadcast_to(pixels[:, :, channels], (height, width, 3))
-
-
-# -------------------------------------------------------------------------------------------------
-# From an image of any size to the array that an image network takes.
-
-
-class Preprocessing:
-    """Crops an image's centre, scales it and normalises its pixels, as for ImageNet networks.
-
-    height, width: of the network's input, pixels.
-    channels_first: its input is (1, 3, height, width), otherwise (1, height, width, 3).
-    raw: its input is uint8, the pixels as they are, and not (pixel - mean) / std in float32.
-
-    The crop has the input's shape and is as large as fits, times `config.crop`. The scaling is
-    bicubic, as the default network was trained with; bilinear is 0.7 ms faster for a 640 x 480
-    image and turns the features about as far as moving the camera by 2 pixels does.
-    """
-
-    def __init__(
-        self, config: BackboneConfig, height: int, width: int, *, channels_first: bool, raw: bool
-    ) -> None:
-        try:
-            import PIL.Image
-        except ImportError:
-            raise MissingExtraError(
-                "scaling images needs pillow: pip install 'semiparam_dynamics[vision]'"
-            ) from None
-        for name, values in (("mean", config.mean), ("std", config.std)):
-            if len(values) != 3:
-                raise ConfigurationError(
-                    f"parameter 'backbone.{name}' must have 3 numbers, for red, green and blue, "
-                    f"not {len(values)}"
-                )
-        self._pillow = PIL.Image
-        self._height, self._width, self._crop = height, width, config.crop
-        self._channels_first, self._raw = channels_first, raw
-        mean, std = np.array(config.mean), np.array(config.std)
-        self._factor = (1.0 / std).astype(np.float32)[:, None, None]
-        self._shift = (-mean / std).astype(np.float32)[:, None, None]
-
-    def __call__(self, image: Image) -> npt.NDArray[Any]:
-        """The network's input for `image`, (h, w, 3) uint8; ImageError where it is none."""
-        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
-            raise ImageError(
-                f"an image must be (height, width, 3) uint8, not {image.shape} {image.dtype}",
-                reason="image shape",
-            )
-        picture = self._pillow.fromarray(_contiguous(self._centre(image)))
-        # A much larger image is first averaged down to about twice the size: half the time for
-        # 1920 x 1080, where that begins.
-        scaled = picture.resize(
-            (self._width, self._height), self._pillow.Resampling.BICUBIC, reducing_gap=2.0
-        )
-        planes = np.ascontiguousarray(np.asarray(scaled).transpose(2, 0, 1))
-        pixels = planes if self._raw else planes * self._factor + self._shift
-        if not self._channels_first:
-            pixels = np.ascontiguousarray(pixels.transpose(1, 2, 0))
-        return pixels[None]
-
-    def _centre(self, image: Image) -> Image:
-        height, width = image.shape[:2]
-        scale = self._crop * min(height / self._height, width / self._width)
-        rows = max(1, round(self._height * scale))
-        columns = max(1, round(self._width * scale))
-        top, left = (height - rows + 1) // 2, (width - columns + 1) // 2
-        return image[top : top + rows, left : left + columns]
-
-
-def _contiguous(image: Image) -> Image:
-    """A copy in C order, a channel at a time: numpy takes five times as long for all at once."""
-    copy = np.empty(image.shape, np.uint8)
-    for channel in range(3):
-        copy[:, :, channel] = image[:, :, channel]
-    return copy
-
-
 Features = npt.NDArray[np.float32]
 INPUT_TYPES = {"tensor(float)": False, "tensor(uint8)": True}
 
@@ -295,3 +167,130 @@ def _names(nodes: list[Any]) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:300]
+
+
+# -------------------------------------------------------------------------------------------------
+# The pixels in an image message.
+
+# Encoding -> bytes of a pixel, and where red, green and blue are among them.
+ENCODINGS = {
+    "rgb8": (3, slice(0, 3)),
+    "bgr8": (3, slice(2, None, -1)),
+    "rgba8": (4, slice(0, 3)),
+    "bgra8": (4, slice(2, None, -1)),
+    "mono8": (1, slice(0, 1)),
+}
+
+
+def image_array(
+    data: bytes | array[int] | npt.NDArray[Any],
+    height: int,
+    width: int,
+    encoding: str,
+    step: int,
+    is_bigendian: int = 0,
+) -> Image:
+    """The image, (height, width, 3) uint8, red, green and blue, of sensor_msgs/Image's fields.
+
+    data: `height` rows of `step` bytes each; what lies past the row's pixels is passed over.
+    is_bigendian: without meaning here, since a sample of these encodings is one byte.
+
+    The result is a view of `data`, whatever the encoding: nothing is copied, and it may be
+    read-only. Raises ImageError for an encoding that is not one of `ENCODINGS`, for an image
+    without pixels, and where `step` or the length of `data` don't fit the size.
+    """
+    if encoding not in ENCODINGS:
+        raise ImageError(
+            f"image encoding {encoding[:40]!r} is not one of {', '.join(ENCODINGS)}",
+            reason="image encoding",
+        )
+    if height < 1 or width < 1:
+        raise ImageError(f"the image has no pixels: {width} x {height}", reason="image size")
+    depth, channels = ENCODINGS[encoding]
+    if step < width * depth:
+        raise ImageError(
+            f"the image's step of {step} bytes is too short for {width} pixels in {encoding}",
+            reason="image step",
+        )
+    length = memoryview(data).nbytes  # type: ignore[arg-type]  # numpy's arrays are buffers too
+    if length != height * step:
+        raise ImageError(
+            f"the image has {length} bytes of data instead of {height} rows of {step}",
+            reason="image data length",
+        )
+    pixels = np.ndarray((height, width, depth), np.uint8, data, strides=(step, depth, 1))
+    return np.broadcast_to(pixels[:, :, channels], (height, width, 3))
+
+
+# -------------------------------------------------------------------------------------------------
+# From an image of any size to the array that an image network takes.
+
+
+class Preprocessing:
+    """Crops an image's centre, scales it and normalises its pixels, as for ImageNet networks.
+
+    height, width: of the network's input, pixels.
+    channels_first: its input is (1, 3, height, width), otherwise (1, height, width, 3).
+    raw: its input is uint8, the pixels as they are, and not (pixel - mean) / std in float32.
+
+    The crop has the input's shape and is as large as fits, times `config.crop`. The scaling is
+    bicubic, as the default network was trained with; bilinear is 0.7 ms faster for a 640 x 480
+    image and turns the features about as far as moving the camera by 2 pixels does.
+    """
+
+    def __init__(
+        self, config: BackboneConfig, height: int, width: int, *, channels_first: bool, raw: bool
+    ) -> None:
+        try:
+            import PIL.Image
+        except ImportError:
+            raise MissingExtraError(
+                "scaling images needs pillow: pip install 'semiparam_dynamics[vision]'"
+            ) from None
+        for name, values in (("mean", config.mean), ("std", config.std)):
+            if len(values) != 3:
+                raise ConfigurationError(
+                    f"parameter 'backbone.{name}' must have 3 numbers, for red, green and blue, "
+                    f"not {len(values)}"
+                )
+        self._pillow = PIL.Image
+        self._height, self._width, self._crop = height, width, config.crop
+        self._channels_first, self._raw = channels_first, raw
+        mean, std = np.array(config.mean), np.array(config.std)
+        self._factor = (1.0 / std).astype(np.float32)[:, None, None]
+        self._shift = (-mean / std).astype(np.float32)[:, None, None]
+
+    def __call__(self, image: Image) -> npt.NDArray[Any]:
+        """The network's input for `image`, (h, w, 3) uint8; ImageError where it is none."""
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
+            raise ImageError(
+                f"an image must be (height, width, 3) uint8, not {image.shape} {image.dtype}",
+                reason="image shape",
+            )
+        picture = self._pillow.fromarray(_contiguous(self._centre(image)))
+        # A much larger image is first averaged down to about twice the size: half the time for
+        # 1920 x 1080, where that begins.
+        scaled = picture.resize(
+            (self._width, self._height), self._pillow.Resampling.BICUBIC, reducing_gap=2.0
+        )
+        planes = np.ascontiguousarray(np.asarray(scaled).transpose(2, 0, 1))
+        pixels = planes if self._raw else planes * self._factor + self._shift
+        if not self._channels_first:
+            pixels = np.ascontiguousarray(pixels.transpose(1, 2, 0))
+        return pixels[None]
+
+    def _centre(self, image: Image) -> Image:
+        height, width = image.shape[:2]
+        scale = self._crop * min(height / self._height, width / self._width)
+        rows = max(1, round(self._height * scale))
+        columns = max(1, round(self._width * scale))
+        top, left = (height - rows + 1) // 2, (width - columns + 1) // 2
+        return image[top : top + rows, left : left + columns]
+
+
+def _contiguous(image: Image) -> Image:
+    """A copy in C order, a channel at a time: numpy takes five times as long for all at once."""
+    copy = np.empty(image.shape, np.uint8)
+    for channel in range(3):
+        copy[:, :, channel] = image[:, :, channel]
+    return copy

@@ -1,32 +1,36 @@
-"""What the recognition of objects is told."""
+"""Parameters of the recognition of objects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from semiparam_dynamics.parameters import group, parameter
-
-# -------------------------------------------------------------------------------------------------
-# What the recogniser of objects is told, apart from the image network.
 
 
 @dataclass(frozen=True)
 class ClassifierConfig:
     """The classifier; see `semiparam_dynamics.learning.IncrementalRLSC`."""
 
-    penalty: tuple[float, ...] = parameter(
+    RENAMED: ClassVar[dict[str, str]] = {
+        "penalty": "ridge",
+        "choose_alpha": "choose_recoding",
+        "alpha": "recoding",
+    }
+
+    ridge: tuple[float, ...] = parameter(
         (0.3,),
         "candidates for the ridge, learned side by side at the cost of each; 0.3 suits image "
         "features of length 1",
         low=1e-9,
         high=1e9,
     )
-    choose_alpha: bool = parameter(
+    choose_recoding: bool = parameter(
         True,
         "choose the recoding exponent by held-out examples: the largest that costs no accuracy",
         live=True,
     )
-    alpha: float = parameter(
+    recoding: float = parameter(
         0.7,
         "the recoding exponent where it isn't chosen: 0, objects count by how many examples of "
         "them were taught, to 1, all count the same",
@@ -63,7 +67,7 @@ class ClassifierConfig:
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """What is refused, whoever asks for it."""
+    """Limits of what may be asked for."""
 
     max_classes: int = parameter(1000, "objects at most", low=1, high=100000, live=True)
     max_label_length: int = parameter(
@@ -101,7 +105,7 @@ class SmoothingConfig:
 
 @dataclass(frozen=True)
 class RecognitionConfig:
-    """The recogniser, between features and what it says of them."""
+    """The recognizer, from features to answers."""
 
     classifier: ClassifierConfig = group(ClassifierConfig, inline=True)
     threshold: float = parameter(
@@ -121,7 +125,7 @@ class RecognitionConfig:
         live=True,
     )
     unknown: str = parameter(
-        "unknown", "what is said of an unknown object; no object can have this name"
+        "unknown", "the answer for an unknown object; no object can have this name"
     )
     smoothing: SmoothingConfig = group(SmoothingConfig)
     limits: LimitsConfig = group(LimitsConfig, inline=True)

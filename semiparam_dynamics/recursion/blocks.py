@@ -117,16 +117,26 @@ def _at_once(
 ) -> tuple[Array, Array]:
     """Errors and leverages of rows of which W = V', V'U and |V|^2 are known; learns them."""
     try:
-        L, C = _cholesky(W @ W.T).T, _cholesky(W.T @ W)
+        C = _cholesky(W.T @ W)
+        L, errors = innovations(W, targets - before)
     except np.linalg.LinAlgError:  # by rounding; never seen
         return core.update_rows(rows, targets)
-    diagonal = np.diagonal(L)
-    errors = solve_right((targets - before).T, L.T).T * diagonal[:, None]
+    errors = errors * np.diagonal(L)[:, None]
     np.fill_diagonal(L, 0.0)
     leverage = own - np.einsum("ij,ij->i", L, L)  # L_ii^2 - 1, without the rounding of the one
     U = solve_right((core.U + W.T @ targets).T, C).T
     core.multiply(C, U)
     return errors, leverage
+
+
+def innovations(W: Array, errors: Array) -> tuple[Array, Array]:
+    """L (m, m) and E = L^-1 errors (m, T) of a block with W = V' (m, D), see the module.
+
+    errors : (m, T), of the predictions before the block. Errors before any of the rows a to b, once
+        those above them are learned, are L[a:b, a:b] E[a:b].
+    """
+    L = _cholesky(W @ W.T).T
+    return L, solve_right(errors.T, L.T).T
 
 
 def _cholesky(K: Array) -> Array:

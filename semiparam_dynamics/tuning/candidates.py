@@ -1,4 +1,4 @@
-"""Candidates: what is tried, and how each did on the folds."""
+"""Candidates and their scores, the choice among them, and the findings of a tuning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.parameters import Value, to_flat
-from semiparam_dynamics.tuning.folds import Fold, Split
+from semiparam_dynamics.tuning.folds import PreparedSplit, Split
 
 Settings = Mapping[str, float]  # parameters' names to their values
 
@@ -46,7 +46,9 @@ class FoldScore:
         return float(self.delayed.mean() / self.rigid_delayed.mean())
 
 
-def score(fold: Fold, delayed: Array | None, frozen: Array, evidence: float = np.nan) -> FoldScore:
+def score(
+    fold: PreparedSplit, delayed: Array | None, frozen: Array, evidence: float = np.nan
+) -> FoldScore:
     """The score of residuals (k, n_axes) predicted on what `fold` holds out."""
     rigid_delayed, rigid_frozen = fold.rigid_body_scores()
     late = None
@@ -150,7 +152,6 @@ def choose(
 
 
 # -------------------------------------------------------------------------------------------------
-# What tuning found.
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Curve:
 
 @dataclass
 class Tuning:
-    """What tuning found."""
+    """The findings of a tuning."""
 
     before: InverseDynamicsConfig
     config: InverseDynamicsConfig

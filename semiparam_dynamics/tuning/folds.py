@@ -1,66 +1,31 @@
-"""A split as the residual sees it: the rigid body identified, inputs standardised, blocks cut."""
+"""Recordings to tune on, their splits, and a split as the residual sees it.
+
+Held-out samples in between those that are learned flatter a kernel: motion repeats, and neighbours
+in time are neighbours in space. So two kinds of hold-out are made. *Motions*: whole recordings, or
+long parts of the only one, tell how well the learner will do. *Regions*: the samples at one end of
+the positions' principal directions, whatever the time, tell what it does where it has not been,
+even if all recordings show much the same motion. A kernel that is too wide betrays itself there.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve
 
 from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.residual import Standardizer
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.protocols import BLOCK
-from semiparam_dynamics.tuning.motion import Arm, Motion, join
-
-# -------------------------------------------------------------------------------------------------
-# The rigid body's parameters after a motion, for several ridges, in one pass.
-
-
-def identified(
-    arm: Arm, motion: Motion, config: RigidBodyConfig, penalties: Sequence[float]
-) -> list[Array]:
-    """What `RigidBodyIdentifier` arrives at for each penalty, (n_parameters,) each.
-
-    Its rows and weights summed up as normal equations: the same ridge solution, to rounding. A
-    memory is left out of account: all samples count alike.
-    """
-    axis, column = arm.entries()
-    p = len(arm.prior)
-    # Each row is divided by its output's root mean square so far, begun with the expected one.
-    begun = RigidBodyIdentifier.SCALE_SAMPLES
-    square = begun * arm.scales.output**2 + np.cumsum(motion.y**2, axis=0)
-    weight = np.sqrt((begun + np.arange(1, len(motion) + 1))[:, None] / square)
-    gram, moments = np.zeros((p, p)), np.zeros(p)
-    for a in range(arm.n_axes):
-        own = column[axis == a]
-        rows = motion.entries[:, axis == a] * weight[:, a : a + 1]
-        gram[np.ix_(own, own)] += rows.T @ rows
-        moments[own] += rows.T @ (motion.y[:, a] * weight[:, a])
-    prior = arm.prior if config.prior == "urdf" else np.zeros(p)
-    # In units of the columns' scales: their sizes differ by orders of magnitude.
-    scale = 1.0 / arm.scales.column
-    scaled = gram * np.outer(scale, scale)
-    left = (moments - gram @ prior) * scale
-    return [
-        prior + scale * solve(scaled + penalty * np.eye(p), left, assume_a="pos")
-        for penalty in penalties
-    ]
-
-
-# -------------------------------------------------------------------------------------------------
-# What is held out: whole motions, and whole regions of the joints' positions.
-#
-# Held-out samples in between those that are learned flatter a kernel: motion repeats, and
-# neighbours
-# in time are neighbours in space. So two kinds of hold-out are made. *Motions*: whole recordings,
-# or
-# long parts of the only one, tell how well the learner will do. *Regions*: the samples at one end
-# of the positions' principal directions, whatever the time, tell what it does where it has not
-# been,
-# even if all recordings show much the same motion. A kernel that is too wide betrays itself there.
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.samples.measurement import Measurement
 
 PARTS = 3  # of a single recording
 MOST_FOLDS = 5
@@ -68,11 +33,71 @@ DIRECTIONS = 3
 REGION_SHARE = 0.35  # of the samples, at one end of a direction
 LEAST_VARIANCE = 0.02  # of all the positions', for a direction to count
 LEAST_SECONDS = 1.5  # of each part of a recording
+WINDOW_SHARE = 0.25  # of a short motion, to standardize by
+
+
+class Recordings:
+    """Measurements of one robot, a sequence for each bag, and its configuration to begin with."""
+
+    def __init__(
+        self,
+        model: RobotModel,
+        config: InverseDynamicsConfig,
+        names: Sequence[str],
+        measurements: Sequence[Sequence[Measurement]],
+    ) -> None:
+        if not measurements or not all(measurements):
+            raise BagError("there is a recording without measurements among those to tune on")
+        self.model, self.config, self.names = model, config, _numbered(names)
+        self._measurements = measurements
+
+    def motions(self, cutoff: float, seconds: float = np.inf) -> list[Motion]:
+        """Each recording's samples, of its first `seconds`, filtered with `cutoff` Hz."""
+        config = replace(self.config.filter, cutoff=cutoff)
+        active = expected_scales(self.model).active
+        motions = []
+        for recording in self._measurements:
+            end = recording[0].stamp + 1e9 * seconds
+            within = [m for m in recording if m.stamp <= end]
+            samples = SampleFilter(self.model, config).filter_recording(within)
+            motions.append(Motion.of(samples, active))
+            if len(motions[-1]) < 2:
+                raise BagError("a recording has no two measured samples to tune on")
+        return motions
+
+    @property
+    def rate(self) -> float:
+        """Messages a second, of the fastest recording."""
+        gaps = [np.median(np.diff([m.stamp for m in r])) for r in self._measurements if len(r) > 1]
+        return 1e9 / max(float(min(gaps)), 1.0) if gaps else 1.0
+
+    def fingerprint(self) -> str:
+        """Changes when a measurement does."""
+        digest = hashlib.sha256()
+        for recording in self._measurements:
+            for m in recording:
+                digest.update(np.int64(m.stamp).tobytes())
+                digest.update(np.asarray(m.q).tobytes())
+                if m.y is not None:
+                    digest.update(np.asarray(m.y).tobytes())
+        return digest.hexdigest()[:24]
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """The same names, numbered where bags of several folders have one name."""
+    return tuple(
+        f"{name} ({names[:k].count(name) + 1})" if names.count(name) > 1 else name
+        for k, name in enumerate(names)
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+# Splits.
 
 
 @dataclass(frozen=True)
 class Split:
-    """What is learned and what is held out."""
+    """A training part and a held-out part."""
 
     name: str
     kind: str  # motion or region
@@ -101,7 +126,12 @@ def motion_splits(motions: Sequence[Motion], names: Sequence[str]) -> list[Split
         groups = [list(motions[k::n]) for k in range(n)]
         titles = [" ".join(names[k::n]) for k in range(n)]
     return [
-        Split(title, "motion", join([m for g in groups if g is not group for m in g]), join(group))
+        Split(
+            title,
+            "motion",
+            Motion.join([m for g in groups if g is not group for m in g]),
+            Motion.join(group),
+        )
         for title, group in zip(titles, groups, strict=True)
     ]
 
@@ -124,14 +154,15 @@ def region_splits(motion: Motion) -> list[Split]:
     return splits
 
 
-WINDOW_SHARE = 0.25
+# -------------------------------------------------------------------------------------------------
+# A split with its rigid body identified, its inputs standardized and its blocks cut.
 
 
 @dataclass(frozen=True)
-class Fold:
-    """n samples that are learned, then held out: those from number `n_train` on.
+class PreparedSplit:
+    """The residual's side of a split: n samples, held out from number `n_train` on.
 
-    Inputs are [q, dq, ddq, rigid-body prediction], standardised by the first seconds.
+    Inputs are [q, dq, ddq, rigid-body prediction], standardized by the first seconds.
     """
 
     name: str
@@ -144,7 +175,7 @@ class Fold:
     left: Array  # (n, n_axes): what the rigid body, as identified in the end, leaves
     stale: Array  # (n, n_axes): what it left before each sample was learned
     y: Array  # (n - n_train, n_axes), held out
-    rigid_body: Array  # the same, predicted while it goes on being identified
+    rigid_body: Array  # the same, predicted while identification continues
     frozen_rigid_body: Array  # the same, as identified from the training part
     blocks: Indices  # numbers at which the held-out part's blocks of half a second begin, and n
 
@@ -155,7 +186,7 @@ class Fold:
 
     @property
     def variance(self) -> Array:
-        """(n_axes,) of the held-out measurements, by which errors are normalised."""
+        """(n_axes,) of the held-out measurements, by which errors are normalized."""
         variance: Array = self.y.var(axis=0)
         return np.where(variance > 0.0, variance, np.inf)
 
@@ -166,17 +197,17 @@ class Fold:
         return delayed, frozen
 
 
-def fold_of(arm: Arm, split: Split, config: RigidBodyConfig, window: float) -> Fold:
+def prepare(
+    model: RobotModel, split: Split, config: RigidBodyConfig, window: float
+) -> PreparedSplit:
     """Identify the rigid body along a split as the node would, and lay out what it leaves."""
-    whole = join([split.train, split.held_out])
-    k = len(split.train)
-    out = split.held_out
+    whole, out, k = Motion.join([split.train, split.held_out]), split.held_out, len(split.train)
     if split.kind == "motion":
-        before, trained, last = along(arm, whole, k, config)
-        frozen = arm.rigid_body(out.entries, trained)
-    else:  # nothing goes on being learned there
-        last = identified(arm, split.train, config, [config.penalty])[0]
-        before = arm.rigid_body(whole.entries, last)
+        before, trained, last = identify_along(model, split, config)
+        frozen = out.rigid_body(trained)
+    else:  # nothing more is learned there
+        last = RigidBodyIdentifier.of(model, config).ridge_path(split.train, [config.penalty])[0]
+        before = whole.rigid_body(last)
         frozen = before[k:]
     inputs = np.column_stack((whole.q, whole.dq, whole.ddq, before))
     frozen_inputs = np.column_stack((out.q, out.dq, out.ddq, frozen))
@@ -189,15 +220,15 @@ def fold_of(arm: Arm, split: Split, config: RigidBodyConfig, window: float) -> F
     if not standardizer.ready:  # motion in pieces: all of it is looked at, and learned
         standardizer.fit(whole.stamps[:k], inputs[:k])
         first = 0
-    return Fold(
+    return PreparedSplit(
         name=split.name,
         kind=split.kind,
-        n_joints=arm.n_joints,
+        n_joints=model.n_joints,
         n_train=k,
         first=first,
         inputs=standardizer.transform(inputs),
         frozen_inputs=standardizer.transform(frozen_inputs),
-        left=whole.y - arm.rigid_body(whole.entries, last),
+        left=whole.y - whole.rigid_body(last),
         stale=whole.y - before,
         y=out.y,
         rigid_body=before[k:],
@@ -207,25 +238,22 @@ def fold_of(arm: Arm, split: Split, config: RigidBodyConfig, window: float) -> F
 
 
 def least_window(window: float, motion: Motion) -> float:
-    """The seconds to standardise by: of a short motion a quarter, so that most of it is learned."""
+    """The seconds to standardize by: of a short motion a quarter, so that most of it is learned."""
     return min(window, WINDOW_SHARE * motion.seconds)
 
 
-def along(
-    arm: Arm, motion: Motion, n_train: int, config: RigidBodyConfig
+def identify_along(
+    model: RobotModel, split: Split, config: RigidBodyConfig
 ) -> tuple[Array, Array, Array]:
-    """Predictions (n, n_axes) made before each sample was learned; parameters then and at last."""
-    prior = arm.prior if config.prior == "urdf" else np.zeros_like(arm.prior)
-    identifier = RigidBodyIdentifier(arm.scales.output, arm.scales.column, prior, config)
-    before = np.empty_like(motion.y)
-    trained = identifier.parameters
-    for i, (entries, y) in enumerate(zip(motion.entries, motion.y, strict=True)):
-        if i == n_train:
-            trained = identifier.parameters.copy()
-        Phi = arm.regressor(entries)
-        before[i] = identifier.predict(Phi)
-        identifier.update(Phi, y, int(motion.stamps[i]))
-    return before, trained, identifier.parameters
+    """Predictions (n, n_axes) made before each sample was learned, of both parts in turn.
+
+    And the parameters (n_parameters,) after the training part, and after both.
+    """
+    identifier = RigidBodyIdentifier.of(model, config)
+    before = identifier.update_motion(split.train)
+    trained = identifier.parameters.copy()
+    later = identifier.update_motion(split.held_out)
+    return np.concatenate((before, later)), trained, identifier.parameters
 
 
 def _blocks(stamps: Indices, start: int) -> Indices:

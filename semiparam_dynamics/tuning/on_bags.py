@@ -15,7 +15,7 @@ from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
 from semiparam_dynamics.evaluation.report import NODE
 from semiparam_dynamics.tuning.candidates import Tuning
-from semiparam_dynamics.tuning.motion import Recordings
+from semiparam_dynamics.tuning.folds import Recordings
 from semiparam_dynamics.tuning.page import tuning_page
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
@@ -35,7 +35,7 @@ def tune_on_bags(
 ) -> Tuning:
     """Tune on `bags.train`; the other arguments are those of `tune`.
 
-    journal : a file of what was worked out; gone on with if it is of the same bags and robot.
+    journal : a file of what was worked out; resumed from if it is of the same bags and robot.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
     model, config = robot_of(bags, config)

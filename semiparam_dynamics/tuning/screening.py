@@ -1,7 +1,13 @@
-"""Candidates' scores on a fold: a residual's first level, its second, and random Fourier features.
+"""Candidates' scores on a split: a residual's first level, its second, and random Fourier features.
+
+A level is learned for all penalties and numbers of features at once. The features of a split's
+samples are made once. Their second moments over the training part then give the estimator of every
+penalty and every number of features (Nyström's path, thesis algorithm 1): what a learner frozen
+after training predicts. From the same factor the recursion goes through what is held out, in the
+blocks of the delayed protocol.
 
 Screening differs from the learner in one thing: the rigid body's parameters, by which the residual
-is defined, are those at the end of the fold all along. That moves scores by a few hundredths; the
+is defined, are those at the end of the split all along. That moves scores by a few hundredths; the
 candidates chosen are confirmed by the learner itself.
 """
 
@@ -18,24 +24,119 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.residual import (
     GROUPS,
+    LEAST_BLOCK,
     group_sizes,
     input_widths,
     kernel_width,
 )
-from semiparam_dynamics.learning.grown_features import grow_features
-from semiparam_dynamics.learning.prequential import prequential_errors
 from semiparam_dynamics.learning.ridge import NestedRidge
-from semiparam_dynamics.recursion.features import draw_frequencies, fourier_features
+from semiparam_dynamics.recursion.blocks import innovations, solve_right, update_block
+from semiparam_dynamics.recursion.features import (
+    IncrementalNystromFeatures,
+    draw_frequencies,
+    fourier_features,
+)
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.tuning.candidates import FoldScore, score
-from semiparam_dynamics.tuning.folds import Fold
+from semiparam_dynamics.tuning.folds import PreparedSplit
+
+Scores = dict[tuple[float, int], FoldScore]  # by penalty and number of features
+
+
+def screen_nystrom(
+    fold: PreparedSplit, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
+) -> Scores:
+    """The first level of `nystrom` with `config`'s widths, for every penalty and size."""
+    level = _first_level(fold, config, max(sizes))
+    blocks = fold.blocks if fold.kind == "motion" else None
+    fits = level_path(level, fold.left, fold.first, blocks, penalties, sizes)
+    return {key: score(fold, fit.delayed, fit.frozen, fit.evidence) for key, fit in fits.items()}
+
+
+def screen_fourier(
+    fold: PreparedSplit, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
+) -> Scores:
+    """The residual `random_fourier`; the sizes are even numbers of features."""
+    inputs, frozen = _inputs(fold, config, "random_fourier")
+    width = config.random_fourier.length_scale
+    level = fourier_rows(inputs, frozen, max(sizes), width, config.seed)
+    blocks = fold.blocks if fold.kind == "motion" else None
+    unit = [t / 2 for t in sizes]
+    fits = level_path(level, fold.stale, fold.first, blocks, penalties, sizes, unit)
+    return {key: score(fold, fit.delayed, fit.frozen, fit.evidence) for key, fit in fits.items()}
+
+
+def screen_joints(
+    fold: PreparedSplit, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
+) -> Scores:
+    """The second level over the first one of `config`; size 0 is none at all.
+
+    Each joint's learns what the first level left of each sample just before it learned it.
+    """
+    local = config.nystrom
+    shared, errors, delayed = _first_level_errors(fold, config)
+    inputs, frozen_inputs = _inputs(fold, config, "nystrom")
+    n_joints, n_axes = fold.n_joints, fold.n_axes
+    blocks = fold.blocks if fold.kind == "motion" else None
+    most = max(sizes)
+    fits: list[dict[tuple[float, int], LevelFit]] = []
+    for j in range(n_axes if most else 0):
+        columns = [j, n_joints + j, 2 * n_joints + j]
+        level = nystrom_rows(
+            inputs[:, columns],
+            frozen_inputs[:, columns],
+            fold.first,
+            local.joint_length_scale,
+            most,
+            local.novelty,
+        )
+        used = [size for size in sizes if size]
+        fits.append(level_path(level, errors[:, j : j + 1], fold.first, blocks, penalties, used))
+    scores: Scores = {}
+    for penalty in penalties:
+        for size in sizes:
+            second = [fit[penalty, size] for fit in fits] if size else []
+            later = delayed
+            if later is not None and second:
+                own = [fit.delayed for fit in second if fit.delayed is not None]
+                later = later + np.column_stack(own)
+            frozen = shared.frozen
+            if second:
+                frozen = frozen + np.column_stack([fit.frozen for fit in second])
+            scores[penalty, size] = score(fold, later, frozen, shared.evidence)
+    return scores
+
+
+def _first_level_errors(
+    fold: PreparedSplit, config: EstimatorConfig
+) -> tuple[LevelFit, Array, Array | None]:
+    local = config.nystrom
+    level = _first_level(fold, config, local.max_centers)
+    key = local.penalty, local.max_centers
+    motion = fold.kind == "motion"
+    blocks = fold.blocks if motion else None
+    fit = level_path(level, fold.left, fold.first, blocks, [key[0]], [key[1]])[key]
+    errors = one_step_errors(level, fold.left, fold.first, local.penalty, local.max_centers)
+    return fit, errors, fit.delayed
+
+
+def _first_level(fold: PreparedSplit, config: EstimatorConfig, size: int) -> LevelRows:
+    inputs, frozen = _inputs(fold, config, "nystrom")
+    local = config.nystrom
+    return nystrom_rows(inputs, frozen, fold.first, local.length_scale, size, local.novelty)
+
+
+def _inputs(fold: PreparedSplit, config: EstimatorConfig, kind: str) -> tuple[Array, Array]:
+    """The inputs of a kind of residual, (n, d) and (k, d), each over its group's width."""
+    n, axes = fold.n_joints, fold.n_axes
+    own = getattr(config, kind)
+    used = np.repeat([g in own.INPUTS for g in GROUPS], group_sizes(GROUPS, n, axes))
+    widths = input_widths(own, own.INPUTS, n, axes)
+    return fold.inputs[:, used] / widths, fold.frozen_inputs[:, used] / widths
+
 
 # -------------------------------------------------------------------------------------------------
-# One level of a residual on one fold, for all penalties and numbers of features at once.
-#
-# The features of a fold's samples are made once. Their second moments over the training part then
-# give the estimator of every penalty and every number of features (Nyström's path, thesis algorithm
-# 1): what a learner frozen after training predicts. From the same factor the recursion goes on, in
-# the blocks of the delayed protocol, through what is held out.
+# One level on one split.
 
 
 @dataclass(frozen=True)
@@ -48,7 +149,7 @@ class LevelRows:
 
 @dataclass(frozen=True)
 class LevelFit:
-    """What one penalty and number of features predict of the held-out samples, (k, T) each."""
+    """Predictions of held-out samples by one penalty and number of features, (k, T) each."""
 
     delayed: Array | None  # None where nothing goes on being learned
     frozen: Array
@@ -64,11 +165,20 @@ def nystrom_rows(
     novelty: float,
 ) -> LevelRows:
     """Local features that grow along the samples; `length_scale` in units of sqrt(d / 2)."""
-    width = kernel_width(length_scale, inputs.shape[1])
-    grown = grow_features(inputs, width, max_centers, novelty, first)
-    n_train = len(inputs) - len(frozen_inputs)
-    there = int(grown.counts[n_train - 1])
-    return LevelRows(grown.rows, grown.transform(frozen_inputs, there))
+    n, d = inputs.shape
+    width = kernel_width(length_scale, d)
+    features = IncrementalNystromFeatures(d, width, min(max_centers, n), novelty)
+    n_train = n - len(frozen_inputs)
+    parts = [(i, min(i + LEAST_BLOCK, n_train)) for i in range(first, n_train, LEAST_BLOCK)]
+    grown = [(a, features.grow_rows(inputs[a:b])) for a, b in parts]
+    trained = features.transform_rows(frozen_inputs)
+    parts = [(i, min(i + LEAST_BLOCK, n)) for i in range(n_train, n, LEAST_BLOCK)]
+    grown += [(a, features.grow_rows(inputs[a:b])) for a, b in parts]
+    rows, frozen = (np.zeros((k, features.n_centers)) for k in (n, len(frozen_inputs)))
+    for start, phi in grown:
+        rows[start : start + len(phi), : phi.shape[1]] = phi
+    frozen[:, : trained.shape[1]] = trained
+    return LevelRows(rows, frozen)
 
 
 def fourier_rows(
@@ -125,10 +235,10 @@ def level_path(
         ridges = [p * u for p in penalties]
         on = system if len(set(units)) == 1 else copy.deepcopy(system)
         q = [min(t, m) for t in same]
-        errors = prequential_errors(on, held_rows, held, blocks - n_train, ridges, q)
+        errors = delayed_errors(on, held_rows, held, blocks - n_train, ridges, q)
         for penalty, ridge in zip(penalties, ridges, strict=True):
             for t in same:
-                delayed = held - errors[ridge, min(t, m)].block
+                delayed = held - errors[ridge, min(t, m)]
                 fits[penalty, t] = replace(fits[penalty, t], delayed=delayed)
     return fits
 
@@ -146,110 +256,64 @@ def _evidence(R: Array, U: Array, q: int, ridge: float, square: Array, n: int) -
     return -0.5 * (fit + determinant / n)
 
 
+LEAST_ROWS = 128  # taken at once; with more features as many rows as features
+
+
+def delayed_errors(
+    system: NestedRidge,
+    Z: Array,
+    Y: Array,
+    edges: Indices,
+    ridges: Sequence[float],
+    sizes: Sequence[int],
+) -> dict[tuple[float, int], Array]:
+    """Errors (n, T) of continuing from `system`, each before any row of its block was learned.
+
+    Z : feature rows (n, q), with outputs Y (n, T). edges : where the blocks begin, from 0, and n.
+    ridges : plain ridges on the weights. sizes : leading features; each pair is one model.
+
+    The recursion's innovations (see `recursion.blocks`) of many rows at once, from one factor for
+    each ridge. The system has learned the rows afterwards. Features that no row has shown yet
+    (columns of zeros so far) predict nothing, so that one system serves features that are added on
+    the way.
+    """
+    found = {(ridge, size): np.empty_like(Y) for ridge in ridges for size in sizes}
+    for start, end in _chunks(edges, max(system.n_features, LEAST_ROWS)):
+        inner = edges[(edges >= start) & (edges <= end)]
+        z, y = Z[start:end], Y[start:end]
+        for ridge in ridges:
+            factor = system.factor(ridge)
+            W = solve_right(z, factor.R)
+            for size in sizes:
+                known = W[:, :size]
+                L, whitened = innovations(known, y - known @ factor.U[:size])
+                for a, b in zip(inner[:-1], inner[1:], strict=True):
+                    own = slice(a - start, b - start)
+                    found[ridge, size][a:b] = L[own, own] @ whitened[own]
+        system.add(z, y)
+    return found
+
+
+def _chunks(edges: Indices, rows: int) -> list[tuple[int, int]]:
+    """Whole blocks taken together, of about as many rows; a longer block stays whole."""
+    chunks, start = [], 0
+    for previous, edge in zip(edges[:-1], edges[1:], strict=True):
+        if edge - start > rows and previous > start:
+            chunks.append((start, int(previous)))
+            start = int(previous)
+    if edges[-1] > start:
+        chunks.append((start, int(edges[-1])))
+    return chunks
+
+
 def one_step_errors(
     level: LevelRows, targets: Array, first: int, penalty: float, n_features: int
 ) -> Array:
     """Errors (n, T) on each row before it alone was learned; zeros before `first`."""
     rows = level.rows[first:, :n_features]
-    n, q = rows.shape
-    system = NestedRidge(q, targets.shape[1])
+    q, n_outputs = rows.shape[1], targets.shape[1]
+    core = RecursiveLeastSquares(q, n_outputs, penalty)
     errors = np.zeros_like(targets)
-    edges = np.append(np.arange(0, n, 64), n)  # any will do
-    found = prequential_errors(system, rows, targets[first:], edges, [penalty], [q])
-    errors[first:] = found[penalty, q].one_step
+    learned = update_block(core, rows, targets[first:], most=max(q, LEAST_BLOCK))
+    errors[first:] = learned.errors
     return errors
-
-
-Scores = dict[tuple[float, int], FoldScore]
-
-
-def screen_nystrom(
-    fold: Fold, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
-) -> Scores:
-    """The first level of `nystrom` with `config`'s widths, for every penalty and size."""
-    level = _first_level(fold, config, max(sizes))
-    blocks = fold.blocks if fold.kind == "motion" else None
-    fits = level_path(level, fold.left, fold.first, blocks, penalties, sizes)
-    return {key: score(fold, fit.delayed, fit.frozen, fit.evidence) for key, fit in fits.items()}
-
-
-def screen_fourier(
-    fold: Fold, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
-) -> Scores:
-    """The residual `random_fourier`; the sizes are even numbers of features."""
-    inputs, frozen = _inputs(fold, config, "random_fourier")
-    width = config.random_fourier.length_scale
-    level = fourier_rows(inputs, frozen, max(sizes), width, config.seed)
-    blocks = fold.blocks if fold.kind == "motion" else None
-    unit = [t / 2 for t in sizes]
-    fits = level_path(level, fold.stale, fold.first, blocks, penalties, sizes, unit)
-    return {key: score(fold, fit.delayed, fit.frozen, fit.evidence) for key, fit in fits.items()}
-
-
-def screen_joints(
-    fold: Fold, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
-) -> Scores:
-    """The second level over the first one of `config`; size 0 is none at all.
-
-    Each joint's learns what the first level left of each sample just before it learned it.
-    """
-    local = config.nystrom
-    shared, errors, delayed = _first_level_errors(fold, config)
-    inputs, frozen_inputs = _inputs(fold, config, "nystrom")
-    n_joints, n_axes = fold.n_joints, fold.n_axes
-    blocks = fold.blocks if fold.kind == "motion" else None
-    most = max(sizes)
-    fits: list[dict[tuple[float, int], LevelFit]] = []
-    for j in range(n_axes if most else 0):
-        columns = [j, n_joints + j, 2 * n_joints + j]
-        level = nystrom_rows(
-            inputs[:, columns],
-            frozen_inputs[:, columns],
-            fold.first,
-            local.joint_length_scale,
-            most,
-            local.novelty,
-        )
-        used = [size for size in sizes if size]
-        fits.append(level_path(level, errors[:, j : j + 1], fold.first, blocks, penalties, used))
-    scores: Scores = {}
-    for penalty in penalties:
-        for size in sizes:
-            second = [fit[penalty, size] for fit in fits] if size else []
-            later = delayed
-            if later is not None and second:
-                own = [fit.delayed for fit in second if fit.delayed is not None]
-                later = later + np.column_stack(own)
-            frozen = shared.frozen
-            if second:
-                frozen = frozen + np.column_stack([fit.frozen for fit in second])
-            scores[penalty, size] = score(fold, later, frozen, shared.evidence)
-    return scores
-
-
-def _first_level_errors(
-    fold: Fold, config: EstimatorConfig
-) -> tuple[LevelFit, Array, Array | None]:
-    local = config.nystrom
-    level = _first_level(fold, config, local.max_centers)
-    key = local.penalty, local.max_centers
-    motion = fold.kind == "motion"
-    blocks = fold.blocks if motion else None
-    fit = level_path(level, fold.left, fold.first, blocks, [key[0]], [key[1]])[key]
-    errors = one_step_errors(level, fold.left, fold.first, local.penalty, local.max_centers)
-    return fit, errors, fit.delayed
-
-
-def _first_level(fold: Fold, config: EstimatorConfig, size: int) -> LevelRows:
-    inputs, frozen = _inputs(fold, config, "nystrom")
-    local = config.nystrom
-    return nystrom_rows(inputs, frozen, fold.first, local.length_scale, size, local.novelty)
-
-
-def _inputs(fold: Fold, config: EstimatorConfig, kind: str) -> tuple[Array, Array]:
-    """The inputs of a kind of residual, (n, d) and (k, d), each over its group's width."""
-    n, axes = fold.n_joints, fold.n_axes
-    own = getattr(config, kind)
-    used = np.repeat([g in own.INPUTS for g in GROUPS], group_sizes(GROUPS, n, axes))
-    widths = input_widths(own, own.INPUTS, n, axes)
-    return fold.inputs[:, used] / widths, fold.frozen_inputs[:, used] / widths

@@ -13,66 +13,23 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.dynamics.rigid_body import BLOCK
+from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, Tuning, choose
+from semiparam_dynamics.tuning.choices import ResidualChoice, with_cutoff, with_memory, with_ridge
 from semiparam_dynamics.tuning.folds import (
-    Fold,
+    PreparedSplit,
+    Recordings,
     Split,
-    fold_of,
     least_window,
     motion_splits,
+    prepare,
     region_splits,
 )
-from semiparam_dynamics.tuning.motion import Arm, Motion, Recordings, join
-from semiparam_dynamics.tuning.residual_choice import ResidualChoice
-from semiparam_dynamics.tuning.rigid_body_choice import with_cutoff, with_memory, with_ridge
-from semiparam_dynamics.tuning.task import Task, check_keep
-from semiparam_dynamics.tuning.work import Work, pack_score, unpack_score
-
-# -------------------------------------------------------------------------------------------------
-# A configuration judged by the learner itself, sample by sample, as `semiparam evaluate` does.
-
-
-def confirm(urdf: str | Path, config: InverseDynamicsConfig, split: Split) -> FoldScore:
-    """Learn the training part sample by sample, then go on, delayed and frozen, on the rest."""
-    model = RobotModel(urdf, config.robot)
-    arm = Arm.of(model)
-    window = f"{config.estimator.residual}.window"
-    seconds = least_window(getattr(config.estimator, config.estimator.residual).window, split.train)
-    tried = replace(config.estimator, **{window: seconds})
-    estimator = SemiparametricEstimator(model, tried)
-    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        first = ProtocolRun(estimator, "sequential")
-        for sample in _samples(arm, split.train):
-            first.step(sample, score=False)
-        runs = {name: first.branch(name) for name in ("delayed", "frozen")}
-        for sample in _samples(arm, split.held_out):
-            for run in runs.values():
-                run.step(sample)
-    late, frozen = (runs[name].scores for name in ("delayed", "frozen"))
-    return FoldScore(
-        fold=split.name,
-        frozen=frozen.nmse("semiparametric"),
-        rigid_frozen=frozen.nmse("rigid_body"),
-        delayed=late.nmse("semiparametric"),
-        rigid_delayed=late.nmse("rigid_body"),
-        evidence=np.nan,
-    )
-
-
-def _samples(arm: Arm, motion: Motion) -> Iterator[Sample]:
-    for i, entries in enumerate(motion.entries):
-        yield Sample(
-            int(motion.stamps[i]),
-            motion.q[i],
-            motion.dq[i],
-            motion.ddq[i],
-            arm.regressor(entries),
-            motion.y[i],
-        )
+from semiparam_dynamics.tuning.work import Task, Work, check_keep, pack_score, unpack_score
 
 
 def tune(
@@ -102,7 +59,7 @@ def tune(
     config = with_cutoff(task, config)
     motions = recordings.motions(config.filter.cutoff)
     tuning.splits = motion_splits(motions, recordings.names)
-    splits = [*tuning.splits, *region_splits(join(motions))]
+    splits = [*tuning.splits, *region_splits(Motion.join(motions))]
     config = with_ridge(task, config, splits)
     config = with_memory(task, config, tuning.splits)
     residual = ResidualChoice(task, _folds(task, config, splits), to_flat(config))
@@ -118,13 +75,13 @@ def tune(
     return tuning
 
 
-def _folds(task: Task, config: InverseDynamicsConfig, splits: list[Split]) -> list[Fold]:
+def _folds(task: Task, config: InverseDynamicsConfig, splits: list[Split]) -> list[PreparedSplit]:
     progress = task.stage("rigid body on each fold")
     estimator = config.estimator
     window = getattr(estimator, estimator.residual).window
     folds = []
     for k, split in enumerate(splits):
-        folds.append(fold_of(task.recordings.arm, split, estimator.rigid_body, window))
+        folds.append(prepare(task.recordings.model, split, estimator.rigid_body, window))
         progress((k + 1) / len(splits))
     return folds
 
@@ -143,3 +100,39 @@ def _confirm(task: Task, urdf: str | Path, before: InverseDynamicsConfig) -> Non
     n = len(tuning.splits)
     for k, name in enumerate(configs):
         tuning.confirmed[name] = Outcome({}, tuple(scores[k * n : (k + 1) * n]))
+
+
+# -------------------------------------------------------------------------------------------------
+# A configuration judged by the learner itself, sample by sample, as `semiparam evaluate` does.
+
+
+def confirm(urdf: str | Path, config: InverseDynamicsConfig, split: Split) -> FoldScore:
+    """Learn the training part sample by sample, then go on, delayed and frozen, on the rest."""
+    model = RobotModel(urdf, config.robot)
+    window = f"{config.estimator.residual}.window"
+    seconds = least_window(getattr(config.estimator, config.estimator.residual).window, split.train)
+    tried = replace(config.estimator, **{window: seconds})
+    estimator = SemiparametricEstimator(model, tried)
+    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
+        first = ProtocolRun(estimator, "sequential")
+        for sample in _samples(split.train):
+            first.step(sample, score=False)
+        runs = {name: first.branch(name) for name in ("delayed", "frozen")}
+        for sample in _samples(split.held_out):
+            for run in runs.values():
+                run.step(sample)
+    late, frozen = (runs[name].scores for name in ("delayed", "frozen"))
+    return FoldScore(
+        fold=split.name,
+        frozen=frozen.nmse("semiparametric"),
+        rigid_frozen=frozen.nmse("rigid_body"),
+        delayed=late.nmse("semiparametric"),
+        rigid_delayed=late.nmse("rigid_body"),
+        evidence=np.nan,
+    )
+
+
+def _samples(motion: Motion) -> Iterator[Sample]:
+    for block in motion.blocks(BLOCK):
+        columns = (block.stamps.tolist(), block.q, block.dq, block.ddq, block.regressors, block.y)
+        yield from map(Sample, *columns)

@@ -1,4 +1,4 @@
-"""Candidates spread over processes, what was worked out before taken from the journal."""
+"""Candidates judged by one or many processes, with a journal of the results so far."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semiparam_dynamics import __version__
-from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.tuning.candidates import FoldScore
-
-# -------------------------------------------------------------------------------------------------
-# A file of what has been worked out, so that tuning can be interrupted and gone on with.
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.tuning.candidates import FoldScore, Tuning
+from semiparam_dynamics.tuning.folds import Recordings
 
 
 class Journal:
-    """Results by key, a JSON line each, written as soon as they are there.
+    """Results by key, a JSON line each, written as soon as they are there, to resume from.
 
     A journal of other data, or of another version of this package, is begun anew. A last line
     that was cut short is left out. Without a path nothing is kept.
@@ -63,7 +63,7 @@ class Journal:
         return len(self._entries)
 
     def get(self, key: str) -> Any:
-        """What was kept under `key`, or None."""
+        """The value kept under `key`, or None."""
         return self._entries.get(key)
 
     def put(self, key: str, value: Any) -> None:
@@ -139,6 +139,38 @@ class Work:
                     future.cancel()
                 raise
         return [unpack(packed) for packed in results]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Recordings, workers and options of a tuning, and where its findings are collected."""
+
+    recordings: Recordings
+    work: Work
+    keep: tuple[str, ...]
+    criterion: str
+    stage: Callable[[str], Callable[[float], None]]
+    tuning: Tuning
+
+    def kept(self, name: str) -> bool:
+        """Whether a parameter stays as it is."""
+        return is_kept(name, self.keep)
+
+
+def is_kept(name: str, keep: Sequence[str]) -> bool:
+    """Whether `keep` has a parameter, or a group that it is in."""
+    return any(name == k or name.startswith(f"{k}.") for k in keep)
+
+
+def check_keep(keep: Sequence[str], config: InverseDynamicsConfig) -> None:
+    """Raise ConfigurationError for a name that is neither a parameter nor a group."""
+    for name in keep:
+        if not any(is_kept(known, [name]) for known in to_flat(config)):
+            raise ConfigurationError(f"--keep {name}: there is no such parameter or group of them")
+
+
+# -------------------------------------------------------------------------------------------------
+# Results as JSON can hold them.
 
 
 def pack_score(score: FoldScore) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.robot.model import expected_scales
 
 from .arms import motion, small_arm
@@ -199,3 +200,28 @@ def test_another_memory_penalty_or_forgetting_moves_nothing_by_itself(forgetting
         learn(rigid_body, Phi, y, 20.0 + 10.0 * k)
         assert np.all(np.isfinite(rigid_body.parameters))
     np.testing.assert_allclose(Phi @ rigid_body.parameters, y, atol=0.05 * np.abs(y).max())
+
+
+@pytest.mark.parametrize("prior", ["zero", "urdf"])
+def test_a_motions_ridge_path_is_the_recursions_answer_for_every_ridge(prior: str) -> None:
+    Phi, y, _ = truth(noise=0.2)
+    q = np.zeros((len(y), MODEL.n_joints))
+    stamps = np.arange(len(y)) * round(1e9 / RATE)
+    recorded = Motion(SCALES.active, stamps, q, q, q, y, Phi[:, SCALES.active])
+    assert np.allclose(recorded.regressors(), Phi, atol=1e-9)
+    assert np.allclose(recorded.rigid_body(MODEL.prior), Phi @ MODEL.prior)
+    penalties = [0.1, 1.0, 30.0]
+    paths = RigidBodyIdentifier.of(MODEL, RigidBodyConfig(prior=prior)).ridge_path(
+        recorded, penalties
+    )
+    for penalty, path in zip(penalties, paths, strict=True):
+        recursion = RigidBodyIdentifier.of(MODEL, RigidBodyConfig(penalty, prior))
+        before = recursion.update_motion(recorded)
+        one = RigidBodyIdentifier.of(MODEL, RigidBodyConfig(penalty, prior))
+        expected = []
+        for row, target in zip(Phi, y, strict=True):
+            expected.append(one.predict(row))
+            one.update(row, target)
+        assert np.allclose(before, expected, rtol=1e-8, atol=1e-9)
+        assert np.allclose(recursion.parameters, one.parameters, rtol=1e-8, atol=1e-9)
+        assert np.allclose(path, one.parameters, rtol=1e-8, atol=1e-9)

@@ -9,8 +9,8 @@ import numpy as np
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.evaluation.findings import find, mean_nmse
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.evaluation.report import all_scores, find, mean_nmse
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
 
 from ..dynamics.arms import measurements, small_arm
@@ -111,7 +111,7 @@ def test_facts_about_the_data() -> None:
 
 
 def test_scores_of_a_real_evaluation(effort_evaluation: Evaluation) -> None:
-    scores = all_scores(effort_evaluation)
+    scores = effort_evaluation.scores()
     assert list(scores) == list(effort_evaluation.results()["scores"])  # type: ignore[call-overload]
     delayed = scores["delayed"]
     expected = np.mean(delayed.nmse("rigid_body"))

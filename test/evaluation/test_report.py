@@ -1,22 +1,34 @@
-"""The page is whole, safe, and says what the numbers say."""
+"""The page is whole and safe and holds the numbers; so do the other files."""
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.evaluation.experiment import Evaluation
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.evaluation.report import report
+from semiparam_dynamics.evaluation.report import (
+    excitation,
+    parameter_table,
+    report,
+    results_json,
+    write_results,
+)
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.robot.model import expected_scales
+from semiparam_dynamics.samples.measurement import Measurement
 
-from ..dynamics.arms import small_arm
+from ..dynamics.arms import measurements, small_arm
 from .conftest import HOSTILE
 
 SECTIONS = ["summary", "errors", "scores", "predictions", "calibration", "parameters", "run"]
@@ -132,3 +144,64 @@ def test_diverged_and_constant_outputs_do_not_stop_the_report() -> None:
     assert page.open == []
     assert "The measurement of slew never varied" in page.text
     assert "diverged on slew, lift and reach" in page.text
+
+
+def test_excitation_is_prior_over_posterior_deviation() -> None:
+    model = small_arm()
+    stream = []
+    for m in measurements(model, 3.0):
+        assert m.dq is not None
+        still = m.dq.copy()
+        still[0] = 0.0
+        q = m.q.copy()
+        q[0] = 0.3
+        stream.append(Measurement(m.stamp, q, still, m.y))
+    run = evaluate(model, InverseDynamicsConfig(), [stream]).runs["sequential"]
+    identified = run.estimator.rigid_body
+    factor = excitation(model, identified)
+    n = model.n_parameters
+    R = identified.core.R[:n, :n]
+    posterior = np.sqrt(np.diag(np.linalg.inv(R.T @ R)))
+    prior = 1.0 / expected_scales(model).column  # penalty 1
+    np.testing.assert_allclose(factor, prior / posterior, rtol=1e-6)
+    by_label = dict(zip(model.labels, factor, strict=True))
+    assert by_label["viscous slew"] < 1.01  # this joint stood still
+    assert by_label["viscous lift"] > 2.0
+    table = parameter_table(model, identified)
+    assert table.count('class="weak"') == 2 * int(np.sum(factor < 2.0))
+    assert table.count("<tr>") == 1 + n
+    assert "N m s/rad" in table and "kg m²" in table
+
+
+def refuse(constant: str) -> NoReturn:
+    raise AssertionError(f"{constant} is not JSON")
+
+
+def test_files_hold_the_evaluation(wrench_evaluation: Evaluation, wrench_results: Path) -> None:
+    folder = wrench_results
+    assert {path.name for path in folder.iterdir()} == {
+        "results.json",
+        "params.yaml",
+        "report.html",
+    }
+    found = json.loads((folder / "results.json").read_text(), parse_constant=refuse)
+    assert found == json.loads(json.dumps(wrench_evaluation.results()))
+    assert set(found["scores"]) == {"sequential", "delayed", "frozen"}
+    config = load_yaml(folder / "params.yaml", InverseDynamicsConfig, "inverse_dynamics")
+    assert config == wrench_evaluation.config
+
+
+def test_json_has_null_where_there_is_no_number(effort_evaluation: Evaluation) -> None:
+    none = Evaluation(
+        effort_evaluation.model, effort_evaluation.config, effort_evaluation.runs, timing=[]
+    )
+    found = json.loads(results_json(none), parse_constant=refuse)
+    assert found["timing_us"] == {"p50": None, "p99": None, "max": None}
+    assert found["rate_hz"] is None
+    assert found["scores"]["delayed"]["persistence"]["coverage"] == [None] * 4
+
+
+def test_a_file_in_the_way_is_named(effort_evaluation: Evaluation, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(StorageError, match="taken"):
+        write_results(effort_evaluation, tmp_path / "taken")

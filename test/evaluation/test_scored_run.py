@@ -8,7 +8,8 @@ import pytest
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.evaluation.report import find, report
+from semiparam_dynamics.evaluation.findings import find
+from semiparam_dynamics.evaluation.report import report
 from semiparam_dynamics.evaluation.scored_run import POINTS, WINDOWS, LearnedStates, Trace
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.samples.measurement import Measurement

@@ -207,14 +207,14 @@ def test_services_edits_and_live_parameters(peer, start, stage, tmp_path):
         service = f"{NODE}/set_parameters_atomically"
         return peer.call(SetParametersAtomically, service, request).result
 
-    assert set_live(threshold=1, choose_alpha=False, alpha=0.25).successful
+    assert set_live(threshold=1, choose_recoding=False, recoding=0.25).successful
     assert stage.answer(stage.view("mug")) == "unknown"
     stage.until("recoding exponent", "0.25")
-    refused = set_live(threshold=0.0, alpha=1.5)
-    assert not refused.successful and "alpha" in refused.reason
+    refused = set_live(threshold=0.0, recoding=1.5)
+    assert not refused.successful and "recoding" in refused.reason
     assert not set_live(max_inputs=3).successful
     assert stage.answer(stage.view("mug")) == "unknown"
-    names = GetParameters.Request(names=["threshold", "alpha"])
+    names = GetParameters.Request(names=["threshold", "recoding"])
     values = peer.call(GetParameters, f"{NODE}/get_parameters", names).values
     assert [value.double_value for value in values] == [1.0, 0.25]
 

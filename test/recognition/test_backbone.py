@@ -1,8 +1,11 @@
-"""Any ONNX network as a function from images to features, on small networks made here."""
+"""Image messages, their preprocessing, and image networks: small ONNX models made here."""
 
 from __future__ import annotations
 
+import array
+import itertools
 import json
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,15 +13,212 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper  # noqa: E402
 
-from semiparam_dynamics.errors import BackboneError, ImageError, MissingExtraError
+from semiparam_dynamics.errors import (
+    BackboneError,
+    ConfigurationError,
+    ImageError,
+    MissingExtraError,
+)
 from semiparam_dynamics.parameters import from_flat, parameters
-from semiparam_dynamics.recognition.backbone import Backbone
+from semiparam_dynamics.recognition.backbone import ENCODINGS, Backbone, Preprocessing, image_array
 from semiparam_dynamics.recognition.config import BackboneConfig
+
+# Where red, green and blue stand in a pixel, as sensor_msgs' image_encodings.hpp names them.
+ORDER = {"rgb8": "rgb", "bgr8": "bgr", "rgba8": "rgba", "bgra8": "bgra", "mono8": "m"}
+
+
+def pixel_by_pixel(data: bytes, height: int, width: int, encoding: str, step: int) -> list[int]:
+    order = ORDER[encoding]
+    values = []
+    for row, column, color in itertools.product(range(height), range(width), "rgb"):
+        at = order.index("m" if order == "m" else color)
+        values.append(data[row * step + column * len(order) + at])
+    return values
+
+
+@settings(deadline=None)
+@given(
+    st.data(),
+    st.sampled_from(sorted(ORDER)),
+    st.integers(1, 7),
+    st.integers(1, 7),
+    st.integers(0, 9),
+)
+def test_equals_a_loop_over_the_bytes(
+    draw: st.DataObject, encoding: str, height: int, width: int, padding: int
+) -> None:
+    step = width * len(ORDER[encoding]) + padding
+    data = draw.draw(st.binary(min_size=height * step, max_size=height * step))
+    image = image_array(data, height, width, encoding, step)
+    assert image.shape == (height, width, 3)
+    assert image.dtype == np.uint8
+    assert image.ravel().tolist() == pixel_by_pixel(data, height, width, encoding, step)
+
+
+def test_every_encoding_is_in_the_loop() -> None:
+    assert set(ORDER) == set(ENCODINGS)
+
+
+@pytest.mark.parametrize("encoding", sorted(ORDER))
+def test_nothing_is_copied(encoding: str) -> None:
+    data = np.arange(2 * 20, dtype=np.uint8)
+    image = image_array(data, 2, 3, encoding, 20)
+    assert np.shares_memory(image, data)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: array.array("B", b)])
+def test_takes_every_kind_of_bytes(kind: type) -> None:
+    data = bytes(range(12))
+    assert image_array(kind(data), 2, 2, "rgb8", 6).ravel().tolist() == list(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "message"),
+    [
+        ({"encoding": "16UC1"}, "image encoding", "'16UC1' is not one of rgb8, bgr8, rgba8, "),
+        ({"encoding": ""}, "image encoding", "'' is not one of"),
+        ({"height": 0}, "image size", "no pixels: 4 x 0"),
+        ({"width": 0}, "image size", "no pixels: 0 x 2"),
+        ({"height": -2}, "image size", "no pixels"),
+        ({"step": 11}, "image step", "step of 11 bytes is too short for 4 pixels in rgb8"),
+        ({"step": 0}, "image step", "too short"),
+        ({"width": 2**32 - 1}, "image step", "too short"),
+        ({"step": 13}, "image data length", "24 bytes of data instead of 2 rows of 13"),
+        ({"data": bytes(23)}, "image data length", "23 bytes"),
+        ({"data": bytes(25)}, "image data length", "25 bytes"),
+        ({"data": b""}, "image data length", "0 bytes"),
+        ({"height": 2**32 - 1}, "image data length", "instead of 4294967295 rows"),
+    ],
+)
+def test_refuses_what_is_no_image(change: dict[str, object], reason: str, message: str) -> None:
+    fields = {"data": bytes(24), "height": 2, "width": 4, "encoding": "rgb8", "step": 12}
+    with pytest.raises(ImageError, match=message) as refused:
+        image_array(**(fields | change))
+    assert refused.value.reason == reason
+
+
+def test_reasons_stay_few_and_messages_short_whatever_comes() -> None:
+    errors = []
+    for number in range(100):
+        with pytest.raises(ImageError) as refused:
+            image_array(b"", 1, 1, f"encoding {number} " * 1000, 3)
+        errors.append(refused.value)
+    assert {error.reason for error in errors} == {"image encoding"}
+    assert max(len(str(error)) for error in errors) < 200
+
+
+def test_the_reason_survives_a_pickle() -> None:
+    error = pickle.loads(pickle.dumps(ImageError("too dark", reason="light")))
+    assert (str(error), error.reason) == ("too dark", "light")
+
+
+pytest.importorskip("PIL", reason="needs the extra 'vision'")
+WHOLE = BackboneConfig(crop=1.0)
+
+
+def random_image(height: int, width: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def test_without_scaling_each_pixel_is_normalised() -> None:
+    config = BackboneConfig(crop=1.0, mean=(10.0, 20.0, 30.0), std=(2.0, 3.0, 4.0))
+    image = random_image(5, 7)
+    pixels = Preprocessing(config, 5, 7, channels_first=True, raw=False)(image)
+    assert pixels.shape == (1, 3, 5, 7)
+    assert pixels.dtype == np.float32
+    for channel, (mean, std) in enumerate(zip(config.mean, config.std, strict=True)):
+        expected = (image[:, :, channel].astype(float) - mean) / std
+        assert pixels[0, channel] == pytest.approx(expected, abs=1e-4)
+
+
+def test_channels_last() -> None:
+    image = random_image(6, 6)
+    first = Preprocessing(WHOLE, 6, 6, channels_first=True, raw=False)(image)
+    last = Preprocessing(WHOLE, 6, 6, channels_first=False, raw=False)(image)
+    assert last.shape == (1, 6, 6, 3)
+    assert np.array_equal(last.transpose(0, 3, 1, 2), first)
+
+
+def test_raw_pixels_stay_as_they_are() -> None:
+    image = random_image(6, 6)
+    pixels = Preprocessing(WHOLE, 6, 6, channels_first=False, raw=True)(image)
+    assert pixels.dtype == np.uint8
+    assert np.array_equal(pixels[0], image)
+
+
+@pytest.mark.parametrize(("height", "width"), [(40, 64), (64, 40)])
+def test_the_crop_is_the_centre(height: int, width: int) -> None:
+    image = random_image(height, width)
+    preprocess = Preprocessing(BackboneConfig(crop=0.5), 20, 20, channels_first=False, raw=True)
+    top, left = (height - 20) // 2, (width - 20) // 2
+    assert np.array_equal(preprocess(image)[0], image[top : top + 20, left : left + 20])
+
+
+def test_the_crop_has_the_networks_shape() -> None:
+    image = random_image(40, 64)
+    preprocess = Preprocessing(WHOLE, 20, 10, channels_first=False, raw=True)
+    inside = image.copy()
+    inside[:, :22], inside[:, 42:] = 0, 255  # 20 of 64 columns are looked at
+    assert np.array_equal(preprocess(image), preprocess(inside))
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 500), (3, 2), (31, 33), (1500, 700)])
+def test_an_even_colour_stays_that_colour_at_any_size(height: int, width: int) -> None:
+    image = np.full((height, width, 3), (10, 120, 250), np.uint8)
+    pixels = Preprocessing(WHOLE, 24, 24, channels_first=False, raw=True)(image)
+    assert np.array_equal(pixels[0], np.full((24, 24, 3), (10, 120, 250)))
+
+
+@pytest.mark.parametrize("factor", [2, 5])
+def test_a_ramp_stays_a_ramp_when_scaled_down(factor: int) -> None:
+    ramp = np.arange(20 * factor, dtype=np.uint8)
+    image = np.broadcast_to(ramp[:, None, None], (len(ramp), len(ramp), 3))
+    pixels = Preprocessing(WHOLE, 20, 20, channels_first=False, raw=True)(image)
+    centres = (np.arange(20) + 0.5) * factor - 0.5
+    inner = slice(3, -3)  # at the borders a scaled ramp bends
+    assert pixels[0, inner, 9, 1] == pytest.approx(centres[inner], abs=1.01)
+
+
+def test_views_of_every_order_give_what_a_copy_gives() -> None:
+    image = random_image(48, 48)
+    preprocess = Preprocessing(BackboneConfig(), 16, 16, channels_first=True, raw=False)
+    for view in (
+        image[:, :, ::-1],
+        image[::2, ::-1],
+        np.broadcast_to(image[:, :, :1], (48, 48, 3)),
+    ):
+        assert np.array_equal(preprocess(view), preprocess(view.copy()))
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        np.zeros((4, 4), np.uint8),
+        np.zeros((4, 4, 4), np.uint8),
+        np.zeros((4, 4, 3)),
+        np.zeros((0, 4, 3), np.uint8),
+    ],
+)
+def test_preprocessing_refuses_what_is_no_image(image: np.ndarray) -> None:
+    preprocess = Preprocessing(BackboneConfig(), 16, 16, channels_first=True, raw=False)
+    with pytest.raises(ImageError, match=r"must be \(height, width, 3\) uint8") as refused:
+        preprocess(image)
+    assert refused.value.reason == "image shape"
+
+
+@pytest.mark.parametrize("name", ["mean", "std"])
+def test_three_colours_need_three_numbers(name: str) -> None:
+    config = BackboneConfig(**{name: (1.0, 2.0)})
+    with pytest.raises(ConfigurationError, match=f"'backbone.{name}' must have 3 numbers.*not 2"):
+        Preprocessing(config, 16, 16, channels_first=True, raw=False)
+
 
 pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
 onnx = pytest.importorskip("onnx", reason="needs the extra 'vision'")
-from onnx import TensorProto, helper  # noqa: E402
 
 Shape = tuple[int | str, ...]
 Node = tuple[str, list[str], list[str], dict[str, Any]]

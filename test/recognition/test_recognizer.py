@@ -1,18 +1,112 @@
-"""The recogniser without a node."""
+"""Feature vectors, smoothing, and objects that are taught, recognized, edited and saved."""
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from semiparam_dynamics.errors import ConfigurationError, RefusedError, StorageError
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit
-from semiparam_dynamics.recognition.recognizer import Recognizer
+from semiparam_dynamics.recognition.recognizer import (
+    MeanOfLast,
+    Recognizer,
+    Smoothing,
+    feature_vector,
+)
+
+
+def test_is_in_double_precision_and_of_length_one_if_asked():
+    data = array("f", [3.0, 0.0, 4.0])
+    np.testing.assert_array_equal(feature_vector(data, None, 10, normalize=False), [3.0, 0.0, 4.0])
+    unit = feature_vector(data, 3, 10, normalize=True)
+    assert unit.dtype == np.float64
+    np.testing.assert_allclose(unit, [0.6, 0.0, 0.8])
+    huge = feature_vector(np.full(4, 3e38, np.float32), 4, 10, normalize=True)
+    np.testing.assert_allclose(huge, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("data", "n_inputs", "reason"),
+    [
+        ([1.0, 2.0], 3, "feature vector's length"),
+        ([], None, "feature vector's length"),
+        ([1.0] * 11, None, "feature vector's length"),
+        ([1.0, np.nan], 2, "features not finite"),
+        ([1.0, -np.inf], None, "features not finite"),
+        ([0.0, 0.0], 2, "features all zero"),
+    ],
+)
+def test_refuses_with_a_reason(data, n_inputs, reason):
+    with pytest.raises(RefusedError) as caught:
+        feature_vector(array("f", data), n_inputs, 10, normalize=True)
+    assert caught.value.reason == reason
+
+
+FRAMES = st.lists(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 100), min_size=1), max_size=12
+)
+
+
+def arrays(frame: dict[str, float]) -> tuple[tuple[str, ...], np.ndarray]:
+    values = np.array([frame[label] for label in sorted(frame)], dtype=float)
+    return tuple(sorted(frame)), values / values.sum()
+
+
+def naive(frames: list[dict[str, float]], labels: tuple[str, ...]) -> np.ndarray:
+    """What a frame gave to classes that have left since is shared by the others, step by step."""
+    kept: list[dict[str, float]] = []
+    for frame in frames:
+        for old in kept:
+            for label in set(old) - set(frame):
+                del old[label]
+            total = sum(old.values())
+            for label in old:
+                old[label] /= total
+        kept = [old for old in kept if old]
+        names, values = arrays(frame)
+        kept.append(dict(zip(names, values, strict=True)))
+    return np.mean([[old.get(label, 0.0) for label in labels] for old in kept], axis=0)
+
+
+@given(FRAMES)
+def test_is_the_mean_over_all_frames_while_classes_come_and_go(frames):
+    smoothing = Smoothing(100)
+    for k, frame in enumerate(frames):
+        labels, values = arrays(frame)
+        mean = smoothing.add(labels, values)
+        np.testing.assert_allclose(mean, naive(frames[: k + 1], labels), atol=1e-12)
+        np.testing.assert_allclose(mean.sum(), 1.0)
+
+
+def test_looks_back_over_so_many_frames_and_forgets_when_told_to():
+    smoothing = Smoothing(3)
+    rows = np.random.default_rng(0).dirichlet(np.ones(4), size=10)
+    labels = ("a", "b", "c", "d")
+    means = [smoothing.add(labels, row) for row in rows]
+    np.testing.assert_allclose(means[0], rows[0])
+    np.testing.assert_allclose(means[9], rows[7:].mean(axis=0))
+    smoothing.frames = 2
+    np.testing.assert_allclose(smoothing.add(labels, rows[0]), rows[[9, 0]].mean(axis=0))
+    smoothing.restart()
+    np.testing.assert_array_equal(smoothing.add(labels, rows[1]), rows[1])
+
+
+def test_the_mean_of_the_last_numbers():
+    mean = MeanOfLast(3)
+    assert [mean.add(value) for value in (1.0, 3.0, 5.0, 7.0)] == [1.0, 2.0, 3.0, 5.0]
+    mean.resize(2)
+    assert mean.add(9.0) == 8.0
+    mean.restart()
+    assert mean.add(4.0) == 4.0
+
 
 D = 12
 NAMES = ("mug", "book", "ball")
@@ -101,7 +195,7 @@ def test_what_is_loaded_recognises_and_goes_on_exactly_as_what_was_saved(tmp_pat
 @pytest.mark.parametrize(
     ("changes", "identity", "what"),
     [
-        ({"penalty": (1.0,)}, {"input": "features"}, "penalty is"),
+        ({"ridge": (1.0,)}, {"input": "features"}, "ridge is"),
         ({"features": "nystrom"}, {"input": "features"}, "features is 'none' there"),
         ({}, {"input": "image"}, "input is 'features' there, 'image' here"),
     ],
@@ -171,16 +265,19 @@ def test_no_class_beyond_the_largest_number():
 
 def test_the_recoding_exponent_is_chosen_or_given_at_any_moment():
     recognizer = taught()
-    for alpha in (0.0, 0.35, 1.0):
-        recognizer.configure(replace(RecognitionConfig(), choose_alpha=False, alpha=alpha))
-        assert recognizer.model.recoding_ == alpha
+    for recoding in (0.0, 0.35, 1.0):
+        recognizer.configure(replace(RecognitionConfig(), choose_recoding=False, recoding=recoding))
+        assert recognizer.model.recoding_ == recoding
 
 
 def test_refuses_settings_at_once_that_the_classifier_would_refuse_later():
     with pytest.raises(ConfigurationError, match="hold_out"):
         make(hold_out=1)
     with pytest.raises(ConfigurationError, match="names no candidate"):
-        make(penalty=())
+        make(ridge=())
+    for old, new in (("penalty", "ridge"), ("choose_alpha", "choose_recoding")):
+        with pytest.raises(ConfigurationError, match=f"'{old}' is called '{new}' now"):
+            make(**{old: 1})
 
 
 def test_one_object_is_not_seen_in_everything():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.tuning.motion import Arm, Motion, Recordings
+from semiparam_dynamics.tuning.folds import Recordings
 
 from ..dynamics.arms import measurements, small_arm
 
@@ -33,7 +34,6 @@ def recordings(
 
 
 @functools.cache
-def motions(n: int = 2, seconds: float = 14.0) -> tuple[Arm, list[Motion]]:
-    """The arm and its motions, filtered."""
-    found = recordings(n, seconds)
-    return found.arm, found.motions(8.0)
+def motions(n: int = 2, seconds: float = 14.0) -> list[Motion]:
+    """The motions of `recordings`, filtered."""
+    return recordings(n, seconds).motions(8.0)

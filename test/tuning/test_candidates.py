@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, choose
-from semiparam_dynamics.tuning.rigid_body_choice import choose_memory, keep_or_change, memories_for
+from semiparam_dynamics.tuning.choices import choose_memory, keep_or_change, memories_for
 
 
 def scored(

@@ -31,7 +31,7 @@ def recogniser(**values: Any) -> Arrays:
     from semiparam_dynamics.recognition.labels import parse_edit
     from semiparam_dynamics.recognition.recognizer import Recognizer
 
-    config = from_flat(RecognitionConfig, {"penalty": (0.1, 1.0), **values})
+    config = from_flat(RecognitionConfig, {"ridge": (0.1, 1.0), **values})
     (X, y), (X_shown, _) = objects(240), objects(60, classes=5, seed=13)
     names = ("apple", "bolt", "cup", "dish")
     found: Arrays = {}

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.tuning.motion import Recordings
 from semiparam_dynamics.tuning.work import Journal, key_of
-
-from .recorded import recordings
 
 
 def test_what_was_put_is_there_the_next_time(tmp_path: Path) -> None:
@@ -49,14 +46,3 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_keys_name_everything_they_are_made_of() -> None:
     assert key_of("f", {"a": 1, "b": 2.0}) == key_of("f", {"b": 2.0, "a": 1})
     assert key_of("f", {"a": 1}) != key_of("f", {"a": 2}) != key_of("g", {"a": 2})
-
-
-def test_bags_of_one_name_in_two_folders_are_told_apart() -> None:
-    one = recordings(1)
-    measurements = [[*one._measurements[0]]] * 3
-    names = ["bag", "other", "bag"]
-    assert Recordings(one.model, one.config, names, measurements).names == (
-        "bag (1)",
-        "other",
-        "bag (2)",
-    )

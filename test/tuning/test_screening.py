@@ -7,8 +7,12 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from semiparam_dynamics.learning.features import RandomFourierFeatures
+from semiparam_dynamics.learning.ridge import NestedRidge
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.tuning.screening import (
     LevelRows,
+    delayed_errors,
     fourier_rows,
     level_path,
     nystrom_rows,
@@ -78,3 +82,49 @@ def test_one_step_errors_are_those_before_each_row_alone_was_learned() -> None:
     for i in (5, 6, 63, 90, 99, 106, 129):
         expected = Y[i] - Z[i] @ ridge(Z[5:i], Y[5:i], 0.8)
         assert np.allclose(errors[i], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("capacity", "first"), [(200, 0), (12, 0), (200, 30)])
+def test_rows_of_growing_features_are_those_of_the_learner(capacity: int, first: int) -> None:
+    inputs, later = X[:90, :3], X[90:, :3]
+    level = nystrom_rows(inputs, later, first, 0.65, capacity, 0.4)
+    one = IncrementalNystromFeatures(3, 0.65 * np.sqrt(1.5), capacity, 0.4)
+    for i, x in enumerate(inputs):
+        if i == len(inputs) - len(later):
+            frozen = one.transform_rows(later)
+        phi = one.transform(x) if i >= first else np.zeros(0)
+        if i >= first and one.grow(x, phi):
+            phi = one.transform(x)
+        assert np.allclose(level.rows[i, : len(phi)], phi, atol=1e-12)
+        assert not level.rows[i, len(phi) :].any()
+    assert 5 < one.n_centers <= capacity and level.rows.shape[1] == one.n_centers
+    m = frozen.shape[1]
+    assert np.allclose(level.frozen[:, :m], frozen, atol=1e-12) and not level.frozen[:, m:].any()
+
+
+@pytest.mark.parametrize("start", [0, 60])
+@pytest.mark.parametrize("step", [1, 7, 300])
+def test_delayed_errors_are_those_of_the_recursion(step: int, start: int) -> None:
+    Z, T = RNG.standard_normal((520, 23)), RNG.standard_normal((520, 3))
+    Z[:150, 15:] = 0.0  # features that come later
+    edges = [*range(start, len(Z), step), len(Z)]
+    system = NestedRidge(23, 3)
+    system.add(Z[:start], T[:start])
+    blocks = np.array(edges) - start
+    found = delayed_errors(system, Z[start:], T[start:], blocks, [0.7, 9.0], [6, 23])
+    assert set(found) == {(0.7, 6), (0.7, 23), (9.0, 6), (9.0, 23)}
+    for (ridge, size), errors in found.items():
+        one, rows = RecursiveLeastSquares(size, 3, ridge), np.ascontiguousarray(Z[:, :size])
+        one.update_rows(rows[:start], T[:start])
+        for a, b in zip(edges[:-1], edges[1:], strict=True):
+            expected = [T[i] - one.predict(rows[i])[0] for i in range(a, b)]
+            assert np.allclose(errors[a - start : b - start], expected, atol=1e-10)
+            one.update_rows(rows[a:b], T[a:b])
+    # The system has learned all rows.
+    assert np.allclose(system.second_moments()[0], Z.T @ Z)
+
+
+def test_no_features_predict_nothing() -> None:
+    edges = np.array([0, 4, 9])
+    found = delayed_errors(NestedRidge(0, 2), np.zeros((9, 0)), Y[:9], edges, [1.0], [0])
+    assert np.array_equal(found[1.0, 0], Y[:9])

@@ -1,0 +1,218 @@
+"""The findings of an evaluation in words, the unwelcome ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.evaluation.experiment import Evaluation
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.evaluation.scored_run import LEAST_PART
+from semiparam_dynamics.page import PROTOCOL_TITLES, listing, number
+
+LOW_COVERAGE = 0.85  # where 95 % are promised
+WORSE = 1.01  # less is not worth a word
+SHORT = 30.0  # s of motion
+CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
+
+WHEN = {
+    "delayed": "On half-second blocks not learned yet (delayed)",
+    "frozen": "On motion after learning was stopped (frozen)",
+    "sequential": "Learning each sample right after predicting it (sequential)",
+}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The report's head: what was judged, how good it is, and what to be careful about."""
+
+    subject: str
+    headline: str
+    verdicts: list[str]
+    warnings: list[str]
+
+
+def find(evaluation: Evaluation) -> Findings:
+    """Put an evaluation in words."""
+    judged = {name: evaluation.runs[name] for name in WHEN if name in evaluation.runs}
+    judged = {name: run for name, run in judged.items() if run.scores.samples}
+    verdicts = [_verdict(name, run.scores) for name, run in judged.items()]
+    return Findings(
+        subject=_subject(evaluation),
+        headline=verdicts[0] if verdicts else "Nothing could be scored.",
+        verdicts=verdicts[1:],
+        warnings=[
+            *_contradictions(evaluation),  # first: where there is one, the rest means little
+            *_model_warnings(evaluation, judged),
+            *_data_warnings(evaluation),
+        ],
+    )
+
+
+def mean_nmse(scores: RunningScores, model: str) -> float:
+    """Over the axes that have one; NaN where none has."""
+    nmse = scores.nmse(model)
+    finite = nmse[np.isfinite(nmse)]
+    return float(finite.mean()) if finite.size else np.nan
+
+
+def _subject(evaluation: Evaluation) -> str:
+    model, samples = evaluation.model, evaluation.samples
+    if model.config.target == "wrench":
+        what = f"the six-axis reading at {model.config.sensor_frame}"
+    else:
+        joints = "joint" if model.n_axes == 1 else "joints"
+        what = f"the efforts of {model.n_axes} {joints} ({listing(model.axes)})"
+    motion = evaluation.motion
+    rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
+    amount = f"{samples} samples, {motion:.1f} s of motion{rate}"
+    source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
+    return f"{amount}{source}, predicting {what}. {_split(evaluation)}"
+
+
+def _split(evaluation: Evaluation) -> str:
+    frozen = evaluation.runs.get("frozen")
+    if frozen is None:
+        return "The models knew nothing at the first of them."
+    if frozen.scores.samples == evaluation.runs["sequential"].scores.samples:
+        learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
+        return f"The models had learned {learned} before."
+    return (
+        f"The models knew nothing at the first of them; frozen are the last "
+        f"{frozen.scores.samples}, predicted by what was learned before."
+    )
+
+
+def _verdict(protocol: str, scores: RunningScores) -> str:
+    semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
+    if not (np.isfinite(semi) and rigid > 0.0):
+        return f"{WHEN[protocol]}, the measurement never varied: there is nothing to compare with."
+    words = f"{WHEN[protocol]}, the semiparametric model's squared error is"
+    words += f" {semi / rigid:.2f} × the rigid body's"
+    if semi > WORSE * rigid:
+        words += ": it is worse than the rigid body alone"
+    return f"{words} (nmse {number(semi)} against {number(rigid)})."
+
+
+def _contradictions(evaluation: Evaluation) -> Iterator[str]:
+    axes, nmse = evaluation.model.axes, evaluation.runs["sequential"].scores.nmse("urdf")
+    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
+    if contrary:
+        yield (
+            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
+            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, and "
+            "the sensor's frame if it is one. Learning hides such a mistake."
+        )
+
+
+def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> Iterator[str]:
+    axes = evaluation.model.axes
+    for protocol, run in judged.items():
+        scores, title = run.scores, PROTOCOL_TITLES[protocol]
+        semi, rigid, last, urdf = (
+            mean_nmse(scores, name)
+            for name in ("semiparametric", "rigid_body", "persistence", "urdf")
+        )
+        if semi > WORSE * last:
+            yield (
+                f"{title}: persistence, the rigid body's prediction plus the last residual, is "
+                f"better than the semiparametric model (nmse {number(last)} against "
+                f"{number(semi)}). {_on_persistence(protocol)}"
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = scores.rmse("semiparametric") ** 2 / scores.rmse("rigid_body") ** 2
+        worse = [i for i in np.argsort(-ratios) if ratios[i] > WORSE]
+        if worse:
+            named = listing([f"{axes[i]} ({ratios[i]:.2f} ×)" for i in worse])
+            yield f"{title}: semiparametric is worse than the rigid body alone on {named}."
+        if urdf < rigid:
+            yield (
+                f"{title}: the URDF's own parameters predict better than the identified rigid "
+                f"body (nmse {number(urdf)} against {number(rigid)})."
+            )
+        diverged = [axes[i] for i in np.flatnonzero(~np.isfinite(scores.rmse("semiparametric")))]
+        if diverged:
+            yield f"{title}: the semiparametric model diverged on {listing(diverged)}."
+        useless = [axes[i] for i in np.flatnonzero(scores.nmse("semiparametric") >= 1.0)]
+        if useless:
+            yield f"{title}: no better than a constant on {listing(useless)} (nmse 1 or more)."
+        coverage = scores.coverage("semiparametric")
+        low = [i for i in np.argsort(coverage) if coverage[i] < LOW_COVERAGE]
+        if low:
+            named = listing([f"{axes[i]} ({100 * coverage[i]:.0f} %)" for i in low])
+            yield (
+                f"{title}: the predicted standard deviation is too small: fewer than the "
+                f"promised 95 % of the samples lie within two of them on {named}."
+            )
+
+
+def _leakage(evaluation: Evaluation) -> Iterator[str]:
+    share, frozen = evaluation.repeated_share(), evaluation.runs.get("frozen")
+    if share is None or frozen is None or share < LEAST_PART:
+        return
+    words = (
+        f"Frozen: {100 * share:.0f} % of the samples repeat states that were learned, so that the "
+        "figure is better than on new motion"
+    )
+    if share > 1.0 - LEAST_PART:
+        yield f"{words}. There is hardly anything else: test on another motion."
+        return
+    told = [
+        f"{ratio:.2f} × the rigid body's on {which}"
+        for which, scores in (("those", frozen.repeated), ("the others", frozen.new))
+        if np.isfinite(ratio := _ratio(scores))
+    ]
+    yield f"{words}: the semiparametric squared error is {' and '.join(told)}."
+
+
+def _ratio(scores: RunningScores) -> float:
+    squares = [np.mean(scores.rmse(n) ** 2) for n in ("semiparametric", "rigid_body")]
+    return float(squares[0] / squares[1]) if squares[1] > 0.0 else np.nan
+
+
+def _on_persistence(protocol: str) -> str:
+    if protocol == "sequential":
+        return (
+            "That is usual where the residual hardly changes between two samples: judge a model "
+            "by the delayed and frozen scores."
+        )
+    return "The residual model has not earned its keep here."
+
+
+def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
+    run = evaluation.runs["sequential"]
+    estimator, model = run.estimator, evaluation.model
+    rank = estimator.rigid_body.excitation_rank()
+    if rank < model.n_parameters:
+        yield (
+            f"The motion made only {rank} of {model.n_parameters} independent combinations of "
+            "parameters visible; the others stay near where identification started. A motion "
+            "that is rich in accelerations and postures excites more."
+        )
+    yield from _leakage(evaluation)
+    if evaluation.motion < SHORT:
+        yield f"Only {evaluation.motion:.1f} s of motion were scored: the figures may be chance."
+    if estimator.residual.n_features == 0:
+        yield "The residual model never began to learn: the motion was shorter than its window."
+    nmse, rmse = run.scores.nmse("urdf"), run.scores.rmse("urdf")
+    constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]
+    if constant:
+        yield f"The measurement of {listing(constant)} never varied: there is no nmse of it."
+    dropped = sum(evaluation.skipped.values())
+    if dropped:
+        share = 100.0 * dropped / (dropped + evaluation.samples)
+        reasons = [f"{reason}: {count}" for reason, count in evaluation.skipped.most_common()]
+        count = f"{dropped} messages were" if dropped > 1 else "1 message was"
+        yield f"{count} not used ({share:.2g} % of all): {listing(reasons)}."
+    if evaluation.timing and evaluation.motion > 0.0:
+        period = evaluation.motion / evaluation.samples
+        slow = float(np.percentile(evaluation.timing, 99))
+        if slow > period:
+            yield (
+                f"One step in a hundred took longer ({1e3 * slow:.2f} ms) than the time between "
+                f"two samples ({1e3 * period:.2f} ms): a node on this machine would have to leave "
+                "out updates."
+            )
