@@ -291,23 +291,20 @@ def test_compiled_loops_let_other_threads_run(module: ModuleType) -> None:
 PLAIN = """
 import sys
 import numpy as np
-from semiparam_dynamics.recursion.factor import DeferredRotation
+from semiparam_dynamics.recursion.rotation import note_row, predict_row, rotate_pending
+R, U, work, side = np.eye(24), np.zeros((24, 8)), np.zeros((6, 24)), np.zeros((2, 8))
 Z, Y = (np.random.default_rng(k).standard_normal((30, n)) for k, n in enumerate((19, 3)))
-factor = DeferredRotation(np.ones(19), 3)
-for z, y in zip(Z, Y):
-    factor.predict(z)
-    factor.update(z, y)
-factor.apply_pending()
-np.savez(sys.argv[1], R=factor.R, U=factor.U)
+for k in range(30):
+    predict_row(R, U, work, side, Z[k], 19, k > 0, False)
+    note_row(work, side, Y[k], 19, 1.0)
+rotate_pending(R, U, work, side, 19)
+np.savez(sys.argv[1], R=R[:19, :19], U=U[:19, :3])
 """
 
 
 def test_a_processor_without_wide_vectors_gives_the_same(tmp_path: Path) -> None:
-    environment = os.environ | {
-        "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CPU_FEATURES": "",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    environment = os.environ | generic | {"NUMBA_CACHE_DIR": str(tmp_path)}
     found = tmp_path / "found.npz"
     subprocess.run([sys.executable, "-c", PLAIN, str(found)], check=True, env=environment)
     Z, Y = (np.random.default_rng(k).standard_normal((30, n)) for k, n in enumerate((19, 3)))
