@@ -10,7 +10,6 @@ names in the code that calls them. `CONTRIBUTING.md` lists the result.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType
@@ -89,7 +88,7 @@ def follow() -> Follower:
             message.effort = [np.cos(t), np.sin(2.0 * t)]
             if k == MESSAGES:
                 sys.setprofile(follower.profile)
-            subscription._receive(message, {"received_timestamp": time.time_ns()})
+            subscription._receive(message)
             sys.setprofile(None)
     finally:
         node.destroy_node()

@@ -238,13 +238,18 @@ class MonitoredSubscription:
         self._last_count = 0
         self._silent_checks = 0
         self._open = True
-        self._subscription = node.create_subscription(kind, topic, self._receive, qos)
+        # rclpy 9.1's EventsExecutor ends with a SystemError where a callback takes the information.
+        takes_info = delay is not None and type(node.executor).__name__ != "EventsExecutor"
+        receive = self._receive_with_info if takes_info else self._receive
+        self._subscription = node.create_subscription(kind, topic, receive, qos)
 
-    def _receive(self, message: Any) -> None:
+    def _receive_with_info(self, message: Any, info: Any) -> None:
+        self._receive(message, 1e-9 * (time.time_ns() - info["received_timestamp"]))
+
+    def _receive(self, message: Any, waited: float = 0.0) -> None:
         if not self._open:
             return  # an executor may have taken it before
         self._count += 1
-        waited = 0.0
         if self._delay is None or not self._delay.too_late(waited):
             self._callback(message)
 

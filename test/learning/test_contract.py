@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -326,7 +327,9 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "sentence"), WRONG, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(
+    ("model", "sentence"), WRONG, ids=lambda one: re.sub(" at 0x\\w+", "", str(one))[:60]
+)
 def test_wrong_parameters_are_said(model: Any, sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         model.fit(X, Y)
@@ -346,7 +349,11 @@ WRONG_GRIDS: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "grid", "sentence"), WRONG_GRIDS, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(
+    ("model", "grid", "sentence"),
+    WRONG_GRIDS,
+    ids=lambda one: re.sub(" at 0x\\w+", "", str(one))[:60],
+)
 def test_wrong_grids_are_said(model: Any, grid: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         list(model.path(X, Y, grid, X_NEW))
@@ -370,7 +377,11 @@ HOPELESS: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "inputs", "sentence"), HOPELESS, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(
+    ("model", "inputs", "sentence"),
+    HOPELESS,
+    ids=lambda one: re.sub(" at 0x\\w+", "", str(one))[:60],
+)
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 def test_what_cannot_be_computed_is_said(model: Any, inputs: Any, sentence: str) -> None:
     with pytest.raises(LearningError, match=sentence):

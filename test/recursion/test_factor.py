@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.recursion import features, loops, rotation
+from semiparam_dynamics.recursion import features, rotation
 from semiparam_dynamics.recursion.factor import (
     CholeskyFactor,
     DeferredRotation,
@@ -282,7 +282,7 @@ def test_a_step_allocates_its_answer_only() -> None:
     assert now < 1000 and peak < 2000  # bytes: a vector of features has 4800
 
 
-@pytest.mark.parametrize("module", [features, loops, rotation])
+@pytest.mark.parametrize("module", [features, rotation])
 def test_compiled_loops_let_other_threads_run(module: ModuleType) -> None:
     loops_of_it = [value for value in vars(module).values() if hasattr(value, "targetoptions")]
     assert loops_of_it and all(loop.targetoptions["nogil"] for loop in loops_of_it)

@@ -1,0 +1,178 @@
+"""Subscriptions that leave out what is too old, through DDS; the learner in every executor."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import rclpy
+from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Int32
+
+from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
+from semiparam_dynamics.nodes.managed import LATE, MonitoredSubscription, QueueDelay
+
+QUEUE = QoSProfile(depth=100)
+LONG = 30.0  # s: only reached when something is broken
+
+
+def until(condition: Callable[[], Any], executor: Any) -> None:
+    end = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < end
+        executor.spin_once(timeout_sec=0.02)
+
+
+@pytest.fixture
+def node(ros_environment: dict[str, str]) -> Iterator[Node]:
+    rclpy.init()
+    yield Node("tested")
+    rclpy.try_shutdown()
+
+
+def publish(node: Node, executor: Any, count: int) -> None:
+    publisher = node.create_publisher(Int32, "numbers", QUEUE)
+    until(publisher.get_subscription_count, executor)
+    for k in range(count):
+        publisher.publish(Int32(data=k))
+
+
+def test_messages_are_answered_in_order_and_a_silent_topic_is_noticed(node: Node) -> None:
+    taken: list[int] = []
+    topic = MonitoredSubscription(node, "numbers", Int32, lambda m: taken.append(m.data), QUEUE)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    assert "nobody publishes '/numbers'" in topic.problem()
+    publish(node, executor, 50)
+    until(lambda: len(taken) == 50, executor)
+    assert taken == list(range(50)) and topic.problem() == ""
+    topic.problem()
+    assert topic.problem() == "no message on '/numbers' for 2 s"
+    topic.destroy()
+
+
+def test_a_callback_may_unsubscribe(node: Node) -> None:
+    taken: list[int] = []
+
+    def once(message: Int32) -> None:
+        taken.append(message.data)
+        topic.destroy()
+
+    topic = MonitoredSubscription(node, "numbers", Int32, once, QUEUE)
+    heard: list[int] = []
+    node.create_subscription(Int32, "numbers", lambda m: heard.append(m.data), QUEUE)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    publish(node, executor, 5)
+    until(lambda: len(heard) == 5, executor)
+    assert taken == [0]
+
+
+def test_messages_that_waited_long_in_dds_are_left_out(node: Node) -> None:
+    lost: Counter[str] = Counter()
+    taken: list[int] = []
+
+    def slow(message: Int32) -> None:
+        time.sleep(0.03)  # the work that makes the others wait
+        taken.append(message.data)
+
+    delay = QueueDelay(lost, patience=0.1)
+    topic = MonitoredSubscription(node, "numbers", Int32, slow, QUEUE, delay)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    publish(node, executor, 40)
+    until(lambda: len(taken) + lost[LATE] == 40, executor)
+    assert lost[LATE] > 20 and taken == sorted(taken)
+    topic.destroy()
+
+
+@pytest.mark.parametrize(
+    ("waits", "left_out"),
+    [
+        ([0.0] * 300, 0),
+        ([0.01, 0.1, 0.1] * 100, 0),  # one that did not wait shows that nothing is behind
+        ([0.1] * 100, 0),  # 1 s: not longer than the patience
+        ([0.1] * 201, 100),  # then 1 s is left out, and 1 s answered
+        ([0.1] * 110 + [0.0] * 50, 9),  # up to the first that did not wait
+    ],
+)
+def test_only_lasting_delay_leaves_messages_out(waits: list[float], left_out: int) -> None:
+    now, lost = 0.0, Counter[str]()
+    delay = QueueDelay(lost, patience=1.0, clock=lambda: now)
+    answers = []
+    for waited in waits:
+        answers.append(not delay.too_late(waited))
+        now = round(now + 0.01, 6)
+    assert lost[LATE] == len(waits) - sum(answers)
+    assert abs(lost[LATE] - left_out) <= 2
+    patient = QueueDelay(lost, math.inf, clock=lambda: now)
+    assert not any(patient.too_late(1e3) for _ in range(1000))
+
+
+def events_executor() -> Any:
+    experimental = pytest.importorskip("rclpy.experimental")
+    return experimental.EventsExecutor()
+
+
+EXECUTORS: dict[str, Callable[[], Any] | None] = {
+    "spin": None,  # rclpy.spin(node)
+    "single": SingleThreadedExecutor,
+    "multi": lambda: MultiThreadedExecutor(num_threads=3),
+    "events": events_executor,
+}
+
+
+def spin(executor: Any, nodes: list[Node]) -> None:
+    """Run callbacks until ROS ends."""
+    try:
+        if executor is None:
+            rclpy.spin(nodes[0])
+        while executor is not None and rclpy.ok():
+            executor.spin_once(timeout_sec=0.1)
+    except ExternalShutdownException:
+        pass
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_learns_and_answers_in_every_executor(name, peer, make_arm, urdf: Path) -> None:
+    """Two nodes in one process, but where `rclpy.spin` takes one."""
+    make = EXECUTORS[name]
+    rclpy.init(args=["--ros-args", "-p", f"urdf:={urdf}", "-p", "nystrom.max_centers:=20"])
+    spaces = [""] if make is None else ["", "other"]
+    nodes = [InverseDynamicsNode(namespace=space) for space in spaces]
+    executor = None if make is None else make()
+    for one in nodes if executor is not None else ():
+        executor.add_node(one)
+    thread = Thread(target=spin, args=(executor, nodes))
+    try:
+        assert all(one.start() for one in nodes)
+        heard = peer.listen(JointState, "inverse_dynamics/predicted")
+        arm = make_arm(peer)
+        if len(nodes) > 1:
+            joint_states = nodes[1].create_publisher(JointState, "joint_states", 50)
+            peer.node.create_subscription(JointState, "/joint_states", joint_states.publish, 50)
+        thread.start()
+        arm.connect()
+        arm.move(50)
+
+        def learned() -> bool:
+            arm.move(1)
+            known = [one.session.learner.estimator.n_learned for one in nodes if one.session]
+            return len(heard) > 50 and min(known) > 30
+
+        peer.until(learned, "predictions and learning")
+    finally:
+        rclpy.try_shutdown()
+        thread.join(LONG)
+        for one in nodes:
+            one.destroy_node()
+    assert not thread.is_alive()
