@@ -93,7 +93,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--nodes", nargs="+", choices=("echo", "learner"), default=["echo", "learner"]
     )
-    parser.add_argument("--executors", nargs="+", choices=("single", "events"), default=["single"])
+    parser.add_argument("--executors", nargs="+", choices=("single", "events"), default=["events"])
     parser.add_argument("--log", action="store_true", help="show what the node logs")
     parser.add_argument("--figures", action="store_true", help="show the node's own timings")
     return parser.parse_args()

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Sequence
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
@@ -26,10 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("node", choices=("echo", "learner"))
     parser.add_argument("--executor", choices=("single", "events"), default="single")
     options, rest = parser.parse_known_args(arguments)
-    if options.executor == "events":
-        from rclpy.experimental import EventsExecutor
-
-        runtime.SingleThreadedExecutor = EventsExecutor
+    if options.executor == "single":
+        runtime.make_executor = SingleThreadedExecutor
     if options.node == "echo":
         return echo(rest)
     from semiparam_dynamics.nodes import inverse_dynamics
@@ -52,7 +50,7 @@ def echo(arguments: Sequence[str]) -> int:
 
     sensors = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
     node.create_subscription(JointState, "joint_states", take, sensors)
-    executor = runtime.SingleThreadedExecutor()
+    executor = runtime.make_executor()
     executor.add_node(node)
     try:
         while rclpy.ok():

@@ -259,7 +259,6 @@ class RigidBodyIdentifier:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
         self.core.copy_from(other.core)
         self._restore_beside_core(other._state_beside_core())
-        self.parameters = other.parameters.copy()
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -270,16 +269,18 @@ class RigidBodyIdentifier:
         """Continue from a :meth:`state`."""
         self.core.restore(sub_state(state, "core."))
         self._restore_beside_core(state)
-        self.parameters = self.core.weights()[:, 0]
 
     def _state_beside_core(self) -> dict[str, Array]:
         state = {f"clock.{name}": value for name, value in self._clock.state().items()}
         if self._clock.memory > 0.0 and self.forgetting == "directional":
             state |= {f"directions.{n}": v for n, v in self._directions.state().items()}
         sums = np.array([self._count, self._error_square, self._rows])
-        return state | {"square": self._square.copy(), "sums": sums}
+        # Solving for them again would round differently.
+        parameters = {"parameters": self.parameters.copy()}
+        return state | parameters | {"square": self._square.copy(), "sums": sums}
 
     def _restore_beside_core(self, state: dict[str, Array]) -> None:
+        self.parameters = state["parameters"].copy()
         self._square = state["square"].copy()
         self._count, self._error_square, self._rows = state["sums"].tolist()
         self._directions = DirectionalForgetting(self.core.R)

@@ -143,6 +143,7 @@ class InverseDynamicsNode(ManagedNode):
         session = self._required_session()
 
         def answer(message: Any) -> None:
+            session.hold_learning(self._delay.behind)
             for step in predict(message):
                 self._publish(step)
                 session.learn(step)

@@ -11,14 +11,16 @@ from threading import Condition, Thread, current_thread
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+MAX_HOLD_S = 0.05  # for which messages that go first may keep entries waiting
 
 
 class LearnerThread(Generic[T]):
     """A thread that works off entries of a queue in order, several at once where they wait.
 
     When the queue is full the oldest entry is dropped: what is learned stays recent. It is worth it
-    where the work releases the interpreter's lock, as compiled loops do. If the work raises an
-    exception, the thread drops what waits and all that comes, until :meth:`restart`.
+    where the work releases the interpreter's lock, as compiled loops do. While it is :attr:`held`
+    it works off a few entries every `MAX_HOLD_S` only. If the work raises an exception, the thread
+    drops what waits and all that comes, until :meth:`restart`.
 
     Parameters
     ----------
@@ -29,6 +31,7 @@ class LearnerThread(Generic[T]):
 
     Attributes
     ----------
+    held: may be set, to leave the processor to others; a minimum of work goes on.
     dropped: entries that were dropped because the queue was full.
     problem: the exception that stopped the work, as a sentence; empty while it goes on.
     trace: its traceback.
@@ -50,7 +53,10 @@ class LearnerThread(Generic[T]):
         self._thread: Thread | None = None
         self._working = self._closing = False
         self._pauses = 0
+        self._drains = 0
+        self._ended = 0.0  # when work did last, monotonic s
         self._idle_due: float | None = None  # when `idle` is to be called, monotonic s
+        self.held = False
         self.capacity = capacity
         self.dropped = 0
         self.problem = self.trace = ""
@@ -97,7 +103,10 @@ class LearnerThread(Generic[T]):
             return
         with self._changed:
             if drained:
+                self._drains += 1
+                self._changed.notify_all()
                 self._changed.wait_for(lambda: not self.busy)
+                self._drains -= 1
             self._pauses += 1
             self._changed.wait_for(lambda: not self._working)
         try:
@@ -136,25 +145,29 @@ class LearnerThread(Generic[T]):
         while (entries := self._next()) is not None:
             pause = self._attempt(self._work, entries) if entries else self._attempt(self._idle)
             with self._changed:
-                self._working = False
+                self._working, self._ended = False, time.monotonic()
                 if entries or pause is not None:
-                    self._idle_due = time.monotonic() + (pause or 0.0)
+                    self._idle_due = self._ended + (pause or 0.0)
                 self._changed.notify_all()
 
     def _next(self) -> list[T] | None:
         """The entries to work off now, none to call `idle`; None: the thread is to end."""
         with self._changed:
             while True:
-                left = None  # s until `idle` is to be called
-                if not self._pauses:
-                    if self._queue:
+                now, left = time.monotonic(), None  # left: s until there is something to do
+                if self._pauses:
+                    pass
+                elif self._queue:
+                    left = self._ended + MAX_HOLD_S - now if self.held else 0.0
+                    if left <= 0.0 or self._drains or self._closing:
                         count = min(self._at_once, len(self._queue))
                         self._working = True
                         return [self._queue.popleft() for _ in range(count)]
-                    if self._closing:
-                        return None
-                    left = None if self._idle_due is None else self._idle_due - time.monotonic()
-                    if left is not None and left <= 0.0:
+                elif self._closing:
+                    return None
+                elif self._idle_due is not None:
+                    left = self._idle_due - now
+                    if left <= 0.0:
                         self._working, self._idle_due = True, None
                         return []
                 self._changed.wait(left)

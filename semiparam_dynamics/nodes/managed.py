@@ -166,6 +166,7 @@ class Outlet:
 
 LATE = "messages came faster than they could be answered"
 PATIENCE = 1.0  # s
+BEHIND = 0.0005  # s that a message waits where others are before it
 FRESH = 0.02  # s that a message may have waited, of which nobody takes notice
 
 
@@ -183,6 +184,10 @@ class QueueDelay:
     lost: where those left out are counted, under `LATE`.
     patience: s; it may be changed, to infinity if every message is to be answered however late.
     clock: seconds that never go back.
+
+    Attributes
+    ----------
+    behind: whether the last message had to wait for others.
     """
 
     def __init__(
@@ -196,10 +201,11 @@ class QueueDelay:
         self._clock = clock
         self._since: float | None = None  # when messages began to be late, or to be left out
         self._leaves_out = False
+        self.behind = False
 
     def too_late(self, waited: float) -> bool:
         """Whether to leave out a message that waited for so many seconds."""
-        now = self._clock()
+        now, self.behind = self._clock(), waited > BEHIND
         if waited <= FRESH:
             self._since, self._leaves_out = None, False
         elif self._since is None:
@@ -238,13 +244,30 @@ class MonitoredSubscription:
         self._last_count = 0
         self._silent_checks = 0
         self._open = True
-        # rclpy 9.1's EventsExecutor ends with a SystemError where a callback takes the information.
-        takes_info = delay is not None and type(node.executor).__name__ != "EventsExecutor"
-        receive = self._receive_with_info if takes_info else self._receive
+        self._marked: float | None = None  # when a mark was put into the executor's queue
+        receive: Callable[..., None] = self._receive
+        if delay is not None:
+            in_order = type(node.executor).__name__ == "EventsExecutor"
+            receive = self._receive_in_order if in_order else self._receive_with_info
         self._subscription = node.create_subscription(kind, topic, receive, qos)
 
     def _receive_with_info(self, message: Any, info: Any) -> None:
         self._receive(message, 1e-9 * (time.time_ns() - info["received_timestamp"]))
+
+    def _receive_in_order(self, message: Any) -> None:
+        """For rclpy 9.1's EventsExecutor, which fails where a callback takes the information.
+
+        It runs callbacks and tasks in the order of their coming: as long as a mark has not come up,
+        the messages that come up had to wait.
+        """
+        now = time.monotonic()
+        if self._marked is None and self._node.executor is not None:
+            self._marked = now
+            self._node.executor.create_task(self._unmark)
+        self._receive(message, 0.0 if self._marked is None else now - self._marked)
+
+    def _unmark(self) -> None:
+        self._marked = None
 
     def _receive(self, message: Any, waited: float = 0.0) -> None:
         if not self._open:

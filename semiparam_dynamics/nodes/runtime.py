@@ -23,6 +23,22 @@ N = TypeVar("N", bound=Node)
 IDLE_WAIT = 0.1  # s: a bound on how long a signal can go unseen
 
 
+def make_executor() -> Executor:
+    """The executor that leaves the most of a core to the node: EventsExecutor where there is one.
+
+    At 1 kHz, a JointState in and out, SingleThreadedExecutor takes 0.72 of a core and
+    EventsExecutor 0.37, so that on two busy cores the first loses messages where the second loses
+    none. EventsExecutor is experimental in rclpy, and nothing but this speed depends on it. Its
+    `spin()` runs no callback in some releases, `spin_once` does.
+    """
+    try:
+        from rclpy.experimental import EventsExecutor
+    except ImportError:
+        return SingleThreadedExecutor()
+    executor: Executor = EventsExecutor()
+    return executor
+
+
 def spin(executor: Executor) -> None:
     """Run callbacks until shutdown."""
     with suppress(ExternalShutdownException):
@@ -72,7 +88,7 @@ def run(
     node: N | None = None
     try:
         node = make_node()
-        executor = SingleThreadedExecutor()
+        executor = make_executor()
         executor.add_node(node)
         return spin_node(node, executor)
     except (KeyboardInterrupt, ExternalShutdownException):

@@ -23,8 +23,8 @@ from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 
 TIMINGS = 2000  # steps over which the percentiles are taken
-AT_ONCE = 64  # samples that are learned before others may look at the learner
-PAUSE_BETWEEN_COPIES = 4.0  # times the duration of a copy of what was learned, for predictions
+AT_ONCE = 1  # samples that are learned before others may look at the learner
+PAUSE_BETWEEN_COPIES = 20.0  # times the duration of a copy of what was learned, for predictions
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
 WARM_UP_STEPS = 200
 STOPPED = "learning was stopped by an error"
@@ -128,6 +128,10 @@ class Session:
                 self.predict_us.append((time.perf_counter() - start) * 1e6)
                 yield step
             start = time.perf_counter()
+
+    def hold_learning(self, held: bool) -> None:
+        """Have the thread learn a minimum only, since messages wait, or as much as it can again."""
+        self._thread.held = held
 
     def learn(self, step: Step) -> None:
         """Have a step learned and scored, in the thread or, without `defer_learning`, at once."""
