@@ -81,7 +81,7 @@ class BoundsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrustConfig:
-    """How far a joint's feed-forward follows the learner.
+    """Share of the learner in a joint's feed-forward.
 
     The measure is the standard deviation of the learner's answer, divided by the root mean square
     of the URDF's recent error: the commanded efforts less its feed-forward.

@@ -59,7 +59,7 @@ MEMORY = np.dtype(
 
 @dataclass(frozen=True)
 class FilterConfig:
-    """How measured signals become samples."""
+    """Filtering of measured signals into samples."""
 
     cutoff: float = parameter(
         5.0,
@@ -132,7 +132,7 @@ class SampleFilter:
 
     @property
     def dropped(self) -> Counter[str]:
-        """How many measurements were left out, and how often the filters started anew, and why."""
+        """Counts of measurements left out and of restarts of the filters, by reason."""
         record = self._memory[0]
         return Counter(
             {text: int(record[field]) for field, text in REASONS.items() if record[field]}

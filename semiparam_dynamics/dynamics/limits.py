@@ -19,7 +19,7 @@ LARGEST = 1e300  # the bound where there is none: an infinite value is beyond it
 
 @dataclass(frozen=True)
 class OutputConfig:
-    """How far predictions may go, and which measurements are too far from them to be learned."""
+    """Bounds of predictions, and of the errors of samples that are learned."""
 
     bound_efforts: float = parameter(
         10.0,

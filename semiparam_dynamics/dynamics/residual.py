@@ -58,7 +58,7 @@ def _width(along: str) -> Any:
 
 
 class KernelConfig:
-    """What a kind of residual is, beside its parameters.
+    """Properties of a kind of residual beside its parameters.
 
     INPUTS : the groups of its inputs.
     EXACT : y and the regressor's columns are regressed, so that the residual for today's parameters
@@ -202,7 +202,7 @@ class NystromConfig(KernelConfig):
 
 
 class KernelResidual:
-    """What the rigid body leaves, as a function of the state and the rigid body's prediction.
+    """Kernel model of the rigid body's residual, of the state and the rigid body's prediction.
 
     Where targets are exact, y and the columns of Phi that `active` (n_axes, n_parameters) marks are
     regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: they share
@@ -272,7 +272,7 @@ class KernelResidual:
         return np.concatenate([parts[group] for group in self.groups], axis=-1)
 
     def targets(self, y: Array, regressor: Array, rigid_body: Array) -> Array:
-        """What is regressed, (T,), or (k, T) of k samples: see the class."""
+        """Regression targets (T,), or (k, T) of k samples: see the class."""
         return self.shared.targets(y, regressor) if self.exact else y - rigid_body
 
     def penalties(self, config: KernelConfig) -> list[tuple[RecursiveLeastSquares, float]]:

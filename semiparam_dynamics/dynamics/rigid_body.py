@@ -21,7 +21,7 @@ BLOCK = 512  # samples of a motion that are learned at a time
 
 @dataclass(frozen=True)
 class RigidBodyConfig:
-    """How the rigid body's parameters are identified."""
+    """Identification of the rigid body's parameters."""
 
     penalty: float = parameter(
         1.0,
@@ -239,7 +239,7 @@ class RigidBodyIdentifier:
 
     @property
     def effective_rows(self) -> float:
-        """How many rows were learned, discounted by the memory."""
+        """Number of rows learned, discounted by the memory."""
         return self._rows
 
     def standard_deviations(self) -> Array:

@@ -110,7 +110,7 @@ class Motion:
 
     @property
     def seconds(self) -> float:
-        """How long it moved: gaps of more than a second do not count."""
+        """Duration of the motion: gaps of more than a second do not count."""
         steps = np.diff(self.stamps) * 1e-9
         return float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
 
@@ -156,7 +156,7 @@ class Prediction:
 
     @property
     def confidence(self) -> float:
-        """How far the residual is relied on, in [0, 1]: 0 leaves the rigid body's prediction."""
+        """Weight of the residual, in [0, 1]: 0 leaves the rigid body's prediction."""
         return self.trust * self.residual.confidence
 
     @property

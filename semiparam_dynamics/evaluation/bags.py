@@ -39,7 +39,7 @@ def evaluate_bags(
     *,
     start: str | Path = "",
 ) -> Evaluation:
-    """Evaluate the learner on bags; `start` is a saved model that it goes on from.
+    """Evaluate the learner on bags; `start` is a saved model that it resumes from.
 
     A wrench target without a `sensor_frame` takes the frame that the wrench messages name, and
     no `joints` are those of the URDF that the joint states have. The bags are gone through in

@@ -35,7 +35,7 @@ TIMED, WARM_UP = 128, 16
 
 @dataclass
 class Evaluation:
-    """What an evaluation found; `results` is what goes to results.json."""
+    """Scores of an evaluation; `results` is the content of results.json."""
 
     model: RobotModel
     config: InverseDynamicsConfig
@@ -198,7 +198,7 @@ def _samples(
 def _live_steps(
     estimator: SemiparametricEstimator, samples: Sequence[tuple[Sample, float]]
 ) -> list[float]:
-    """What it takes (s) to filter, predict and learn these samples one by one, as a node does.
+    """Measure the time (s) to filter, predict and learn these samples one by one, as a node does.
 
     `estimator` is used up. Its share of what filtering the block took stands for the filter.
     """

@@ -79,7 +79,7 @@ COMPARED = ("rigid_body", "semiparametric")
 
 @dataclass(frozen=True)
 class BagResult:
-    """What came of one bag."""
+    """The result of one bag."""
 
     name: str  # of its folder among the results
     path: str

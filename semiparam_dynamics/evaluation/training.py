@@ -99,7 +99,7 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
 
 
 def training_table(training: Training) -> str:
-    """What was trained, and its errors on the training samples, a line for each axis."""
+    """The trained model and its errors on the training samples, a line for each axis."""
     start, model = training.start, training.start.estimator.model
     first, *own = [kernel.core.n_features for kernel in start.estimator.residual.models]
     size = f"{first} {'centers' if start.estimator.residual.local else 'random features'}"

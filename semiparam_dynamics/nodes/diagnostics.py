@@ -1,4 +1,4 @@
-"""What the `inverse_dynamics` node says on `/diagnostics`."""
+"""Diagnostics of the `inverse_dynamics` node."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ChangeReport:
         return external / np.maximum(spread, 1e-12)
 
     def summary(self) -> str:
-        """What is going on, in a few words; empty where nothing is."""
+        """The change under way, in a few words; empty where there is none."""
         if (monitor := self._learner.changes) is None:
             return ""
         if monitor.status.contact:

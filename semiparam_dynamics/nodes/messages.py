@@ -144,7 +144,7 @@ SENTENCES = {
 def payload_messages(
     stamp: int, link: str, payload: PayloadStatus | None
 ) -> tuple[InertiaStamped, InertiaStamped]:
-    """What is held, in the frame of `link`, and its standard deviations; zeros for the bare hand.
+    """The payload in the frame of `link`, and its standard deviations; zeros for the bare hand.
 
     stamp: ns. The inertia is about the centre of mass, along the frame's axes.
     """

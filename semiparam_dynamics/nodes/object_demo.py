@@ -220,7 +220,7 @@ DRAIN = 1.2  # s after the last frame: its answer, and diagnostics of all
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen: the tally, the recognition's last figures, and whether the script ended."""
+    """Summary of a run: the tally, the recognition's last figures, and whether the script ended."""
 
     tally: Tally
     figures: dict[str, str]

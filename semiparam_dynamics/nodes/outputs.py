@@ -1,4 +1,4 @@
-"""What the `inverse_dynamics` node publishes of each sample."""
+"""Topics that the `inverse_dynamics` node publishes for each sample."""
 
 from __future__ import annotations
 

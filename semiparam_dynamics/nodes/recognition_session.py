@@ -159,7 +159,7 @@ class RecognitionSession:
         self.autosave.finish()
 
     def learned(self) -> str:
-        """How much was learned, in words."""
+        """Amount of learning, in words."""
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
 
     def save_if_due(self) -> None:

@@ -69,7 +69,7 @@ LEAK = 1e-10  # of what is known counts as excited, against rounding
 
 
 class DirectionalForgetting:
-    """What to keep of an information matrix A = R'R, given what was learned recently.
+    """Factor of the part to keep of an information matrix A = R'R, given what was learned recently.
 
     A = P + G with a ridge P that is never forgotten. E is the information that the recent rows
     would add up to if they continued for ever under exponential forgetting: those of about a fifth

@@ -36,7 +36,7 @@ from semiparam_dynamics.robot.urdf import (
 
 @dataclass(frozen=True)
 class RobotConfig:
-    """What is predicted, from which joints, and the regressor's columns beside the inertial."""
+    """The target, the joints, and the regressor's columns beside the inertial ones."""
 
     target: str = parameter(
         "effort",
@@ -245,7 +245,7 @@ class MessageChecks(TypedDict):
 
 
 def message_checks(model: RobotModel) -> MessageChecks:
-    """What messages of this robot are checked against, live and offline alike.
+    """Limits and names that messages of this robot are checked against, live and offline alike.
 
     Raises RobotModelError where the URDF's effort limits are no numbers.
     """

@@ -27,7 +27,7 @@ START = 1.0  # s: a stamp of zero is an unset one
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written: the joints' names, the number of instants, their rate, and warnings."""
+    """Facts of a bag: the joints' names, the number of instants, their rate, and warnings."""
 
     names: tuple[str, ...]
     samples: int

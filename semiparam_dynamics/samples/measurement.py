@@ -31,7 +31,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """How the messages of one robot become measurements."""
+    """Rules by which the messages of one robot become measurements."""
 
     pair_tolerance: float = parameter(
         0.02,

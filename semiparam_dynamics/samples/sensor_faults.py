@@ -1,4 +1,4 @@
-"""What is wrong with a reading of efforts or of a wrench: its sensor sticks, or is saturated.
+"""Faults of effort and wrench sensors: readings that stick or are saturated.
 
 A real sensor's last digits never rest while the robot moves. So a sensor sticks where its reading
 stays the same, bit for bit, while what it should measure changes. The readings before that is
