@@ -68,7 +68,7 @@ class InverseDynamicsNodeConfig:
     )
     defer_learning: bool = parameter(
         True,
-        "predictions go first: learn while no message waits, or in a thread beside them; false: "
+        "predictions go first: learn in a thread beside the messages; false: "
         "learn each sample before the next message, so that a bag gives the same numbers under any "
         "load",
         live=True,
