@@ -36,7 +36,6 @@ from semiparam_dynamics.storage import any_saved
 
 URDF = Path(__file__).resolve().parent.parent / "test" / "data" / "small_arm.urdf"
 SETTINGS = {
-    "comparison": False,
     "nystrom.window": 0.2,
     "nystrom.max_centers": 40,
     "nystrom.joint_max_centers": 10,

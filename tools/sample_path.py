@@ -9,6 +9,7 @@ names in the code that calls them. `CONTRIBUTING.md` lists the result.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -103,6 +104,8 @@ def listed(files: Iterable[str]) -> str:
 
 def main() -> int:
     """Print the files; the exit code."""
+    description = (__doc__ or "").splitlines()[0]
+    argparse.ArgumentParser(description=description).parse_args()
     found = follow()
     if found.published is None:
         print("the message was not answered", file=sys.stderr)

@@ -152,6 +152,7 @@ def learning_page(topics: Topics, axes: Sequence[str]) -> Page:
             topics, f"normalised MSE, {model}", {f"nmse {model} {axis}": axis for axis in axes}
         )
         for model in MODELS
+        if model != "nonparametric"  # it is compared only where that is asked for
     ]
     samples = ("samples predicted", "samples learned", "samples waiting")
     times = ("predict p50 [us]", "predict p99 [us]", "learn p50 [us]", "learn p99 [us]")

@@ -139,7 +139,7 @@ def test_the_learners_round_trip_comes_out() -> None:
     times = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
     echo, learner = run(script, *times).splitlines()[-2:]
     cells = [cell.strip() for cell in learner.strip("|").split("|")]
-    assert "echo" in echo and cells[:3] == ["learner", "default", "200"] and "nan" not in echo
+    assert "echo" in echo and cells[:3] == ["learner", "events", "200"] and "nan" not in echo
     assert cells[4:6] == ["0", "0"]  # lost
 
 

@@ -67,7 +67,11 @@ def test_a_trained_model_is_evaluated_as_it_is_and_going_on(bag: Path, tmp_path:
     assert main(["evaluate", str(bag), *start, "--out", str(tmp_path / "on")]) == 0
     scores = json.loads((tmp_path / "on" / "results.json").read_text())["scores"]
     assert set(scores) == {"sequential", "delayed", "frozen"}
-    frozen = {name: np.mean(score["nmse"]) for name, score in scores["frozen"].items()}
+    frozen = {
+        name: np.mean(score["nmse"])
+        for name, score in scores["frozen"].items()
+        if name != "nonparametric"
+    }  # no file has the baseline
     assert frozen["semiparametric"] < 0.1 * frozen["rigid_body"]  # it has learned this bag
 
 

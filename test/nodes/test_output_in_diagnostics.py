@@ -31,7 +31,7 @@ def test_clipped_predictions_are_counted_and_warned_of(urdf) -> None:
     report = SessionReport(session)
     level, summary = report.summary([])
     assert level == WARN and CLIPPED in summary
-    assert int(report.values()[CLIPPED]) == session.bounded()[CLIPPED] > 100
+    assert int(report.values()[CLIPPED]) == session.learner.bounded[CLIPPED] > 100
     assert report.summary([])[0] == OK  # none since
     assert (session.within_bounds(np.array([np.nan, -9.0])) == [0.0, -0.5]).all()
 
