@@ -8,6 +8,7 @@ fixed and good only where there were data.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -57,7 +58,7 @@ def _width(along: str) -> Any:
     )
 
 
-class KernelConfig:
+class KernelConfig(ABC):
     """Properties of a kind of residual beside its parameters.
 
     INPUTS : the groups of its inputs.
@@ -75,9 +76,9 @@ class KernelConfig:
     memory: float
     joint_penalty: float
 
+    @abstractmethod
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures | FourierFeatures:
         """The feature map of standardized inputs."""
-        raise NotImplementedError
 
     def joint_features(self) -> IncrementalNystromFeatures | None:
         """The feature map of a joint's own second model; None: there is no second model."""
