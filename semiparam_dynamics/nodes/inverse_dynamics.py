@@ -39,10 +39,11 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class InverseDynamicsNode(ManagedNode):
-    """Configured it has a session, at the latest when the URDF comes; active it answers messages.
+    """Configured it has a session; active it answers messages.
 
-    A URDF that doesn't serve leaves it unconfigured, with the reason on /diagnostics; the next
-    one on `robot_description` is tried again.
+    Without a URDF, or with one that doesn't serve, it can't be configured, and says why on
+    /diagnostics. With `autostart` each new `robot_description` is tried, until a manager has
+    changed the node's state: then the manager decides.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -79,9 +80,9 @@ class InverseDynamicsNode(ManagedNode):
         return not (self._config.autostart and self._urdf) or self.bring_to("active")
 
     def set_up(self) -> None:
-        """Make the session, unless its URDF has yet to come."""
+        """Make the session. Raises ConfigurationError while there is no URDF."""
         if not self._urdf:
-            return
+            raise ConfigurationError(self._waiting())
         with self._model_services.locked(self._config.autosave):
             session = Session(self._urdf, self._config)
             if self._config.autoload:
@@ -102,9 +103,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def begin(self) -> None:
         """Subscribe: from now on each message is answered."""
-        if self.session is None or self._outputs is None:
-            return
-        session = self.session
+        session = self._required_session()
         if self._config.feedforward:
             # Not at the top: only who asks for it needs trajectory_msgs.
             from semiparam_dynamics.nodes.outputs import DesiredStates
@@ -120,11 +119,15 @@ class InverseDynamicsNode(ManagedNode):
         if self.session is not None:
             self._model_services.keep(self.session)
 
-    def tear_down(self) -> None:
-        """Give up the session. Raises StorageError where that would lose what it learned."""
+    def finish(self) -> None:
+        """Save what was learned. Raises StorageError."""
         self._unsubscribe()
         if self.session is not None:
             self.session.finish()
+
+    def release(self) -> None:
+        """Give up the session and its topics."""
+        self._unsubscribe()
         for outputs in (self._outputs, self._changes):
             if outputs is not None:
                 outputs.destroy()
@@ -183,10 +186,11 @@ class InverseDynamicsNode(ManagedNode):
             # It would be taken for a file's name, and no message may name a file.
             self._refuse_description()
             return
-        wanted = "active" if self._config.autostart else self.state
-        self.bring_to("unconfigured")
-        self._urdf = message.data
-        self.bring_to(wanted)
+        if message.data == self._urdf or self.state != "unconfigured":
+            return  # it was tried, or the node has ended
+        self._urdf, self.problem = message.data, ""
+        if self._config.autostart and not self.managed:
+            self.bring_to("active")
 
     def _refuse_description(self) -> None:
         problem = "a robot_description came without a URDF's text: publish the text, not a file"
@@ -211,7 +215,8 @@ class InverseDynamicsNode(ManagedNode):
             return self.status(level, self._waiting(), {})
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
         with self.session.paused():
-            self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
+            if self.state == "active":
+                self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
             level, summary = self._report.summary(silent)
             values = self._report.values()
         self.session.save_if_due()

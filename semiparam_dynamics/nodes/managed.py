@@ -17,12 +17,15 @@ from rclpy.qos import QoSProfile
 
 from semiparam_dynamics.errors import SemiparamError
 
+SUCCESS = TransitionCallbackReturn.SUCCESS
+
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
-    """Lifecycle node with four steps to override, and `/diagnostics` once a second.
+    """Lifecycle node with five steps to override, and `/diagnostics` once a second.
 
     A step that raises SemiparamError fails its transition; the sentence is logged once and kept in
-    `problem`. `state` is the lifecycle state's name.
+    `problem`. Any other exception is logged with its traceback, everything is torn down, and the
+    node is unconfigured. `state` is the lifecycle state's name, the same as rcl's.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -30,6 +33,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         super().__init__(name, **options)
         self.state = "unconfigured"
         self.problem = ""
+        self.managed = False  # others have changed its state: it changes it no more by itself
+        self._changing = False  # it changes its state by itself
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: with use_sim_time and no /clock it would never publish.
         self.create_timer(1.0, self._publish_report, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -43,8 +48,23 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
     def pause(self) -> None:
         """Deactivate."""
 
+    def finish(self) -> None:
+        """Save what would be lost by cleaning up; an exception leaves the node as it is."""
+
+    def release(self) -> None:
+        """Give up everything that was made since it is unconfigured, from any state."""
+
     def tear_down(self) -> None:
-        """Clean up, from any state."""
+        """Clean up."""
+        self.finish()
+        self.release()
+
+    def _end(self) -> None:
+        """Clean up whatever may fail: there is no state to go back to."""
+        try:
+            self.finish()
+        finally:
+            self.release()
 
     def report(self) -> DiagnosticStatus:
         """The node's state, for `/diagnostics`; a node with more to say overrides it."""
@@ -60,47 +80,79 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         ladder = ("unconfigured", "inactive", "active")
         up = {"unconfigured": self.trigger_configure, "inactive": self.trigger_activate}
         down = {"active": self.trigger_deactivate, "inactive": self.trigger_cleanup}
-        while self.state != state:
-            triggers = up if ladder.index(self.state) < ladder.index(state) else down
-            if triggers[self.state]() != TransitionCallbackReturn.SUCCESS:
-                return False
+        self._changing = True
+        try:
+            while self.state != state:
+                if self.state not in ladder:
+                    return False
+                triggers = up if ladder.index(self.state) < ladder.index(state) else down
+                if triggers[self.state]() != SUCCESS:
+                    return False
+        finally:
+            self._changing = False
         return True
+
+    def _LifecycleNodeMixin__change_state(self, transition: int) -> TransitionCallbackReturn:  # noqa: N802
+        """Refuse a transition that the state does not allow, as later releases do.
+
+        Jazzy's rclpy lets the exception out of the service's callback, which ends the process
+        (rclpy issue 1209). Where rclpy has no function of this name, this one is never called.
+        """
+        try:
+            return super()._LifecycleNodeMixin__change_state(transition)
+        except RuntimeError as error:  # RCLError has no public name
+            self.get_logger().error(f"transition {transition} refused: {error}")
+            return TransitionCallbackReturn.ERROR
 
     def close(self) -> bool:
         """At the end of the process, when no transition can be made any more; False on failure."""
-        return self._attempt("finalized", self.tear_down) is None
+        return self._attempt(self._end, "finalized", "finalized") == SUCCESS
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
-        return self._attempt("inactive", self.set_up) or super().on_configure(state)
+        return self._attempt(self.set_up, "inactive", "unconfigured")
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
-        return self._attempt("active", self.begin) or super().on_activate(state)
+        return self._attempt(self.begin, "active", "inactive")
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
-        return self._attempt("inactive", self.pause) or super().on_deactivate(state)
+        return self._attempt(self.pause, "inactive", "active")
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
-        return self._attempt("unconfigured", self.tear_down) or super().on_cleanup(state)
+        return self._attempt(self.tear_down, "unconfigured", "inactive")
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
-        return self._attempt("finalized", self.tear_down) or super().on_shutdown(state)
+        return self._attempt(self._end, "finalized", "finalized")
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Tear everything down after an unexpected exception; the problem stays known."""
+        problem = self.problem
+        done = self._attempt(self._end, "unconfigured", "finalized")
+        self.problem = problem
+        if done != SUCCESS:
+            self.state = "finalized"
+            return TransitionCallbackReturn.FAILURE
+        return SUCCESS
 
     def _attempt(
-        self, next_state: str, step: Callable[[], None]
-    ) -> TransitionCallbackReturn | None:
-        """None where the step succeeded, for the caller to go on with."""
+        self, step: Callable[[], None], next_state: str, state_on_failure: str
+    ) -> TransitionCallbackReturn:
+        """Take a step of a transition; `state` then is what rcl makes of the answer."""
+        self.managed = self.managed or not self._changing
         try:
             step()
         except SemiparamError as error:
-            self.problem = str(error)
+            self.state, self.problem = state_on_failure, str(error)
             self.get_logger().error(self.problem)
             return TransitionCallbackReturn.FAILURE
-        except Exception:
+        except Exception as error:
             # rclpy swallows it: without this line a mistake in here would leave no trace.
             self.get_logger().fatal(traceback.format_exc())
-            raise
+            self.problem = (
+                f"unexpected {type(error).__name__}: {error}; its traceback is in the log"
+            )
+            return TransitionCallbackReturn.ERROR
         self.state, self.problem = next_state, ""
-        return None
+        return SUCCESS
 
     def _publish_report(self) -> None:
         message = DiagnosticArray(status=[self.report()])

@@ -217,11 +217,15 @@ class ObjectRecognitionNode(ManagedNode):
         if self.session is not None:
             self._model_services.keep(self.session)
 
-    def tear_down(self) -> None:
-        """Give up the session. Raises StorageError where that would lose what it learned."""
+    def finish(self) -> None:
+        """Save what was learned. Raises StorageError."""
         self._unsubscribe()
         if self.session is not None:
             self.session.finish()
+
+    def release(self) -> None:
+        """Give up the session and its topics."""
+        self._unsubscribe()
         if self._outputs is not None:
             self._outputs.destroy()
         self.session = self._outputs = self._report = None

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from typing import TypeVar
 
 import rclpy
@@ -20,6 +21,7 @@ from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.nodes.managed import ManagedNode
 
 N = TypeVar("N", bound=Node)
+KILTED = 9  # rclpy's version
 IDLE_WAIT = 0.1  # s: a bound on how long a signal can go unseen
 
 
@@ -29,11 +31,14 @@ def make_executor() -> Executor:
     At 1 kHz, a JointState in and out, SingleThreadedExecutor takes 0.72 of a core and
     EventsExecutor 0.37, so that on two busy cores the first loses messages where the second loses
     none. EventsExecutor is experimental in rclpy, and nothing but this speed depends on it. Its
-    `spin()` runs no callback in some releases, `spin_once` does.
+    `spin()` runs no callback in some releases, `spin_once` does. Jazzy's does not answer a service
+    whose callback is a coroutine (rclpy issue 1473), so it is used from Kilted on.
     """
     try:
         from rclpy.experimental import EventsExecutor
     except ImportError:
+        return SingleThreadedExecutor()
+    if int(version("rclpy").partition(".")[0]) < KILTED:
         return SingleThreadedExecutor()
     executor: Executor = EventsExecutor()
     return executor

@@ -1,0 +1,138 @@
+"""Transitions of the learner node in one process: its own state is rcl's, whatever fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rclpy
+from lifecycle_msgs.srv import GetState
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
+from std_msgs.msg import String
+
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.nodes import inverse_dynamics
+from semiparam_dynamics.nodes.inverse_dynamics import LATCHED, InverseDynamicsNode
+
+from .conftest import URDF
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+MOST_SPINS = 2000  # only reached when something is broken
+
+
+class Driven:
+    """A node, what rcl says of its state, and the topic of its description."""
+
+    def __init__(self, **given: object) -> None:
+        pairs = [part for key, value in given.items() for part in ("-p", f"{key}:={value}")]
+        rclpy.init(args=["--ros-args", *pairs] if pairs else [])
+        self.node = InverseDynamicsNode()
+        self._other = rclpy.create_node("other")
+        self._executor = SingleThreadedExecutor()
+        for node in (self.node, self._other):
+            self._executor.add_node(node)
+        self._state = self._other.create_client(GetState, "/inverse_dynamics/get_state")
+        self._description = self._other.create_publisher(String, "robot_description", LATCHED)
+
+    def until(self, condition: Callable[[], Any]) -> None:
+        for _ in range(MOST_SPINS):
+            if condition():
+                return
+            self._executor.spin_once(timeout_sec=0.02)
+        pytest.fail(f"the node is {self.node.state}: {self.node.problem}")
+
+    @property
+    def state(self) -> str:
+        """The node's state; fails where rcl has another."""
+        self.until(self._state.service_is_ready)
+        answer = self._state.call_async(GetState.Request())
+        self.until(answer.done)
+        label: str = answer.result().current_state.label
+        assert self.node.state == label
+        return label
+
+    def describe(self, text: str) -> None:
+        """Publish a description, and spin until the node has taken it."""
+        taken: list[str] = []
+        heard = self._other.create_subscription(
+            String, "robot_description", lambda message: taken.append(message.data), LATCHED
+        )
+        self.until(self._description.get_subscription_count)
+        self._description.publish(String(data=text))
+        self.until(lambda: text in taken)
+        for _ in range(20):
+            self._executor.spin_once(timeout_sec=0.0)
+        self._other.destroy_subscription(heard)
+
+    def publishers(self) -> int:
+        return len(self._other.get_publishers_info_by_topic("/inverse_dynamics/predicted"))
+
+
+@pytest.fixture
+def drive(ros_environment: dict[str, str]) -> Iterator[Callable[..., Driven]]:
+    yield Driven
+    rclpy.try_shutdown()
+
+
+def test_without_a_urdf_it_cannot_be_configured(drive) -> None:
+    driven = drive(autostart="false")
+    assert driven.node.trigger_configure() == FAILURE
+    assert "waiting for the robot's URDF" in driven.node.problem
+    assert driven.state == "unconfigured"
+    driven.describe(URDF)
+    assert driven.state == "unconfigured"  # a manager decides
+    assert driven.node.trigger_configure() == SUCCESS and driven.state == "inactive"
+
+
+def test_a_description_starts_it_once_and_not_against_a_manager(drive) -> None:
+    driven = drive()
+    driven.describe("<robot")
+    assert driven.state == "unconfigured" and driven.node.problem
+    driven.describe(URDF)
+    assert driven.state == "active"
+    for trigger in (driven.node.trigger_deactivate, driven.node.trigger_cleanup):
+        assert trigger() == SUCCESS
+    driven.describe(URDF.replace("two_links", "renamed"))
+    assert driven.state == "unconfigured"
+    assert driven.node.trigger_shutdown() == SUCCESS
+    driven.describe(URDF)
+    assert driven.state == "finalized"
+
+
+def test_an_unexpected_exception_leaves_nothing_behind(drive, urdf: Path, monkeypatch) -> None:
+    driven, changes = drive(urdf=urdf), inverse_dynamics.SessionReport
+    monkeypatch.setattr(inverse_dynamics, "SessionReport", lambda *_: 1 / 0)
+    assert not driven.node.start()
+    assert driven.state == "unconfigured"
+    assert "unexpected ZeroDivisionError" in driven.node.problem
+    monkeypatch.setattr(inverse_dynamics, "SessionReport", changes)
+    assert driven.node.start() and driven.state == "active"
+    driven.until(lambda: driven.publishers() == 1)
+
+
+def test_a_full_disk_keeps_it_from_cleaning_up_and_not_from_ending(
+    drive, urdf: Path, monkeypatch
+) -> None:
+    driven = drive(urdf=urdf)
+    assert driven.node.start()
+    assert driven.node.trigger_deactivate() == SUCCESS
+
+    def full() -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(driven.node.session, "finish", full)
+    assert driven.node.trigger_cleanup() == FAILURE
+    assert driven.state == "inactive" and driven.node.session is not None
+    driven.node.trigger_shutdown()
+    assert driven.state == "finalized" and driven.node.session is None
+    driven.until(lambda: driven.publishers() == 0)
+
+
+def test_a_transition_that_makes_no_sense_is_refused(drive, urdf: Path) -> None:
+    driven = drive(urdf=urdf, autostart="false")
+    assert driven.node.trigger_activate() != SUCCESS
+    assert driven.state == "unconfigured"
+    assert driven.node.bring_to("active") and driven.state == "active"
