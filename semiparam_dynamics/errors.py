@@ -34,6 +34,10 @@ class DamagedModelError(StorageError):
     """A saved model is missing, can't be read or is damaged: the one before it may serve."""
 
 
+class ForeignModelError(StorageError):
+    """A saved model is whole, and of another robot, configuration or format."""
+
+
 class MissingExtraError(SemiparamError, ImportError):
     """An optional dependency is needed for what was asked; the message names the extra."""
 

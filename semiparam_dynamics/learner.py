@@ -22,6 +22,7 @@ from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.storage import check_finite, load_state, save_state, sub_state
@@ -274,7 +275,7 @@ class InverseDynamicsLearner:
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file. Raises StorageError."""
-        save_state(path, self.identity(), self.state())
+        save_state(path, self.identity(), self.state(), parameters=to_flat(self.config))
 
     def load(self, path: str | Path) -> None:
         """Resume from a saved file. Raises StorageError; the learner is then what it was."""

@@ -24,7 +24,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.errors import DamagedModelError, SemiparamError, StorageError
+from semiparam_dynamics.errors import (
+    DamagedModelError,
+    ForeignModelError,
+    SemiparamError,
+    StorageError,
+)
 from semiparam_dynamics.parameters import renaming
 
 FORMAT_VERSION = 3
@@ -53,9 +58,14 @@ MALFORMED = (
 
 
 def save_state(
-    path: str | Path, identity: dict[str, object], state: State, *, keep_previous: bool = False
+    path: str | Path,
+    identity: Mapping[str, object],
+    state: State,
+    *,
+    parameters: Mapping[str, object] | None = None,
+    keep_previous: bool = False,
 ) -> None:
-    """Write `state` with the `identity` of what it belongs to.
+    """Write `state` with the `identity` of what it belongs to, and the `parameters` beside it.
 
     The file is written beside its place, synced and renamed, and its folder synced, so that a
     crash or a full disk leaves either the old file or the new one. With `keep_previous` the old
@@ -63,7 +73,8 @@ def save_state(
     StorageError where the system refuses; nothing has changed then.
     """
     path = Path(path)
-    header = json.dumps({"format": FORMAT_VERSION, "identity": identity}).encode()
+    about = {"format": FORMAT_VERSION, "identity": identity, "parameters": parameters or {}}
+    header = json.dumps(about).encode()
     arrays = {HEADER: np.frombuffer(header, dtype=np.uint8), **state}
     part = path.with_name(path.name + ".part")
     try:
@@ -100,8 +111,8 @@ def load_state(
     ignore: entries of the identity that may differ. renamed: old names of entries and the new
     ones, see :func:`semiparam_dynamics.parameters.renamed`.
 
-    Raises DamagedModelError where there is no whole file, and StorageError where it has another
-    format or its identity differs, with what differs.
+    Raises DamagedModelError where there is no whole file, and ForeignModelError where it has
+    another format or its identity differs, with what differs.
     """
     path = Path(path)
     content = _content(path)
@@ -112,14 +123,14 @@ def load_state(
     except MALFORMED as error:
         raise DamagedModelError(f"{path} is not a saved model, or is damaged ({error})") from None
     if version != FORMAT_VERSION:
-        raise StorageError(
+        raise ForeignModelError(
             f"{path} has format {version}, and this version of semiparam_dynamics reads only "
             f"format {FORMAT_VERSION}: learn the model anew, or use the version that wrote it"
         )
     expected: dict[str, Any] = json.loads(json.dumps(identity))
     for old, new in (renamed or {}).items():
         if old in saved and old not in expected:
-            raise StorageError(f"{path} is of another version: {renaming(old, new)}")
+            raise ForeignModelError(f"{path} is of another version: {renaming(old, new)}")
     names = {*saved, *expected}.difference(ignore)
     if differing := sorted(name for name in names if saved.get(name) != expected.get(name)):
         what = ", ".join(
@@ -127,8 +138,17 @@ def load_state(
             f"{_quoted(expected.get(name))} here"
             for name in differing
         )
-        raise StorageError(f"{path} belongs to another robot or configuration: {what[:2000]}")
+        raise ForeignModelError(f"{path} belongs to another robot or configuration: {what[:2000]}")
     return state
+
+
+def saved_parameters(path: str | Path) -> dict[str, Any]:
+    """The parameters that a file was written with. Raises DamagedModelError as `load_state`."""
+    try:
+        header = read_archive(_content(Path(path)))[HEADER]
+        return dict(json.loads(bytes(header)).get("parameters", {}))
+    except MALFORMED as error:
+        raise DamagedModelError(f"{path} is not a saved model, or is damaged ({error})") from None
 
 
 @contextlib.contextmanager
@@ -196,6 +216,28 @@ def load_newest(path: str | Path, load: Callable[[Path], None]) -> tuple[Path, s
         problem = f"{error}: resumed from the one before it, {previous}" if path.exists() else ""
         return previous, problem
     return path, ""
+
+
+def set_aside(path: str | Path) -> Path:
+    """Rename a model and the one before it, so that another can be saved at `path`.
+
+    Returns the new place, such as model.set-aside.npz, or model.set-aside-2.npz if there is one.
+    Raises StorageError where the system refuses.
+    """
+    path, count = Path(path), 1
+    while any_saved(kept := path.with_name(f"{path.stem}.set-aside{_number(count)}{path.suffix}")):
+        count += 1
+    try:
+        for old, new in ((previous_of(path), previous_of(kept)), (path, kept)):
+            if old.exists():
+                os.rename(old, new)
+    except OSError as error:
+        raise StorageError(f"can't rename {path} to {kept}: {error.strerror}") from error
+    return kept
+
+
+def _number(count: int) -> str:
+    return f"-{count}" if count > 1 else ""
 
 
 # -------------------------------------------------------------------------------------------------

@@ -363,7 +363,7 @@ class SemiparametricEstimator:
         """The robot and the parameters that a saved model must share to be loaded here."""
         robot = {f"robot.{name}": value for name, value in to_flat(self.model.config).items()}
         return {
-            "urdf_sha256": self.model.urdf_sha256,
+            "regressor_sha256": self.model.fingerprint(),
             "joints": list(self.model.joint_names),
             **robot,
             **{name: value for name, value in to_flat(self.config).items() if name not in LIVE},

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.storage import State, load_newest, save_state
 
-Snapshot = tuple[dict[str, object], State]
+Snapshot = tuple[dict[str, object], dict[str, Any], State]  # identity, parameters, state
 LONG = 10.0  # s that a write may take where there is no interval
 
 
@@ -22,7 +23,7 @@ class Autosave:
     Parameters
     ----------
     path: the model's file; None: only :meth:`begin` and :meth:`save` write.
-    snapshot: returns the model's identity and a copy of its state.
+    snapshot: returns the model's identity, its parameters and a copy of its state.
     interval: age in s that unsaved changes may reach, as long as :meth:`step` is called and a write
         takes no longer than the last one; 0: written on request only. It may be changed.
     clock: seconds that never decrease.
@@ -152,7 +153,8 @@ class Autosave:
         if not self._writing():
             self._began = self._clock()
         start = time.perf_counter()
-        before, changes, (identity, state) = self._writer, self._changes, self._snapshot()
+        before, changes, snapshot = self._writer, self._changes, self._snapshot()
+        identity, parameters, state = snapshot
         self.copy_s = time.perf_counter() - start
         self._since = self._clock()
 
@@ -161,7 +163,7 @@ class Autosave:
                 before.join()
             start, problem = self._clock(), "the model was not written"
             try:
-                save_state(path, identity, state, keep_previous=True)
+                save_state(path, identity, state, parameters=parameters, keep_previous=True)
                 self._saved, self.write_s, problem = changes, self._clock() - start, ""
             except StorageError as error:
                 problem = str(error)

@@ -223,6 +223,8 @@ class InverseDynamicsNode(ManagedNode):
         quiet = level != ERROR and not self.session.autosave.trouble()
         if self.state != "active" and quiet:
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
+        if self._model_services.set_aside:
+            values["model set aside"] = self._model_services.set_aside
         if self._desired is not None:
             values |= self._desired.values()
         if self._changes is not None:

@@ -13,9 +13,14 @@ from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
 from semiparam_dynamics.changes.payload import BARE
-from semiparam_dynamics.errors import ConfigurationError, SemiparamError, StorageError
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    ForeignModelError,
+    SemiparamError,
+    StorageError,
+)
 from semiparam_dynamics.nodes.autosave import Autosave
-from semiparam_dynamics.storage import ModelLock, any_saved
+from semiparam_dynamics.storage import ModelLock, any_saved, set_aside
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
@@ -43,6 +48,9 @@ class LearningSession(Protocol):
     def reset(self) -> None:
         """Forget everything learned."""
 
+    def differences(self) -> list[str]:
+        """In which parameters the file that was loaded was learned under others, in words."""
+
     def learned(self) -> str:
         """The amount of what was learned, such as ``58 samples``."""
 
@@ -55,6 +63,10 @@ class ModelServices:
     node: the node that offers them.
     session: returns the session; raises SemiparamError with the reason while there is none.
     model_file: the file of `~/save` and `~/load`; where it is empty, they refuse.
+
+    Attributes
+    ----------
+    set_aside: the sentence on a model that did not fit and was moved away; empty if none was.
     """
 
     def __init__(self, node: Node, session: Callable[[], LearningSession], model_file: str) -> None:
@@ -62,6 +74,7 @@ class ModelServices:
         self._session = session
         self._model_file = model_file
         self._lock: ModelLock | None = None
+        self.set_aside = ""
         if model_file:
             owner = f"{node.get_fully_qualified_name()}, process {os.getpid()}"
             self._lock = ModelLock(self._file(), owner)
@@ -91,15 +104,24 @@ class ModelServices:
             self._lock.close()
 
     def resume(self, session: LearningSession) -> None:
-        """Load the saved model, if there is one, into a new session. Raises StorageError."""
+        """Load the saved model, if there is one, into a new session.
+
+        One of another robot, configuration or format is set aside. Raises StorageError.
+        """
         if not self._model_file or not any_saved(self._file()):
             return
-        session.load(self._file())
+        log = self._node.get_logger()
+        try:
+            session.load(self._file())
+        except ForeignModelError as error:
+            self.set_aside = f"{error}: it was moved to {set_aside(self._file())}"
+            log.error(f"{self.set_aside}, and learning begins with nothing")
+            return
         if session.autosave.problem:
-            self._node.get_logger().error(session.autosave.problem)
-        self._node.get_logger().info(
-            f"resumed from {session.autosave.loaded}: {session.learned()} learned"
-        )
+            log.error(session.autosave.problem)
+        log.info(f"resumed from {session.autosave.loaded}: {session.learned()} learned")
+        if other := session.differences():
+            log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
 
     def keep(self, session: LearningSession) -> None:
         """Save unsaved changes; a failure is logged, and nothing is lost yet."""
@@ -142,6 +164,8 @@ class ModelServices:
         session, path = self._session(), self._file()
         session.load(path)
         loaded = f"loaded {session.autosave.loaded}, the model of {session.learned()}"
+        if other := session.differences():
+            loaded = f"{loaded}, learned under {', '.join(other)}"
         return f"{loaded}; {problem}" if (problem := session.autosave.problem) else loaded
 
     def _reset(self) -> str:

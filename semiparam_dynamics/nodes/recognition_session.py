@@ -59,7 +59,7 @@ class RecognitionSession:
         path = Path(config.model_file).expanduser().absolute() if config.model_file else None
         self.autosave = Autosave(
             path if config.autosave else None,
-            lambda: (self.recognizer.identity(), self.recognizer.state()),
+            lambda: (self.recognizer.identity(), {}, self.recognizer.state()),
             config.save_interval,
         )
         self._thread: LearnerThread[Frame] = LearnerThread(self._answer, WAITING, idle=self._idle)
@@ -161,6 +161,10 @@ class RecognitionSession:
     def learned(self) -> str:
         """Amount of learning, in words."""
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
+
+    def differences(self) -> list[str]:
+        """No parameter beside the identity makes a difference to what was taught."""
+        return []
 
     def save_if_due(self) -> None:
         """Save pending changes if nothing has come for a while."""

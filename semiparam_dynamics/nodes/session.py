@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -13,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
+from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
+from semiparam_dynamics.storage import saved_parameters
 
 TIMINGS = 2000  # steps over which the percentiles are taken
 AT_ONCE = 1  # samples that are learned before others may look at the learner
@@ -178,7 +181,7 @@ class Session:
 
     def _snapshot(self) -> Snapshot:
         try:
-            return self.learner.identity(), self.learner.state()
+            return self.learner.identity(), to_flat(self.learner.config), self.learner.state()
         except MemoryError:
             raise StorageError("there is not enough memory to copy what was learned") from None
 
@@ -239,6 +242,22 @@ class Session:
         """
         with self.paused(drained=True):
             self.autosave.load(Path(path), self.learner.load)
+
+    def differences(self) -> list[str]:
+        """In which parameters the file that was loaded was learned under others, in words.
+
+        Live parameters are meant to differ. Raises DamagedModelError as loading does.
+        """
+        if self.autosave.loaded is None:
+            return []
+        there, here = saved_parameters(self.autosave.loaded), to_flat(self.learner.config)
+        live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
+        here = json.loads(json.dumps(here))
+        return [
+            f"{name} {there[name]} (here {value})"
+            for name, value in here.items()
+            if name not in live and there.get(name, value) != value
+        ]
 
     def finish(self) -> None:
         """Learn what still waits and save unsaved changes, unless autosave is off.

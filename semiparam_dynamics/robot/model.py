@@ -107,7 +107,7 @@ class RobotModel:
     links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
     inertial_prior: (10 * bodies,) the URDF's parameters before reduction.
     base: how the columns of `full_labels` (ten per body, then the effects) were combined.
-    urdf_text: the URDF. urdf_sha256: of it, to recognise the robot that a model was learned on.
+    urdf_text: the URDF. urdf_sha256: of it.
 
     Raises
     ------
@@ -208,6 +208,16 @@ class RobotModel:
         out = np.empty((len(q), self._regressor.size))
         self._regressor.fill(q, dq, ddq, out)
         return out.reshape(len(q), self.n_axes, self.n_parameters)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of what a learned model depends on: the regressor, at a few fixed states.
+
+        Kinematics, columns, the sensor's frame and gravity count; comments, meshes, masses and
+        limits do not.
+        """
+        states = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 3, self.n_joints))
+        rounded = np.round(self.regressors(*states), 6) + 0.0  # no negative zeros
+        return hashlib.sha256(rounded.tobytes()).hexdigest()
 
     def inertial_regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, 10 * bodies) before reduction and without effects.

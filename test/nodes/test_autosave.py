@@ -24,7 +24,7 @@ class Model:
         self.autosave = Autosave(path, self.snapshot, interval, lambda: self.now)
 
     def snapshot(self) -> Snapshot:
-        return IDENTITY, {"value": self.value.copy()}
+        return IDENTITY, {}, {"value": self.value.copy()}
 
     def change(self, value: float) -> None:
         self.value[:] = value

@@ -78,23 +78,6 @@ def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_
     assert process.stop() == 0
 
 
-def test_another_robots_model_is_refused(peer, start, urdf, make_arm, tmp_path):
-    path = tmp_path / "arm.npz"
-    process = start("inverse_dynamics", urdf=urdf, model_file=path)
-    arm = make_arm(peer)
-    arm.connect()
-    arm.move(20)
-    assert process.stop() == 0  # and saves
-    before = path.read_bytes()
-    urdf.write_text(urdf.read_text().replace('mass value="2.0"', 'mass value="2.5"'))
-    peer.status = None
-    process = start("inverse_dynamics", urdf=urdf, model_file=path)
-    assert process.wait(30.0) == 1
-    log = (tmp_path / "inverse_dynamics.log").read_text()
-    assert "belongs to another robot or configuration: urdf_sha256 is" in log
-    assert path.read_bytes() == before
-
-
 def test_a_disk_that_refuses_is_told_and_nothing_is_given_up(peer, start, urdf, make_arm, tmp_path):
     folder = tmp_path / "models"
     folder.write_text("in the way")

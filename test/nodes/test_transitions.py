@@ -13,9 +13,12 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from std_msgs.msg import String
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import inverse_dynamics
 from semiparam_dynamics.nodes.inverse_dynamics import LATCHED, InverseDynamicsNode
+from semiparam_dynamics.robot.model import RobotModel
 
 from .conftest import URDF
 
@@ -136,3 +139,31 @@ def test_a_transition_that_makes_no_sense_is_refused(drive, urdf: Path) -> None:
     assert driven.node.trigger_activate() != SUCCESS
     assert driven.state == "unconfigured"
     assert driven.node.bring_to("active") and driven.state == "active"
+
+
+COMMENTED = URDF.replace('mass value="2.0"', 'mass value="2.5"') + "<!-- calibrated -->"
+LONGER = URDF.replace('origin xyz="0.3 0 0"', 'origin xyz="0.35 0 0"')
+
+
+def test_a_model_belongs_to_the_kinematics(drive, tmp_path: Path) -> None:
+    config, saved = InverseDynamicsNodeConfig().learner, tmp_path / "arm.npz"
+    InverseDynamicsLearner(RobotModel(URDF), config).save(saved)
+    driven = drive(model_file=saved, **{"filter.cutoff": 8.0})
+    driven.describe(COMMENTED)
+    assert driven.state == "active" and driven.node.session.autosave.loaded == saved
+    assert driven.node.session.differences() == ["filter.cutoff 5.0 (here 8.0)"]
+
+
+def test_a_model_that_does_not_fit_is_set_aside(drive, tmp_path: Path) -> None:
+    saved, kept = tmp_path / "arm.npz", tmp_path / "arm.set-aside-2.npz"
+    learner = InverseDynamicsLearner(RobotModel(URDF), InverseDynamicsNodeConfig().learner)
+    learner.save(tmp_path / "arm.set-aside.npz")  # of another time
+    learner.save(saved)
+    content = saved.read_bytes()
+    driven = drive(model_file=saved)
+    driven.describe(LONGER)
+    assert driven.state == "active" and driven.node.session.autosave.loaded is None
+    assert kept.read_bytes() == content and not saved.exists()
+    values = {pair.key: pair.value for pair in driven.node.report().values}
+    assert f"it was moved to {kept}" in values["model set aside"]
+    assert "regressor_sha256 is" in values["model set aside"]

@@ -289,6 +289,7 @@ def test_overrides_change_the_configuration_given() -> None:
 def test_text_and_file_are_the_same_robot() -> None:
     text, file = RobotModel(SMALL), RobotModel(ARMS / "small_arm.urdf")
     assert text.urdf_sha256 == file.urdf_sha256 == hashlib.sha256(SMALL.encode()).hexdigest()
+    assert text.fingerprint() == file.fingerprint()
     np.testing.assert_array_equal(text.prior, file.prior)
 
 
