@@ -23,16 +23,14 @@ def learner(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     parameters: dict[str, object] = {name: value for name, value in given.items() if value}
     if given["autostart"]:
         parameters["autostart"] = given["autostart"] == "true"
-    use_sim_time = LaunchConfiguration("use_sim_time").perform(context) == "true"
+    if use_sim_time := LaunchConfiguration("use_sim_time").perform(context):
+        parameters["use_sim_time"] = use_sim_time == "true"
     node = LifecycleNode(
         package="semiparam_dynamics",
         executable="inverse_dynamics",
         name=LaunchConfiguration("name"),
         namespace=LaunchConfiguration("namespace"),
-        parameters=[
-            LaunchConfiguration("params_file"),
-            {**parameters, "use_sim_time": use_sim_time},
-        ],
+        parameters=[LaunchConfiguration("params_file"), *([parameters] if parameters else [])],
         remappings=[(topic, LaunchConfiguration(topic)) for topic in TOPICS],
         ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
@@ -55,9 +53,10 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument("namespace", default_value="", description="the node's namespace"),
         DeclareLaunchArgument(
             "use_sim_time",
-            default_value="false",
-            choices=["true", "false"],
-            description="take the time from /clock (a simulator, a bag player)",
+            default_value="",
+            choices=["", "true", "false"],
+            description="take the time from /clock (a simulator, a bag player; empty: as in "
+            "params_file)",
         ),
         DeclareLaunchArgument(
             "log_level",

@@ -28,16 +28,14 @@ def recogniser(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     for name in ("autostart", "reliable"):
         if given[name]:
             parameters[name] = given[name] == "true"
-    use_sim_time = LaunchConfiguration("use_sim_time").perform(context) == "true"
+    if use_sim_time := LaunchConfiguration("use_sim_time").perform(context):
+        parameters["use_sim_time"] = use_sim_time == "true"
     node = LifecycleNode(
         package="semiparam_dynamics",
         executable="object_recognition",
         name=LaunchConfiguration("name"),
         namespace=LaunchConfiguration("namespace"),
-        parameters=[
-            LaunchConfiguration("params_file"),
-            {**parameters, "use_sim_time": use_sim_time},
-        ],
+        parameters=[LaunchConfiguration("params_file"), *([parameters] if parameters else [])],
         remappings=[(topic, LaunchConfiguration(topic)) for topic in TOPICS],
         ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
@@ -60,9 +58,10 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument("namespace", default_value="", description="the node's namespace"),
         DeclareLaunchArgument(
             "use_sim_time",
-            default_value="false",
-            choices=["true", "false"],
-            description="take the time from /clock (a simulator, a bag player)",
+            default_value="",
+            choices=["", "true", "false"],
+            description="take the time from /clock (a simulator, a bag player; empty: as in "
+            "params_file)",
         ),
         DeclareLaunchArgument(
             "log_level",

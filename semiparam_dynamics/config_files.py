@@ -36,19 +36,46 @@ def load_yaml(
     or a parameter is unknown, of the wrong type or out of range.
     """
     path = Path(path).expanduser()
+    document = _document(path)
+    try:
+        values = {k: v for tree in _applying(document, node_name) for k, v in _flatten(tree)}
+        for name in {*ROS_PARAMETERS, *ignore}:
+            values.pop(name, None)
+        return from_flat(config_type, values)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+def _document(path: Path) -> dict[Any, Any]:
     try:
         document = parse_value(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ConfigurationError) as error:
         raise ConfigurationError(f"{path} can't be read: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict | None):
         raise ConfigurationError(f"{path} holds no parameters, but {type(document).__name__}")
+    return document or {}
+
+
+def parameter_names(path: str | Path) -> dict[str, set[str]]:
+    """The names of the parameters in each section of a file in ROS's form, such as ``/**``.
+
+    Raises ConfigurationError as :func:`load_yaml`.
+    """
+    path = Path(path).expanduser()
     try:
-        values = {k: v for tree in _applying(document or {}, node_name) for k, v in _flatten(tree)}
-        for name in {*ROS_PARAMETERS, *ignore}:
-            values.pop(name, None)
-        return from_flat(config_type, values)
+        return {
+            pattern: {name for name, _ in _flatten(values or {})}
+            for pattern, values in _sections(_document(path))
+        }
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
+
+
+def applies(pattern: str, node: str) -> bool:
+    """Whether ROS gives a section's parameters to a node, such as ``/left/inverse_dynamics``."""
+    parts = {"**": ".*", "*": "[^/]+"}
+    regex = "/".join(parts.get(part, re.escape(part)) for part in pattern.split("/"))
+    return re.fullmatch(regex, node) is not None
 
 
 def parse_value(text: str) -> Any:
@@ -59,8 +86,11 @@ def parse_value(text: str) -> Any:
         raise ConfigurationError(f"broken YAML: {' '.join(str(error).split())}") from None
 
 
-def dump_yaml(config: object, node_name: str) -> str:
-    """The configuration as a ROS parameter file, each parameter with its meaning and range."""
+def dump_yaml(config: object, node_name: str = "/**") -> str:
+    """The configuration as a ROS parameter file, each parameter with its meaning and range.
+
+    ``/**`` is a node of any name in any namespace.
+    """
     lines = [f"{node_name}:", "  ros__parameters:"]
     opened: list[str] = []  # groups of the line before
     for (name, value), entry in zip(to_flat(config).items(), parameters(type(config)), strict=True):

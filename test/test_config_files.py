@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import dump_yaml, load_yaml, parse_value
+from semiparam_dynamics.config_files import (
+    applies,
+    dump_yaml,
+    load_yaml,
+    parameter_names,
+    parse_value,
+)
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import from_flat, group, parameter
 
@@ -157,3 +163,24 @@ def test_a_file_that_is_not_there_or_no_text_is_explained(tmp_path: Path) -> Non
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\xfd")
     with pytest.raises(ConfigurationError, match=r"binary\.yaml can't be read"):
         load_yaml(tmp_path / "binary.yaml", Config)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "node", "matches"),
+    [
+        ("/**", "/left/inverse_dynamics", True),
+        ("/*/inverse_dynamics", "/left/inverse_dynamics", True),
+        ("/**/inverse_dynamics", "/a/b/inverse_dynamics", True),
+        ("/inverse_dynamics", "/left/inverse_dynamics", False),
+        ("/*", "/left/inverse_dynamics", False),
+        ("/inverse.dynamics", "/inverse_dynamics", False),
+    ],
+)
+def test_sections_apply_as_in_ros(pattern: str, node: str, matches: bool) -> None:
+    assert applies(pattern, node) == matches
+
+
+def test_parameter_names_by_section(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text("/**:\n  ros__parameters: {a: {b: 1}}\nleft:\n  arm:\n    ros__parameters:\n")
+    assert parameter_names(path) == {"/**": {"a.b"}, "/left/arm": set()}

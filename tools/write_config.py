@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def contents(name: str) -> str:
     """The text of one of `FILES`; it applies to the node under any name."""
-    return dump_yaml(FILES[name], "/**")
+    return dump_yaml(FILES[name])
 
 
 def parameter_tables() -> str:

@@ -53,8 +53,6 @@ from semiparam_dynamics.page import (
 from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
-NODE = "inverse_dynamics"  # params.yaml can be given to this node as it is
-
 
 def write_results(evaluation: Evaluation, directory: Path) -> None:
     """Write results.json, params.yaml and report.html into `directory`, made if need be.
@@ -64,7 +62,7 @@ def write_results(evaluation: Evaluation, directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _write(directory / "results.json", results_json(evaluation))
-        _write(directory / "params.yaml", dump_yaml(evaluation.config, node_name=NODE))
+        _write(directory / "params.yaml", dump_yaml(evaluation.config))
         _write(directory / "report.html", report(evaluation))
     except OSError as error:
         raise StorageError(f"the results can't be written to {directory}: {error}") from error

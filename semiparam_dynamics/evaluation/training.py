@@ -21,7 +21,6 @@ from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
-from semiparam_dynamics.evaluation.report import NODE
 from semiparam_dynamics.robot.model import RobotModel
 
 
@@ -93,7 +92,7 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
         learner=training.config,
     )
     try:
-        (directory / "params.yaml").write_text(dump_yaml(config, NODE), encoding="utf-8")
+        (directory / "params.yaml").write_text(dump_yaml(config), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"can't write to {directory}: {error.strerror}") from error
 

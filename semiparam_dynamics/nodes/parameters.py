@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
@@ -16,23 +19,33 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
-from semiparam_dynamics.config_files import ROS_PARAMETERS
+from semiparam_dynamics.config_files import ROS_PARAMETERS, applies, parameter_names
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import Parameter, Value, from_flat, parameters, to_flat
+from semiparam_dynamics.parameters import (
+    Parameter,
+    Value,
+    from_flat,
+    parameters,
+    renamed,
+    to_flat,
+)
 
 C = TypeVar("C")
 QOS_PREFIX = "qos_overrides."  # of keys that rclpy declares itself, like ROS_PARAMETERS
 INT64 = 2**63
 
 
-def declare(node: Node, config_type: type[C]) -> C:
+def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = None) -> C:
     """Declare every parameter of `config_type` on the node; return the configuration as given.
 
     Given is what the command line and the parameter files set for this node. A whole number for a
-    real one is accepted, which rclpy alone refuses.
+    real one is accepted, which rclpy alone refuses. Logged are parameter files of which nothing is
+    for this node, and unknown keys that a file sets for every node.
 
-    Raises ConfigurationError for an unknown key, which rclpy would ignore without a warning, and
-    for a value of the wrong type or outside its range.
+    arguments: the process' command line; None: as it was started.
+
+    Raises ConfigurationError for any other unknown key, which rclpy would ignore without a warning,
+    and for a value of the wrong type or outside its range.
     """
     # Not automatically_declare_parameters_from_overrides, which fails at an empty list: that has
     # neither a type nor a value.
@@ -43,7 +56,19 @@ def declare(node: Node, config_type: type[C]) -> C:
         for name, override in overrides.items()
         if name not in ROS_PARAMETERS and not name.startswith(QOS_PREFIX)
     }
-    config = from_flat(config_type, given)
+    log, known = node.get_logger(), {entry.name for entry in parameters(config_type)}
+    shared: set[str] = set()
+    for path, found in _files(sys.argv if arguments is None else arguments):
+        own = {one: names for one, names in found.items() if applies(one, _full_name(node))}
+        if found and not own:
+            log.warning(
+                f"{path} sets parameters for {', '.join(sorted(found))} and none for this node, "
+                f"{_full_name(node)}: with /** in place of the name they are for every node"
+            )
+        shared.update(*(names for pattern, names in own.items() if "*" in pattern))
+    if foreign := sorted(set(given) & shared - known - set(renamed(config_type))):
+        log.warning(f"parameters for every node that this one does not have: {', '.join(foreign)}")
+    config = from_flat(config_type, {k: v for k, v in given.items() if k not in foreign})
     values = to_flat(config)
     for parameter in parameters(config_type):
         kind = ros_type(parameter)
@@ -52,6 +77,19 @@ def declare(node: Node, config_type: type[C]) -> C:
         node.set_parameters([RosParameter(parameter.name, kind, ros_value(values[parameter.name]))])
         node.set_descriptor(parameter.name, descriptor(parameter))
     return config
+
+
+def _files(arguments: Sequence[str]) -> Iterator[tuple[str, dict[str, set[str]]]]:
+    """Each readable parameter file of a command line, with its names by section."""
+    for flag, path in pairwise(arguments):
+        if flag == "--params-file":
+            with suppress(ConfigurationError):  # rclpy itself tells what it can't read
+                yield path, parameter_names(path)
+
+
+def _full_name(node: Node) -> str:
+    name: str = node.get_fully_qualified_name()
+    return name
 
 
 def follow(

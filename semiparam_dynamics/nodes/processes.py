@@ -113,7 +113,7 @@ class NodeProcess:
 def write_params(folder: Path, node: str, config: object) -> Path:
     """Write a node's parameters to FOLDER/NODE.yaml; returns the file."""
     path = folder / f"{node}.yaml"
-    path.write_text(dump_yaml(config, "/**"))
+    path.write_text(dump_yaml(config))
     return path
 
 

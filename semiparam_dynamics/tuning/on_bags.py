@@ -13,7 +13,6 @@ from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNode
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
-from semiparam_dynamics.evaluation.report import NODE
 from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.folds import Recordings
 from semiparam_dynamics.tuning.page import tuning_page
@@ -59,7 +58,7 @@ def write_tuning(tuning: Tuning, path: Path, urdf: str | Path = "") -> None:
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump_yaml(config, NODE), encoding="utf-8")
+        path.write_text(dump_yaml(config), encoding="utf-8")
         path.with_suffix(".html").write_text(tuning_page(tuning), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"can't write {path}: {error.strerror}") from error

@@ -138,3 +138,25 @@ def test_the_yaml_files_are_those_of_the_definition(make_node, repository: Path,
     config = write_config.FILES[name]
     taken = bridge.declare(make_node("--params-file", str(path)), type(config))
     assert to_flat(taken) == to_flat(config)
+
+
+def test_a_file_for_another_node_is_told(make_node, tmp_path, capfd):
+    params = tmp_path / "params.yaml"
+    params.write_text("other:\n  ros__parameters: {kind: b}\n")
+    given = ("--params-file", str(params))
+    assert bridge.declare(make_node(*given), Config, given) == Config()
+    said = capfd.readouterr().err
+    assert "sets parameters for /other and none for this node, /tested" in said
+
+
+def test_an_unknown_key_for_every_node_is_told_and_one_for_this_node_refused(
+    make_node, tmp_path, capfd
+):
+    params = tmp_path / "params.yaml"
+    params.write_text("/**:\n  ros__parameters: {kind: b, of_another: 1, inner: {size: 2}}\n")
+    given = ("--params-file", str(params))
+    assert bridge.declare(make_node(*given), Config, given) == Config(kind="b")
+    assert "this one does not have: inner.size, of_another" in capfd.readouterr().err
+    params.write_text("/tested:\n  ros__parameters: {of_another: 1}\n")
+    with pytest.raises(ConfigurationError, match="of_another"):
+        bridge.declare(make_node(*given), Config, given)
