@@ -106,7 +106,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 
     def close(self) -> bool:
         """At the end of the process, when no transition can be made any more; False on failure."""
-        return self._attempt(self._end, "finalized", "finalized") == SUCCESS
+        return bool(self._attempt(self._end, "finalized", "finalized") == SUCCESS)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
         return self._attempt(self.set_up, "inactive", "unconfigured")
