@@ -142,11 +142,14 @@ def load_state(
     return state
 
 
-def saved_parameters(path: str | Path) -> dict[str, Any]:
-    """The parameters that a file was written with. Raises DamagedModelError as `load_state`."""
+def saved_header(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The identity and the parameters that a file was written with, of any format.
+
+    Raises DamagedModelError where there is no whole file.
+    """
     try:
-        header = read_archive(_content(Path(path)))[HEADER]
-        return dict(json.loads(bytes(header)).get("parameters", {}))
+        header = json.loads(bytes(read_archive(_content(Path(path)))[HEADER]))
+        return dict(header["identity"]), dict(header.get("parameters", {}))
     except MALFORMED as error:
         raise DamagedModelError(f"{path} is not a saved model, or is damaged ({error})") from None
 

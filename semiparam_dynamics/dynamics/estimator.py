@@ -362,6 +362,7 @@ class SemiparametricEstimator:
     def identity(self) -> dict[str, object]:
         """The robot and the parameters that a saved model must share to be loaded here."""
         robot = {f"robot.{name}": value for name, value in to_flat(self.model.config).items()}
+        del robot["robot.joints"]  # those of the model are what counts
         return {
             "regressor_sha256": self.model.fingerprint(),
             "joints": list(self.model.joint_names),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -17,7 +18,9 @@ from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.samples.stream import OTHER_FRAME
+from semiparam_dynamics.samples.stream import OTHER_FRAME, joints_together
+
+FIRST_MESSAGES = 200  # of a bag that tell which joints are published
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,9 @@ def _with_joints(
     actuated = [joint.name for joint in tree.below(tree.root) if joint.actuated]
     with BagReader((*bags.train, *bags.test)[0]) as bag:
         topic = bag.choose(JOINT_STATE, bags.joint_states)
-        _, message, _ = next(bag.messages([topic]), (topic, None, 0))
-    there = [name for name in actuated if message is not None and name in message.name]
-    if not there or there == actuated:
+        first = islice(bag.messages([topic]), FIRST_MESSAGES)
+        there = joints_together([message.name for _, message, _ in first], actuated)
+    if not there or there == tuple(actuated):
         return config
     bags.warnings.append(
         f"the URDF has {len(actuated)} joints, the bag {len(there)} of them, which are learned: "

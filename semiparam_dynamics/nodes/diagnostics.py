@@ -104,6 +104,11 @@ class ChangeReport:
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
+# No reason for a warning while predictions are made: the messages of another publisher, such as a
+# gripper's, and velocities that a driver does not know.
+OTHERS = ("missing joint", "velocity not finite")
+
+
 class SessionReport:
     """Sums a session up, once a second, and notices what went wrong since the last time.
 
@@ -123,7 +128,7 @@ class SessionReport:
         since = dropped - self._before
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
-        for intended in ("learning switched off", KEPT_OUT, STOPPED):
+        for intended in ("learning switched off", KEPT_OUT, STOPPED, *(OTHERS if new > 0 else ())):
             since.pop(intended, None)
         if session.problem:
             return ERROR, stopped("learning", session.problem)

@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, SemiparamError
 from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.diagnostics import ERROR, SessionReport
@@ -29,6 +29,8 @@ from semiparam_dynamics.nodes.managed import (
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices
 from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.samples.stream import joints_together
 
 if TYPE_CHECKING:
     from semiparam_dynamics.nodes.outputs import DesiredStates
@@ -52,6 +54,8 @@ class InverseDynamicsNode(ManagedNode):
         self._config = parameters.declare(self, InverseDynamicsNodeConfig)
         parameters.follow(self, self._config, self._configure, self._refuse)
         self._urdf = os.path.expanduser(self._config.urdf)
+        self._joints: tuple[str, ...] = ()  # chosen by what is published
+        self._waited = 0  # joint states that had come a second ago
         self._model_file = os.path.expanduser(self._config.model_file)
         self.session: Session | None = None
         self._outputs: Outputs | None = None
@@ -84,7 +88,7 @@ class InverseDynamicsNode(ManagedNode):
         if not self._urdf:
             raise ConfigurationError(self._waiting())
         with self._model_services.locked(self._config.autosave):
-            session = Session(self._urdf, self._config)
+            session = Session(self._urdf, self._with_joints(self._config))
             if self._config.autoload:
                 self._model_services.resume(session)
         self.session = session
@@ -134,6 +138,44 @@ class InverseDynamicsNode(ManagedNode):
         self.session = self._outputs = self._changes = self._report = None
         self._model_services.close()
 
+    def _with_joints(self, config: InverseDynamicsNodeConfig) -> InverseDynamicsNodeConfig:
+        """The configuration with the joints that are learned where it names none.
+
+        Those chosen by what was published; before that those of the model that is resumed from.
+        """
+        if not self._joints and config.autoload and not config.learner.robot.joints:
+            self._joints = self._model_services.saved_joints(self._urdf)
+        if not self._joints or config.learner.robot.joints:
+            return config
+        return replace(config, joints=self._joints)
+
+    def _choose_joints(self, session: Session) -> None:
+        """Learn the joints that are published where others of the URDF are not: a gripper's, say.
+
+        Once the joint states of a second have none with all joints, and while the parameter
+        `joints` leaves it open.
+        """
+        stream, model = session.stream, session.model
+        waited, self._waited = self._waited, stream.received["joint states"]
+        if self._config.learner.robot.joints or session.measured or not waited:
+            return
+        joints = joints_together(stream.lists, model.joint_names)
+        if not joints or joints == model.joint_names or stream.dropped["missing joint"] < waited:
+            return
+        others = [name for name in model.joint_names if name not in joints]
+        self.get_logger().warning(
+            f"nobody publishes {', '.join(others)}: they are taken to stand at 0, and learned are "
+            f"{', '.join(joints)} (the parameter 'joints' chooses)"
+        )
+        self._joints = joints
+        self.release()
+        try:
+            self.set_up()
+            self.begin()
+        except SemiparamError as error:
+            self.problem = str(error)
+            self.get_logger().error(self.problem)
+
     def _unsubscribe(self) -> None:
         for topic in self._inputs:
             topic.destroy()
@@ -167,7 +209,7 @@ class InverseDynamicsNode(ManagedNode):
         self._config = config
         self._delay.patience = self._patience()
         if self.session is not None:
-            self.session.configure(config)
+            self.session.configure(self._with_joints(config))
 
     def _patience(self) -> float:
         # Learning in step is for a bag's sake, of which every message is to be answered.
@@ -175,7 +217,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _refuse(self, config: InverseDynamicsNodeConfig) -> None:
         if self.session is not None:
-            self.session.check(config)
+            self.session.check(self._with_joints(config))
 
     def _described(self, message: String) -> None:
         if self.session is not None:
@@ -210,6 +252,8 @@ class InverseDynamicsNode(ManagedNode):
 
     def report(self) -> DiagnosticStatus:
         """The session's figures and what is wrong, if anything."""
+        if self.session is not None and self.state == "active":
+            self._choose_joints(self.session)
         if self.session is None or self._report is None or self._outputs is None:
             level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
             return self.status(level, self._waiting(), {})

@@ -20,7 +20,8 @@ from semiparam_dynamics.errors import (
     StorageError,
 )
 from semiparam_dynamics.nodes.autosave import Autosave
-from semiparam_dynamics.storage import ModelLock, any_saved, set_aside
+from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
+from semiparam_dynamics.storage import ModelLock, any_saved, saved_header, set_aside
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
@@ -122,6 +123,15 @@ class ModelServices:
         log.info(f"resumed from {session.autosave.loaded}: {session.learned()} learned")
         if other := session.differences():
             log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
+
+    def saved_joints(self, urdf: str) -> tuple[str, ...]:
+        """The joints of the saved model; empty where there is none, or they are not in the URDF."""
+        if not self._model_file or not any_saved(self._file()):
+            return ()
+        with suppress(StorageError):
+            joints = tuple(saved_header(self._file())[0].get("joints", ()))
+            return joints if set(joints) <= set(parse_urdf(read_urdf(urdf)).joints) else ()
+        return ()
 
     def keep(self, session: LearningSession) -> None:
         """Save unsaved changes; a failure is logged, and nothing is lost yet."""

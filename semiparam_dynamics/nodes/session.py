@@ -23,7 +23,7 @@ from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
-from semiparam_dynamics.storage import saved_parameters
+from semiparam_dynamics.storage import saved_header
 
 TIMINGS = 2000  # steps over which the percentiles are taken
 AT_ONCE = 1  # samples that are learned before others may look at the learner
@@ -250,13 +250,13 @@ class Session:
         """
         if self.autosave.loaded is None:
             return []
-        there, here = saved_parameters(self.autosave.loaded), to_flat(self.learner.config)
+        (_, there), here = saved_header(self.autosave.loaded), to_flat(self.learner.config)
         live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
         here = json.loads(json.dumps(here))
         return [
             f"{name} {there[name]} (here {value})"
             for name, value in here.items()
-            if name not in live and there.get(name, value) != value
+            if name not in live | {"joints"} and there.get(name, value) != value
         ]
 
     def finish(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -20,6 +20,7 @@ from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, Str
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions
 
+MAX_LISTS = 20  # of different joint names that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
 QUOTED = 60  # characters of a name that a sentence repeats
 FRAMES_KEPT = 16
@@ -53,6 +54,7 @@ class MeasurementStream:
         counted once a jump; that message is accepted, and a stamp may then be below the last one.
     details: reason -> a sentence on the first message dropped for it, where there is more to say.
     frames: the frame_ids seen in wrenches.
+    lists: different lists of joint names that came, at most `MAX_LISTS`.
     """
 
     INCOMPLETE = (
@@ -82,6 +84,7 @@ class MeasurementStream:
         self.frames: set[str] = set()
         self._effort = target == "effort"
         self._matcher = JointMatcher(joint_names)
+        self.lists = self._matcher.lists
         self._pairer = WrenchPairer(
             round(config.pair_tolerance * SECOND), round(config.pair_wait * SECOND), self.dropped
         )
@@ -250,6 +253,15 @@ def _stamp(message: Any) -> int:
     return int(stamp.sec) * SECOND + int(stamp.nanosec)
 
 
+def joints_together(lists: Iterable[Sequence[str]], joints: Sequence[str]) -> tuple[str, ...]:
+    """Those of `joints`, in order, that come in one message, by the messages' lists of names.
+
+    Of messages with different joints, an arm's and its gripper's say, those with the most.
+    """
+    kinds = (tuple(name for name in joints if name in names) for names in lists)
+    return max(kinds, key=len, default=())
+
+
 class JointMatcher:
     """Finds the wanted joints among a message's names: the order is its publisher's own business.
 
@@ -261,10 +273,12 @@ class JointMatcher:
     problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
         ``too many joints``), empty where it was accepted.
     detail: the same as a sentence that names the joints.
+    lists: different lists of names that came, at most `MAX_LISTS`.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         self.joint_names = tuple(joint_names)
+        self.lists: set[tuple[str, ...]] = set()
         self.problem = ""
         self.detail = ""
         self._seen: list[str] | None = None
@@ -288,6 +302,8 @@ class JointMatcher:
         return self._pick(values.tolist() if hasattr(values, "tolist") else values)
 
     def _find(self, names: list[str]) -> list[int] | None:
+        if len(self.lists) < MAX_LISTS:
+            self.lists.add(tuple(names))
         self.problem = self.detail = ""
         count = Counter(names)
         missing = [name for name in self.joint_names if not count[name]]

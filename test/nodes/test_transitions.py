@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
 from lifecycle_msgs.srv import GetState
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
@@ -18,6 +21,7 @@ from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import inverse_dynamics
 from semiparam_dynamics.nodes.inverse_dynamics import LATCHED, InverseDynamicsNode
+from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.robot.model import RobotModel
 
 from .conftest import URDF
@@ -69,6 +73,12 @@ class Driven:
         for _ in range(20):
             self._executor.spin_once(timeout_sec=0.0)
         self._other.destroy_subscription(heard)
+
+    def publisher(self, kind: type, topic: str) -> Any:
+        """A publisher that the node has found."""
+        made = self._other.create_publisher(kind, topic, 50)
+        self.until(made.get_subscription_count)
+        return made
 
     def publishers(self) -> int:
         return len(self._other.get_publishers_info_by_topic("/inverse_dynamics/predicted"))
@@ -167,3 +177,42 @@ def test_a_model_that_does_not_fit_is_set_aside(drive, tmp_path: Path) -> None:
     values = {pair.key: pair.value for pair in driven.node.report().values}
     assert f"it was moved to {kept}" in values["model set aside"]
     assert "regressor_sha256 is" in values["model set aside"]
+
+
+FINGER = """<link name="tip"/><joint name="finger" type="prismatic"><parent link="lower"/>
+  <child link="tip"/><axis xyz="1 0 0"/><limit lower="0" upper="0.1" effort="10" velocity="1"/>
+</joint></robot>"""
+GRIPPER = URDF.replace("</robot>", FINGER)
+
+
+def test_joints_that_nobody_publishes_are_left_out(drive, tmp_path: Path) -> None:
+    """A gripper in the URDF, and another publisher's messages between the arm's."""
+    saved = tmp_path / "arm.npz"
+    driven = drive(model_file=saved)
+    driven.describe(GRIPPER)
+    assert driven.node.session.model.joint_names == ("shoulder", "elbow", "finger")
+    names, others = ["elbow", "shoulder"], ["wheel"]
+    arm = driven.publisher(JointState, "joint_states")
+    sent = 0
+
+    def moves() -> None:
+        nonlocal sent
+        sent += 1
+        t = 0.01 * sent
+        arm.publish(joint_state_message(sent * 10_000_000, names, *np.sin([[t, t]] * 3)))
+        arm.publish(joint_state_message(sent * 10_000_000, others, *np.zeros((3, 1))))
+
+    def predicts() -> bool:
+        moves()
+        return driven.node.session.predicted > 20
+
+    driven.until(predicts)
+    assert driven.node.session.model.joint_names == ("shoulder", "elbow")
+    driven.node.report()
+    driven.until(lambda: moves() or driven.node.report().level == DiagnosticStatus.OK)
+    assert driven.node.trigger_shutdown() == SUCCESS and saved.exists()
+    rclpy.try_shutdown()
+    again = drive(model_file=saved)  # resumes with the joints of the saved model
+    again.describe(GRIPPER)
+    assert again.node.session.model.joint_names == ("shoulder", "elbow")
+    assert again.node.session.autosave.loaded == saved
