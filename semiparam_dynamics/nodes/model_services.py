@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
@@ -81,7 +82,9 @@ class ModelServices:
             self._lock = ModelLock(self._file(), owner)
         for name, act in (("load", self._load), ("reset", self._reset)):
             node.create_service(Trigger, f"~/{name}", answering(act))
-        node.create_service(Trigger, "~/save", self._save)
+        # A group of its own: while the answer waits for the disk, its group runs nothing else.
+        group = MutuallyExclusiveCallbackGroup()
+        node.create_service(Trigger, "~/save", self._save, callback_group=group)
         node.create_service(SetBool, "~/learn", self._learn)
 
     @contextmanager
