@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from collections import Counter
@@ -18,6 +19,8 @@ from rclpy.qos import QoSProfile
 from semiparam_dynamics.errors import SemiparamError
 
 SUCCESS = TransitionCallbackReturn.SUCCESS
+LASTS = 3.0  # s that something has been wrong before it is logged
+REPEAT = 60.0  # s until it is logged again
 
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
@@ -35,6 +38,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.problem = ""
         self.managed = False  # others have changed its state: it changes it no more by itself
         self._changing = False  # it changes its state by itself
+        self._wrong, self._tell_at = "", 0.0  # what was wrong a second ago; when to log it, s
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: with use_sim_time and no /clock it would never publish.
         self.create_timer(1.0, self._publish_report, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -155,9 +159,21 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         return SUCCESS
 
     def _publish_report(self) -> None:
-        message = DiagnosticArray(status=[self.report()])
+        status = self.report()
+        self._tell(status)
+        message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(message)
+
+    def _tell(self, status: DiagnosticStatus) -> None:
+        """Log what is wrong once it has lasted, and again now and then; numbers may change."""
+        wrong = "" if status.level == DiagnosticStatus.OK else re.sub(r"[\d.]+", "", status.message)
+        now = time.monotonic()
+        if wrong != self._wrong:
+            self._wrong, self._tell_at = wrong, now + LASTS
+        if wrong and now >= self._tell_at and status.message != self.problem:
+            self._tell_at = now + REPEAT
+            self.get_logger().warning(status.message)
 
     def status(self, level: bytes, summary: str, values: dict[str, str]) -> DiagnosticStatus:
         """A status of this node."""
@@ -363,7 +379,10 @@ def silence(node: Node, topic: str, type_name: str) -> str:
     others = sorted(
         name
         for name, kinds in node.get_topic_names_and_types()
-        if type_name in kinds and name != full and node.count_publishers(name)
+        if type_name in kinds
+        and name != full
+        and not name.startswith(f"{node.get_fully_qualified_name()}/")  # its own outputs
+        and node.count_publishers(name)
     )
     if not others:
         return f"nobody publishes '{full}', nor any other topic of type {type_name}"

@@ -12,14 +12,21 @@ from typing import Any
 
 import pytest
 import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int32
 
+from semiparam_dynamics.nodes import managed
 from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
-from semiparam_dynamics.nodes.managed import LATE, MonitoredSubscription, QueueDelay
+from semiparam_dynamics.nodes.managed import (
+    LATE,
+    ManagedNode,
+    MonitoredSubscription,
+    QueueDelay,
+)
 
 QUEUE = QoSProfile(depth=100)
 LONG = 30.0  # s: only reached when something is broken
@@ -58,6 +65,40 @@ def test_messages_are_answered_in_order_and_a_silent_topic_is_noticed(node: Node
     topic.problem()
     assert topic.problem() == "no message on '/numbers' for 2 s"
     topic.destroy()
+
+
+def test_other_topics_are_proposed_and_not_the_nodes_own(node: Node) -> None:
+    node.create_publisher(Int32, "~/predicted", QUEUE)
+    topic = MonitoredSubscription(node, "numbers", Int32, lambda _: None, QUEUE)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    assert topic.problem().endswith("nor any other topic of type std_msgs/msg/Int32")
+    node.create_publisher(Int32, "digits", QUEUE)
+    until(lambda: "of type std_msgs/msg/Int32: /digits (remap" in topic.problem(), executor)
+
+
+class Wrong(ManagedNode):
+    """A node that reports what it is told to."""
+
+    said = (DiagnosticStatus.WARN, "")
+
+    def report(self) -> DiagnosticStatus:
+        return self.status(*self.said, {})
+
+
+def test_what_is_wrong_is_logged_once_it_lasts(ros_environment, monkeypatch, capfd) -> None:
+    rclpy.init()
+    now, node = 0.0, Wrong("wrong")
+    monkeypatch.setattr(managed.time, "monotonic", lambda: now)
+    for second in range(70):
+        now += 1.0
+        node.said = (DiagnosticStatus.WARN, f"{second} times in the last second: late")
+        if second == 30:
+            node.said = (DiagnosticStatus.OK, "fine")
+        node._publish_report()
+    lines = [line for line in capfd.readouterr().err.splitlines() if "late" in line]
+    assert [int(line.split(": ")[1].split()[0]) for line in lines] == [3, 34]
+    rclpy.try_shutdown()
 
 
 def test_a_callback_may_unsubscribe(node: Node) -> None:
