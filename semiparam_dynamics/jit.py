@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 else:
     import numba
 
-    # nogil: a node may learn in one thread while another one serves messages.
+    def _decorator(**options):
+        def decorate(function):
+            # nogil: a node may learn in one thread while another one serves messages.
+            try:
+                return numba.njit(cache=True, nogil=True, **options)(function)
+            except RuntimeError:  # neither the package's folder nor the user's can be written to
+                return numba.njit(nogil=True, **options)(function)
+
+        return decorate
+
     # "reassoc" lets the dot products vectorise; NaN and infinity keep their meaning.
-    compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+    compiled = _decorator(fastmath={"reassoc", "contract", "nsz"})
     # x / 0 is infinity here: a check that raises would keep loops from vector instructions.
-    compiled_as_written = numba.njit(cache=True, nogil=True, error_model="numpy")
+    compiled_as_written = _decorator(error_model="numpy")
