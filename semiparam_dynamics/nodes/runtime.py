@@ -110,6 +110,9 @@ def run(
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+        # Until the process has ended: a second Ctrl-C would end it by the signal.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         # The interpreter looks through all that is loaded once more before it ends, which takes
         # longer (0.6 s) than all of the above (5 ms): a supervisor may not wait.
         gc.freeze()
