@@ -264,6 +264,10 @@ class InverseDynamicsLearner:
         """The properties that a saved model must share to be loaded here."""
         return self.estimator.identity()
 
+    def parameters(self) -> dict[str, object]:
+        """All parameters, with the joints that are learned; kept beside what is saved."""
+        return {**to_flat(self.config), "joints": self.model.joint_names}
+
     def state(self) -> dict[str, Array]:
         """Everything learned, and what changed since, as named arrays."""
         state = self.estimator.state()
@@ -275,7 +279,7 @@ class InverseDynamicsLearner:
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file. Raises StorageError."""
-        save_state(path, self.identity(), self.state(), parameters=to_flat(self.config))
+        save_state(path, self.identity(), self.state(), parameters=self.parameters())
 
     def load(self, path: str | Path) -> None:
         """Resume from a saved file. Raises StorageError; the learner is then what it was."""

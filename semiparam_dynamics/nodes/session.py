@@ -19,7 +19,7 @@ from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
-from semiparam_dynamics.parameters import parameters, to_flat
+from semiparam_dynamics.parameters import parameters
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
@@ -181,7 +181,7 @@ class Session:
 
     def _snapshot(self) -> Snapshot:
         try:
-            return self.learner.identity(), to_flat(self.learner.config), self.learner.state()
+            return self.learner.identity(), self.learner.parameters(), self.learner.state()
         except MemoryError:
             raise StorageError("there is not enough memory to copy what was learned") from None
 
@@ -250,13 +250,13 @@ class Session:
         """
         if self.autosave.loaded is None:
             return []
-        (_, there), here = saved_header(self.autosave.loaded), to_flat(self.learner.config)
+        (_, there), here = saved_header(self.autosave.loaded), self.learner.parameters()
         live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
         here = json.loads(json.dumps(here))
         return [
             f"{name} {there[name]} (here {value})"
             for name, value in here.items()
-            if name not in live | {"joints"} and there.get(name, value) != value
+            if name not in live and there.get(name, value) != value
         ]
 
     def finish(self) -> None:
