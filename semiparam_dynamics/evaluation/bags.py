@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.parameters import replace
@@ -96,6 +99,30 @@ def measurements_of(
     return recording.measurements
 
 
+def samples_of(
+    paths: Sequence[str | Path],
+    bags: Bags,
+    model: RobotModel,
+    config: InverseDynamicsConfig,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Iterator[tuple[int, Sequence[Measurement], Sample]]:
+    """Bags' samples, each with its bag's number and measurements."""
+    for k, path in enumerate(paths):
+        measurements = measurements_of(path, bags, model, config, Counter())
+        sampler = SampleFilter(model, config.filter)
+        for i, sample in enumerate(sampler.filter_recording(measurements)):
+            yield k, measurements, sample
+            if i % 100 == 0:
+                progress((k + i / len(measurements)) / len(paths))
+
+
+def _first_message(bags: Bags, kind: str, topic: str) -> Any:
+    """The first of a type of messages in the first bag, None where it has none."""
+    with BagReader((*bags.train, *bags.test)[0]) as bag:
+        topic = bag.choose(kind, topic)
+        return next(bag.messages([topic]), (topic, None, 0))[1]
+
+
 def _urdf(bags: Bags) -> str | Path:
     if bags.urdf:
         return bags.urdf
@@ -113,9 +140,7 @@ def _with_joints(
         return config
     tree = parse_urdf(read_urdf(urdf))
     actuated = [joint.name for joint in tree.below(tree.root) if joint.actuated]
-    with BagReader((*bags.train, *bags.test)[0]) as bag:
-        topic = bag.choose(JOINT_STATE, bags.joint_states)
-        _, message, _ = next(bag.messages([topic]), (topic, None, 0))
+    message = _first_message(bags, JOINT_STATE, bags.joint_states)
     there = [name for name in actuated if message is not None and name in message.name]
     if not there or there == actuated:
         return config
@@ -129,8 +154,6 @@ def _with_joints(
 def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDynamicsConfig:
     if config.robot.target != "wrench" or config.robot.sensor_frame:
         return config
-    with BagReader((*bags.train, *bags.test)[0]) as bag:
-        topic = bag.choose(WRENCH, bags.wrench)
-        _, message, _ = next(bag.messages([topic]), (topic, None, 0))
+    message = _first_message(bags, WRENCH, bags.wrench)
     frame = message.header.frame_id if message is not None else ""
     return replace(config, sensor_frame=frame)

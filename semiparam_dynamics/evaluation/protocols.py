@@ -37,6 +37,7 @@ class ProtocolRun:
 
     baseline : predicts and learns beside it; None: its scores are NaN.
     last_residual : (n_axes,) of the rigid body, of the last sample learned.
+    repeats : tells repeated samples from new ones; None: they are not scored apart.
 
     The numbers are those of one sample after the other, to rounding. Scores and the trace are up
     to date whenever they are looked at.
@@ -48,13 +49,14 @@ class ProtocolRun:
         protocol: str,
         baseline: NonparametricBaseline | None = None,
         last_residual: Array | None = None,
+        repeats: Repeats | None = None,
     ) -> None:
-        self.protocol = protocol
+        self.protocol, self.repeats = protocol, repeats
         self.models = Models(estimator, baseline)
         self.late = self.models.errors()  # of delayed predictions, where blocks are learned
         n_axes = estimator.model.n_axes
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
-        self._scored = ScoredPredictions(estimator.model, protocol)
+        self._scored = ScoredPredictions(estimator.model, protocol, repeats)
         self._waiting = WaitingBlock()
         self._rest = False
 
@@ -124,25 +126,10 @@ class ProtocolRun:
             self.last_residual = left[-1].copy()
 
     @property
-    def repeats(self) -> Repeats | None:
-        """Tells repeated samples from new ones; None: they are not scored apart."""
-        return self._scored.repeats
-
-    @repeats.setter
-    def repeats(self, repeats: Repeats | None) -> None:
-        self._scored.repeats = repeats
-
-    @property
     def scores(self) -> RunningScores:
         """The scores of all samples so far."""
         self.catch_up()
         return self._scored.scores
-
-    @property
-    def rest(self) -> RunningScores | None:
-        """The scores since :meth:`score_rest`, None before it."""
-        self.catch_up()
-        return self._scored.rest
 
     @property
     def repeated(self) -> RunningScores:
@@ -163,7 +150,7 @@ class ProtocolRun:
         return self._scored.trace
 
     def score_rest(self) -> None:
-        """From here on keep scores of the rest alone as well, in `rest`."""
+        """From here on keep scores of the rest alone as well; see :meth:`scores_apart`."""
         self._rest = True
 
     def scores_apart(self) -> dict[str, RunningScores]:
@@ -171,11 +158,11 @@ class ProtocolRun:
         self.catch_up()
         return self._scored.scores_apart()
 
-    def branch(self, protocol: str) -> ProtocolRun:
+    def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
         """A run by another protocol that starts from a copy of what was learned here."""
         self.catch_up()
-        models = self.models.copy()
-        return ProtocolRun(models.estimator, protocol, models.baseline, self.last_residual.copy())
+        models, last = self.models.copy(), self.last_residual.copy()
+        return ProtocolRun(models.estimator, protocol, models.baseline, last, repeats)
 
 
 class JoinedRuns:
@@ -225,10 +212,10 @@ class JoinedRuns:
             self._advance(whole=False)
         self._join()
 
-    def branch(self, protocol: str) -> ProtocolRun:
+    def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
         """A run that starts from a copy of what the sequential one has learned here."""
         self._join()
-        run = self.sequential.branch(protocol)
+        run = self.sequential.branch(protocol, repeats)
         if len(self._waiting):
             block = self._waiting.block()
             in_turn, _ = run.models.update_block(block)
