@@ -215,8 +215,9 @@ class Shown:
     @property
     def wrong(self) -> Counter[str]:
         """The other answers, and how often each was given."""
-        expected = self.expected or self.name
-        return Counter(answer for answer in self.answers if answer != expected)
+        wrong = Counter(self.answers)
+        del wrong[self.expected or self.name]
+        return wrong
 
     @property
     def known_from(self) -> int | None:

