@@ -11,7 +11,6 @@ nothing useful under that protocol.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 
@@ -40,7 +39,7 @@ class ProtocolRun:
     repeats : tells repeated samples from new ones; None: they are not scored apart.
 
     The numbers are those of one sample after the other, to rounding. Scores and the trace are up
-    to date whenever they are looked at.
+    to date whenever they are looked at, which ends a delayed block, however short it is.
     """
 
     def __init__(
@@ -70,59 +69,36 @@ class ProtocolRun:
         if sample.y is None:
             return
         self._waiting.add(sample, score, self._rest)
-        if self.protocol == "delayed":
-            if self._waiting.seconds() >= BLOCK:
-                self._advance(self.models, self.late)
-                self._waiting.clear()
-        elif len(self._waiting) >= MOST:
+        delayed = self.protocol == "delayed"
+        if self._waiting.seconds() >= BLOCK if delayed else len(self._waiting) >= MOST:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Predict and score the samples that wait.
-
-        A delayed block is not cut short by that: until it is complete, nothing of it is learned.
-        """
+        """Predict, score and learn all that waits."""
         if not len(self._waiting):
             return
-        if self.protocol == "delayed":
-            models = self.models.copy()
-            models.estimator.gate = copy.deepcopy(self.estimator.gate)
-            self._advance(models, copy.deepcopy(self.late))
-            self._waiting.were_scored()
-        else:
-            self._advance(self.models, self.late)
-            self._waiting.clear()
-
-    def _advance(self, models: Models, late: ErrorSpreads) -> None:
-        """Lead `models` through all that waits."""
-        block = self._waiting.block()
+        waiting, self._waiting = self._waiting, WaitingBlock()
+        models, block = self.models, waiting.block()
         if self.protocol == "frozen":
             prediction = models.predict_block(block)
         elif not models.estimator.learns_in_blocks:
             delayed = self.protocol == "delayed"
-            prediction = models.one_by_one(self._waiting.samples, delayed=delayed)
+            prediction = models.one_by_one(waiting.samples, delayed=delayed)
         elif self.protocol == "sequential":
             prediction, _ = models.update_block(block)
         else:
-            _, prediction = models.update_block(block, late=late.values())
-            record(late, block, prediction)
-        self.take(block, prediction, self._waiting, learned=models is self.models)
+            _, prediction = models.update_block(block, late=self.late.values())
+            record(self.late, block, prediction)
+        self.take(block, prediction, waiting)
 
-    def take(
-        self,
-        block: SampleBlock,
-        prediction: BlockPrediction,
-        waiting: WaitingBlock,
-        *,
-        learned: bool,
-    ) -> None:
-        """Score predictions of `waiting`, whose arrays are `block`; were they `learned`, too?"""
+    def take(self, block: SampleBlock, prediction: BlockPrediction, waiting: WaitingBlock) -> None:
+        """Score predictions of `waiting`, whose arrays are `block`."""
         left = block.y - prediction.values["rigid_body"]
         residuals = np.broadcast_to(self.last_residual, left.shape)
         if self.protocol == "sequential":
             residuals = np.concatenate((self.last_residual[None], left[:-1]))
         waiting.score(self._scored, block, prediction, residuals)
-        if learned and self.protocol != "frozen":
+        if self.protocol != "frozen":
             self.last_residual = left[-1].copy()
 
     @property
@@ -198,7 +174,7 @@ class JoinedRuns:
         elif sample.y is not None:
             self._waiting.add(sample, True, self._rest)
             if self._waiting.seconds() >= BLOCK:
-                self._advance(whole=True)
+                self._advance()
 
     def score_rest(self) -> None:
         """See :meth:`ProtocolRun.score_rest`."""
@@ -207,9 +183,9 @@ class JoinedRuns:
         self.delayed.score_rest()
 
     def finish(self) -> None:
-        """After the last sample: the last block may be shorter, and `delayed` only predicts it."""
+        """After the last sample: the last block may be shorter."""
         if len(self._waiting):
-            self._advance(whole=False)
+            self._advance()
         self._join()
 
     def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
@@ -222,15 +198,15 @@ class JoinedRuns:
             run.last_residual = block.y[-1] - in_turn.values["rigid_body"][-1]
         return run
 
-    def _advance(self, whole: bool) -> None:
+    def _advance(self) -> None:
         waiting, self._waiting = self._waiting, WaitingBlock()
         block = waiting.block()
         rigid = self.sequential.estimator.update_rigid_body_block(block)
         self._join()
         if self._worker is None:
-            self._learn(waiting, block, rigid, whole)
+            self._learn(waiting, block, rigid)
         else:
-            self._working = self._worker.submit(self._learn, waiting, block, rigid, whole)
+            self._working = self._worker.submit(self._learn, waiting, block, rigid)
 
     def _join(self) -> None:
         """Wait until the last block is learned, and raise what went wrong with it."""
@@ -238,15 +214,12 @@ class JoinedRuns:
             self._working.result()
             self._working = None
 
-    def _learn(
-        self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock, whole: bool
-    ) -> None:
+    def _learn(self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock) -> None:
         sequential, delayed = self.sequential, self.delayed
         in_turn, late = sequential.models.update_block(block, rigid, delayed.late.values())
-        if whole:
-            record(delayed.late, block, late)
-        sequential.take(block, in_turn, waiting, learned=True)
-        delayed.take(block, late, waiting, learned=whole)
+        record(delayed.late, block, late)
+        sequential.take(block, in_turn, waiting)
+        delayed.take(block, late, waiting)
 
 
 class Models:
@@ -377,16 +350,6 @@ class WaitingBlock:
     def block(self) -> SampleBlock:
         """Their arrays."""
         return SampleBlock.of(self.samples)
-
-    def clear(self) -> None:
-        """None waits any longer."""
-        self.samples.clear()
-        self._scores.clear()
-        self._rest.clear()
-
-    def were_scored(self) -> None:
-        """Those that wait now aren't scored once more."""
-        self._scores = [False] * len(self._scores)
 
     def score(
         self,

@@ -89,9 +89,9 @@ POINTS = 4000  # last samples kept whole
 class Trace:
     """Mean squared errors in windows over the whole run, and the last samples as they were."""
 
-    def __init__(self, models: Iterable[str], n_axes: int, window: float = 0.5) -> None:
+    def __init__(self, models: Iterable[str], n_axes: int) -> None:
         self.models = tuple(models)
-        self.window = window  # s, of motion
+        self.window = 0.5  # s, of motion
         self._n_axes = n_axes
         self._squares = np.zeros((WINDOWS, len(self.models), n_axes))
         self._counts = np.zeros(WINDOWS)

@@ -140,7 +140,7 @@ def test_a_test_on_nothing_new_says_so_and_one_on_new_motion_says_nothing() -> N
 
 
 def filled(n: int, dt: float) -> tuple[Trace, np.ndarray]:
-    trace = Trace(["a"], 1, window=0.5)
+    trace = Trace(["a"], 1)
     errors = np.random.default_rng(0).standard_normal(n)
     stamps, y = np.round(np.arange(n) * dt * 1e9).astype(np.int64), np.arange(float(n))[:, None]
     for rows in np.array_split(np.arange(n), n // 100):

@@ -17,7 +17,6 @@ from semiparam_dynamics.errors import (
     RobotModelError,
     SampleError,
 )
-from semiparam_dynamics.parameters import parameters
 from semiparam_dynamics.simulation import urdf as urdfs
 from semiparam_dynamics.simulation.arm import ArmSimulator, Reading
 from semiparam_dynamics.simulation.config import EffectsConfig, MotionConfig, SimulatorConfig
@@ -274,10 +273,6 @@ def test_unreadable_urdf_is_explained(tmp_path: Path) -> None:
 
 
 def test_wrong_parameters_are_explained() -> None:
-    with pytest.raises(ConfigurationError, match="effects.hysteresis"):
-        simulator(SMALL, effects__hysteresis=-1.0)
-    with pytest.raises(ConfigurationError, match="did you mean 'radius'"):
-        simulator(SMALL, radios=0.1)
     with pytest.raises(ConfigurationError, match="'hand_offset' must have 3 numbers"):
         simulator(SMALL, hand_offset=(0.1,))
 
@@ -293,16 +288,6 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", without_mujoco)
     with pytest.raises(MissingExtraError, match=r"semiparam_dynamics\[sim\]"):
         ArmSimulator()
-
-
-def test_every_parameter_is_described_and_effects_default_within_range() -> None:
-    entries = parameters(SimulatorConfig)
-    assert {"motion", "radius", "rate", "effects.hysteresis"} <= {entry.name for entry in entries}
-    for entry in entries:
-        assert entry.description
-        if entry.name.startswith("effects."):
-            assert entry.low is not None and entry.high is not None
-            entry.check(entry.default)
 
 
 def commanded(**values: object) -> ArmSimulator:
