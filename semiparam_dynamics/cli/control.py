@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from semiparam_dynamics.control.comparison import ComparisonConfig
+from semiparam_dynamics.cli.options import add_config_options, config_from, require
+from semiparam_dynamics.control.comparison import ComparisonConfig, compare
+from semiparam_dynamics.control.report import control_report, control_results, control_table
+from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.parameters import replace
 
 DESCRIPTION = """\
 See what a controller gains by the learner: a simulated arm with friction, elasticity and noise
@@ -19,9 +21,6 @@ seed always gives the same numbers; launch/controller.launch.py runs the three a
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_config_options
-    from semiparam_dynamics.control.comparison import ComparisonConfig
-
     parser.add_argument("--urdf", default="", help="the arm's URDF (default: the iCub's right arm)")
     parser.add_argument(
         "--seconds", type=float, default=30.0, metavar="S", help="of motion (default %(default)g)"
@@ -70,11 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the three, print the table and write the page."""
-    from semiparam_dynamics.cli.options import require
-    from semiparam_dynamics.control.comparison import compare
-    from semiparam_dynamics.control.report import control_report, control_results, control_table
-    from semiparam_dynamics.errors import ConfigurationError, StorageError
-
     require("semiparam control", "sim")
     if not 0.0 < args.since < args.seconds:
         raise ConfigurationError(
@@ -108,10 +102,6 @@ def _config(args: argparse.Namespace) -> ComparisonConfig:
 
     The gains know the simulated rotors, as a robot's maker would, unless others are given.
     """
-    from semiparam_dynamics.cli.options import config_from
-    from semiparam_dynamics.control.comparison import ComparisonConfig
-    from semiparam_dynamics.parameters import replace
-
     config = config_from(args, ComparisonConfig)
     options: dict[str, object] = {"rate": args.rate, "motion": args.motion, "seed": args.seed}
     options |= {"learner__filter__max_rate": args.samples, "learner__rigid_body__prior": args.prior}

@@ -5,11 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from semiparam_dynamics.config import InverseDynamicsConfig
-    from semiparam_dynamics.evaluation.bags import Bags
+from semiparam_dynamics.cli.options import (
+    add_bags,
+    add_topics_and_output,
+    add_workers,
+    learner_config,
+    warn,
+    workers,
+)
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.evaluation.per_bag import evaluate_each, results_table, write_each
+from semiparam_dynamics.evaluation.report import summary_table, write_results
+from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
 Run the learner over bags, as the live node would process the same messages, and score it:
@@ -24,8 +34,6 @@ as far as they can be read."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
-
     add_bags(parser)
     parser.add_argument(
         "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
@@ -41,24 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="each bag for itself, into a folder of its name, and a page over all of them",
     )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=0,
-        metavar="N",
-        help="processes for --each (default: one a core)",
-    )
-    add_cluster(parser)
+    add_workers(parser, jobs="processes for --each (default: one a core)")
     add_topics_and_output(parser, out="the results go")
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
-    from semiparam_dynamics.cli.options import learner_config, warn
-    from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
-    from semiparam_dynamics.evaluation.report import summary_table, write_results
-    from semiparam_dynamics.progress import ProgressBar
-
     _check(args)
     config = learner_config(args)
     bags = Bags(args.bags, args.train, args.urdf, args.joint_states, args.wrench)
@@ -74,10 +70,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from semiparam_dynamics.errors import ConfigurationError
-
-    if args.jobs < 0:
-        raise ConfigurationError(f"--jobs {args.jobs}: there can't be less than one process")
     if not args.each and (args.cluster or args.jobs):
         raise ConfigurationError(
             "Bags that follow each other are learned one after the other, by one process: --jobs "
@@ -92,12 +84,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _run_each(args: argparse.Namespace, bags: Bags, config: InverseDynamicsConfig) -> int:
     """Evaluate each bag for itself; 1 if some could not be."""
-    from semiparam_dynamics.cli.options import cluster_executor, warn
-    from semiparam_dynamics.evaluation.per_bag import evaluate_each, results_table, write_each
-    from semiparam_dynamics.progress import ProgressBar, processes
-
-    jobs = min(args.jobs, len(bags.test)) if args.jobs else 0
-    spread = cluster_executor(args.cluster) if args.cluster else processes(jobs)
+    spread = workers(args, most=len(bags.test))
     with spread as executor, ProgressBar("evaluating", sys.stderr) as progress:
         results = evaluate_each(bags, config, executor, progress, start=args.model)
     for result in results:

@@ -5,10 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from semiparam_dynamics.robot.model import RobotConfig
+from semiparam_dynamics.cli.options import add_config_options, node_config, warn
+from semiparam_dynamics.config_files import describe
+from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
+from semiparam_dynamics.identification.excitation_files import (
+    ExportConfig,
+    excitation_table,
+    lead_in,
+    plot_excitation,
+    write_csv,
+    write_trajectory_bag,
+    write_trial_bag,
+)
+from semiparam_dynamics.identification.motion_limits import FreeJointsConfig, motion_limits
+from semiparam_dynamics.parameters import from_flat, parameters, replace
+from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.robot.model import RobotConfig, RobotModel
+from semiparam_dynamics.robot.urdf import read_urdf
 
 C = TypeVar("C")
 
@@ -24,14 +40,6 @@ joints with --range, see the motion in simulation, and try it slowly first."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_config_options
-    from semiparam_dynamics.config_files import describe
-    from semiparam_dynamics.identification.excitation import ExcitationConfig
-    from semiparam_dynamics.identification.excitation_files import ExportConfig
-    from semiparam_dynamics.identification.motion_limits import FreeJointsConfig
-    from semiparam_dynamics.parameters import parameters
-    from semiparam_dynamics.robot.model import RobotConfig
-
     parser.add_argument("--urdf", metavar="FILE", required=True)
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
     parser.add_argument(
@@ -62,24 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, write the files, and print what was found."""
-    from semiparam_dynamics.cli.options import warn
-    from semiparam_dynamics.errors import StorageError
-    from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
-    from semiparam_dynamics.identification.excitation_files import (
-        ExportConfig,
-        excitation_table,
-        lead_in,
-        plot_excitation,
-        write_csv,
-        write_trajectory_bag,
-        write_trial_bag,
-    )
-    from semiparam_dynamics.identification.motion_limits import FreeJointsConfig, motion_limits
-    from semiparam_dynamics.parameters import replace
-    from semiparam_dynamics.progress import ProgressBar
-    from semiparam_dynamics.robot.model import RobotModel
-    from semiparam_dynamics.robot.urdf import read_urdf
-
     config = _group(args, ExcitationConfig)
     export = _group(args, ExportConfig)
     robot = _robot_config(args)
@@ -119,17 +109,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _group(args: argparse.Namespace, kind: type[C]) -> C:
-    from semiparam_dynamics.parameters import from_flat, parameters
-
     return from_flat(kind, {entry.name: getattr(args, entry.name) for entry in parameters(kind)})
 
 
 def _robot_config(args: argparse.Namespace) -> RobotConfig:
     """The robot's part of --params (the node's YAML serves) and --set, then the plain options."""
-    from semiparam_dynamics.cli.options import node_config
-    from semiparam_dynamics.parameters import replace
-    from semiparam_dynamics.robot.model import RobotConfig
-
     config = node_config(args, RobotConfig)
     if args.target:
         config = replace(config, target=args.target)
@@ -140,8 +124,6 @@ def _robot_config(args: argparse.Namespace) -> RobotConfig:
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
     """A joint's name and its limits, from JOINT=LOW:HIGH."""
-    from semiparam_dynamics.errors import ConfigurationError
-
     name, _, bounds = text.rpartition("=")
     low, _, high = bounds.partition(":")
     try:

@@ -6,6 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from semiparam_dynamics.cli.options import add_bags, add_topics_and_output, learner_config, warn
+from semiparam_dynamics.evaluation.bags import Bags
+from semiparam_dynamics.evaluation.identification import (
+    identification_table,
+    identify_on_bags,
+    write_identification,
+)
+from semiparam_dynamics.progress import ProgressBar
+
 DESCRIPTION = """\
 Identify the robot's parameters on bags such that a robot can have them: every mass positive, every
 pseudo-inertia positive definite, friction and rotor inertias not below 0. What the motion says
@@ -17,8 +26,6 @@ or .mcap files."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_bags, add_topics_and_output
-
     add_bags(parser)
     parser.add_argument(
         "--test", metavar="BAG", nargs="+", default=[], help="bags that are only scored"
@@ -43,15 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Identify, write the files, and print the errors."""
-    from semiparam_dynamics.cli.options import learner_config, warn
-    from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.evaluation.identification import (
-        identification_table,
-        identify_on_bags,
-        write_identification,
-    )
-    from semiparam_dynamics.progress import ProgressBar
-
     config = learner_config(args)
     bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
     with ProgressBar("reading", sys.stderr) as progress:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics, contents
+
 DESCRIPTION = """\
 Write the layouts with which PlotJuggler (3.9 or newer) and Foxglove show what the node
 inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, and the same for a
@@ -13,8 +16,6 @@ wrench. The joints' names are those that are learned, in their order."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics
-
     default = Topics()
     parser.add_argument("out", type=Path, metavar="DIR", help="where the files go")
     parser.add_argument(
@@ -38,9 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, and print their names."""
-    from semiparam_dynamics.errors import StorageError
-    from semiparam_dynamics.nodes.layouts import Topics, contents
-
     topics = Topics(args.node, args.joint_states, args.wrench)
     try:
         for name, text in contents(topics, args.joints).items():

@@ -8,13 +8,14 @@ import sys
 import typing
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import describe, load_yaml, parse_value
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.parameters import Parameter, from_flat, parameters, replace, to_flat
+from semiparam_dynamics.progress import processes
 
 C = TypeVar("C")
 
@@ -159,8 +160,9 @@ def node_config(args: argparse.Namespace, config_type: type[C]) -> C:
     return config_from(args, config_type, "inverse_dynamics", ignore=names - own)
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add ``--cluster``."""
+def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:
+    """Add ``--jobs``, with the help text `jobs`, and ``--cluster``."""
+    parser.add_argument("--jobs", type=int, default=0, metavar="N", help=jobs)
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
@@ -170,18 +172,26 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def workers(args: argparse.Namespace, most: int = 0) -> AbstractContextManager[Executor | None]:
+    """The executor that the options added above describe; None: this process alone.
+
+    most: tasks there are, 0 where that is open. Raises ConfigurationError.
+    """
+    if args.jobs < 0:
+        raise ConfigurationError(f"--jobs {args.jobs}: there can't be less than one process")
+    if args.cluster:
+        return cluster_executor(args.cluster)
+    return processes(min(args.jobs, most) if most else args.jobs)
+
+
 @contextmanager
-def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor | None]:
+def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor]:
     """An executor of ``concurrent.futures`` whose tasks the cluster's workers run.
 
-    None where the address is empty. A task whose worker died runs again on another; what isn't
-    done at the end is cancelled. `timeout`, in s, is for finding the scheduler.
-    Raises MissingExtraError where Dask isn't installed, ConfigurationError where no scheduler
-    answers or it has no worker.
+    A task whose worker died runs again on another; what isn't done at the end is cancelled.
+    `timeout`, in s, is for finding the scheduler. Raises MissingExtraError where Dask isn't
+    installed, ConfigurationError where no scheduler answers or it has no worker.
     """
-    if not address:
-        yield None
-        return
     require("--cluster", "distributed")
     client = _client(address, timeout)
     # Not pure: a function of equal arguments may read a file that has changed since.

@@ -6,6 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from semiparam_dynamics.cli.options import add_bags, add_topics_and_output, learner_config, warn
+from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS
+from semiparam_dynamics.evaluation.bags import Bags
+from semiparam_dynamics.evaluation.training import train_on_bags, training_table, write_training
+from semiparam_dynamics.progress import ProgressBar
+
 DESCRIPTION = """\
 Train the learner on bags in batch, as a start for learning online: the rigid body, then
 the residual by one of the learning library's estimators, with the width, penalty and number of
@@ -16,9 +22,6 @@ model when it starts. Bags: rosbag2 folders, bare .db3 or .mcap files."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_bags, add_topics_and_output
-    from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS
-
     add_bags(parser)
     parser.add_argument(
         "--learner",
@@ -37,11 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, write the model and its parameters, and print the training errors."""
-    from semiparam_dynamics.cli.options import learner_config, warn
-    from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.evaluation.training import train_on_bags, training_table, write_training
-    from semiparam_dynamics.progress import ProgressBar
-
     config = learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     with ProgressBar("reading", sys.stderr) as progress:

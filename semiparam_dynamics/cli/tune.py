@@ -6,10 +6,20 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.cli.options import (
+    add_bags,
+    add_topics_and_output,
+    add_workers,
+    learner_config,
+    warn,
+    workers,
+)
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.evaluation.bags import Bags
+from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.tuning.on_bags import tune_on_bags, write_tuning
+from semiparam_dynamics.tuning.page import text
 
 DESCRIPTION = """\
 Choose the learner's hyperparameters on recordings of the robot: the filter's cut-off, the ridges,
@@ -23,8 +33,6 @@ semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_bags, add_cluster, add_topics_and_output
-
     add_bags(parser)
     parser.add_argument(
         "--keep",
@@ -41,10 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is made small among the harmless candidates: the error while learning continues "
         "(default), on motion never seen, or what has the largest marginal likelihood",
     )
-    parser.add_argument(
-        "--jobs", type=int, default=0, metavar="N", help="processes (default: one a core)"
-    )
-    add_cluster(parser)
+    add_workers(parser, jobs="processes (default: one a core)")
     add_topics_and_output(
         parser, target="what is measured", out="the node's YAML goes", metavar="FILE"
     )
@@ -52,24 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune, write the files, and print what was found."""
-    from semiparam_dynamics.cli.options import cluster_executor, learner_config, warn
-    from semiparam_dynamics.errors import ConfigurationError
-    from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.progress import processes
-    from semiparam_dynamics.tuning.on_bags import tune_on_bags, write_tuning
-    from semiparam_dynamics.tuning.page import text
-
     out = Path(args.out)
     if out.suffix not in (".yaml", ".yml"):
         raise ConfigurationError(f"--out {out}: name a YAML file, such as tuned.yaml")
-    if args.jobs < 0:
-        raise ConfigurationError(f"--jobs {args.jobs}: there can't be less than one process")
     config = learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     bars = _Bars()
     try:
-        spread = cluster_executor(args.cluster) if args.cluster else processes(args.jobs)
-        with spread as executor:
+        with workers(args) as executor:
             tuning = tune_on_bags(
                 bags,
                 config,
@@ -99,8 +94,6 @@ class _Bars:
         self._bar: ProgressBar | None = None
 
     def __call__(self, title: str) -> Callable[[float], None]:
-        from semiparam_dynamics.progress import ProgressBar
-
         self.close()
         self._bar = ProgressBar(f"{title:<28}", sys.stderr)
         return self._bar

@@ -20,6 +20,7 @@ from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion, m
 from semiparam_dynamics.simulation.urdf import SimulatedArm, without_meshes
 
 PEAK_VELOCITY = 1.875  # over the mean, of 10 x^3 - 15 x^4 + 6 x^5
+MIN_DURATION_S = 0.5  # of the way to the motion's first position
 Reference = Callable[[Array], Motion]
 
 
@@ -97,7 +98,9 @@ class Plan:
         if self._blocks and self._blocks[0].first > now:
             self._blocks.clear()  # the clock went back
             self._counted = -1
-        first = self._end() // self._size if self._blocks else now // self._size
+        first = now // self._size
+        if self._blocks:
+            first = self._blocks[-1].first // self._size + 1
         made = [self._make(index * self._size) for index in range(first, last + 1)]
         self._blocks += made
         return made
@@ -143,9 +146,6 @@ class Plan:
     def _index(self, time: float) -> int:
         return max(0, round(time / self._period))
 
-    def _end(self) -> int:
-        return self._blocks[-1].first + self._size
-
     def _block(self, index: int) -> Block:
         for block in self._blocks:
             if block.first <= index < block.first + self._size:
@@ -179,19 +179,17 @@ class Approach:
     Parameters
     ----------
     start: (n,) rad. trajectory: q, dq, ddq (k, n) at times (k,) in s, from rest. speed: largest
-        joint velocity on the way, rad/s. min_duration: of the way, s.
+        joint velocity on the way, rad/s.
 
     Attributes
     ----------
     duration: s, of the way; the trajectory begins after it.
     """
 
-    def __init__(
-        self, start: Array, trajectory: Reference, speed: float, min_duration: float = 0.5
-    ) -> None:
+    def __init__(self, start: Array, trajectory: Reference, speed: float) -> None:
         self._start, self._trajectory = start, trajectory
         self._way: Array = trajectory(np.zeros(1))[0][0] - start
-        self.duration = max(min_duration, PEAK_VELOCITY * float(np.abs(self._way).max()) / speed)
+        self.duration = max(MIN_DURATION_S, PEAK_VELOCITY * float(np.abs(self._way).max()) / speed)
 
     def __call__(self, t: Array) -> Motion:
         """q, dq and ddq (k, n) at times t (k,) in s, t >= 0."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.parameters import replace
@@ -99,6 +102,30 @@ def measurements_of(
     return recording.measurements
 
 
+def samples_of(
+    paths: Sequence[str | Path],
+    bags: Bags,
+    model: RobotModel,
+    config: InverseDynamicsConfig,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Iterator[tuple[int, Sequence[Measurement], Sample]]:
+    """Bags' samples, each with its bag's number and measurements."""
+    for k, path in enumerate(paths):
+        measurements = measurements_of(path, bags, model, config, Counter())
+        sampler = SampleFilter(model, config.filter)
+        for i, sample in enumerate(sampler.filter_recording(measurements)):
+            yield k, measurements, sample
+            if i % 100 == 0:
+                progress((k + i / len(measurements)) / len(paths))
+
+
+def _first_messages(bags: Bags, kind: str, topic: str, count: int) -> list[Any]:
+    """The first messages of a type in the first bag, at most so many."""
+    with BagReader((*bags.train, *bags.test)[0]) as bag:
+        found = bag.messages([bag.choose(kind, topic)])
+        return [message for _, message, _ in islice(found, count)]
+
+
 def _urdf(bags: Bags) -> str | Path:
     if bags.urdf:
         return bags.urdf
@@ -116,10 +143,8 @@ def _with_joints(
         return config
     tree = parse_urdf(read_urdf(urdf))
     actuated = [joint.name for joint in tree.below(tree.root) if joint.actuated]
-    with BagReader((*bags.train, *bags.test)[0]) as bag:
-        topic = bag.choose(JOINT_STATE, bags.joint_states)
-        first = islice(bag.messages([topic]), FIRST_MESSAGES)
-        there = joints_together([message.name for _, message, _ in first], actuated)
+    messages = _first_messages(bags, JOINT_STATE, bags.joint_states, FIRST_MESSAGES)
+    there = joints_together([message.name for message in messages], actuated)
     if not there or there == tuple(actuated):
         return config
     bags.warnings.append(
@@ -132,8 +157,6 @@ def _with_joints(
 def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDynamicsConfig:
     if config.robot.target != "wrench" or config.robot.sensor_frame:
         return config
-    with BagReader((*bags.train, *bags.test)[0]) as bag:
-        topic = bag.choose(WRENCH, bags.wrench)
-        _, message, _ = next(bag.messages([topic]), (topic, None, 0))
-    frame = message.header.frame_id if message is not None else ""
+    messages = _first_messages(bags, WRENCH, bags.wrench, 1)
+    frame = messages[0].header.frame_id if messages else ""
     return replace(config, sensor_frame=frame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from semiparam_dynamics import __version__
-from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -64,8 +64,7 @@ class Evaluation:
     def results(self) -> dict[str, object]:
         """The contents of results.json; NaN becomes null."""
         microseconds = np.array(self.timing or [np.nan]) * 1e6
-        scores = self.scores()
-        return {
+        results = {
             "samples": self.samples,
             "rate_hz": self.samples / self.motion if self.motion > 0.0 else None,
             "target": self.model.config.target,
@@ -73,13 +72,13 @@ class Evaluation:
             "scores": {
                 protocol: {
                     name: {
-                        "rmse": _listed(score.rmse(name)),
-                        "nmse": _listed(score.nmse(name)),
-                        "coverage": _listed(score.coverage(name)),
+                        "rmse": score.rmse(name).tolist(),
+                        "nmse": score.nmse(name).tolist(),
+                        "coverage": score.coverage(name).tolist(),
                     }
                     for name in ALL_MODELS
                 }
-                for protocol, score in scores.items()
+                for protocol, score in self.scores().items()
             },
             "timing_us": {
                 "p50": float(np.percentile(microseconds, 50)),
@@ -92,6 +91,7 @@ class Evaluation:
             "seed": self.config.estimator.seed,
             "version": __version__,
         }
+        return {name: _strict(value) for name, value in results.items()}
 
 
 def evaluate(
@@ -135,8 +135,7 @@ def evaluate(
     frozen: ProtocolRun | None = None
     split = TRAINING_SHARE * sum(map(_duration, test))
     if train or start:
-        frozen, first = first.branch("frozen"), first.branch("sequential")
-        frozen.repeats = learned.repeats()
+        frozen, first = first.branch("frozen", learned.repeats()), first.branch("sequential")
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
     trained, evaluation.samples, evaluation.motion = done, 0, 0.0
     evaluation.skipped.clear()  # the results speak of the test recordings
@@ -146,8 +145,7 @@ def evaluate(
             for sample, elapsed, spent in _samples(evaluation, recording):
                 if frozen is None and done - trained + elapsed > split:
                     learning.score_rest()
-                    frozen = learning.branch("frozen")
-                    frozen.repeats = learned.repeats()
+                    frozen = learning.branch("frozen", learned.repeats())
                 learning.step(sample)
                 if frozen is None:
                     learned.add(sample)
@@ -214,5 +212,12 @@ def _duration(recording: Sequence[Measurement]) -> float:
     return (recording[-1].stamp - recording[0].stamp) * 1e-9 if recording else 0.0
 
 
-def _listed(values: Array) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
+def _strict(value: object) -> object:
+    """The same with null for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {str(key): _strict(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

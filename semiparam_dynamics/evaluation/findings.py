@@ -42,7 +42,7 @@ def find(evaluation: Evaluation) -> Findings:
     verdicts = [_verdict(name, run.scores) for name, run in judged.items()]
     return Findings(
         subject=_subject(evaluation),
-        headline=verdicts[0] if verdicts else "Nothing could be scored.",
+        headline=verdicts[0],
         verdicts=verdicts[1:],
         warnings=[
             *_contradictions(evaluation),  # first: where there is one, the rest means little

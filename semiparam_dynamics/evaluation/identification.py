@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.errors import BagError, ConfigurationError, StorageError
-from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
+from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
 from semiparam_dynamics.identification.consistent import (
     AxisFactors,
     ConsistentParameters,
@@ -65,19 +63,13 @@ def identify_on_bags(
         raise ConfigurationError(f"the held-out share must be from 0 to below 1, not {hold_out:g}")
     model, config = robot_of(bags, config)
     train, test = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
-    share = 1.0 / (len(bags.train) + len(bags.test))
+    paths = (*bags.train, *bags.test)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        for k, path in enumerate((*bags.train, *bags.test)):
-            learned = 1.0 - hold_out if k < len(bags.train) else 0.0
-            sampler = SampleFilter(model, config.filter)
-            measurements = measurements_of(path, bags, model, config, Counter())
-            first, last = (measurements[i].stamp if measurements else 0 for i in (0, -1))
-            border = first + learned * (last - first)
-            for i, sample in enumerate(sampler.filter_recording(measurements)):
-                to_train = learned > 0.0 and sample.stamp <= border
-                (train if to_train else test).add(sample)
-                if i % 100 == 0:
-                    progress((k + i / len(measurements)) * share)
+        for k, measurements, sample in samples_of(paths, bags, model, config, progress):
+            first, last = (measurements[i].stamp for i in (0, -1))
+            border = first + (1.0 - hold_out) * (last - first)
+            to_train = k < len(bags.train) and sample.stamp <= border
+            (train if to_train else test).add(sample)
         if train.n_samples == 0:
             raise BagError("no measured sample was found to identify parameters on")
         started = time.perf_counter()
@@ -138,16 +130,11 @@ def identification_table(identification: Identification) -> str:
         + f"  {'URDF':>12} {'unconstrained':>13} {'consistent':>11}" * len(parts),
     ]
     errors = np.hstack([identification.nmse(data) for _, data in parts])
-    for axis, row in zip(model.axes, errors, strict=True):
-        lines.append(_row(axis, row, width))
     # An axis that nothing happens on has no nmse.
     scored = np.isfinite(errors)
     means = np.where(scored, errors, 0.0).sum(axis=0) / np.maximum(scored.sum(axis=0), 1)
-    lines.append(_row("mean", means, width))
+    for name, row in zip((*model.axes, "mean"), (*errors, means), strict=True):
+        groups = row.reshape(-1, 3).tolist()
+        cells = (f"  {u:>12.4g} {free:>13.4g} {real:>11.4g}" for u, free, real in groups)
+        lines.append(f"{name:<{width}}" + "".join(cells))
     return "\n".join(lines)
-
-
-def _row(name: str, errors: Array, width: int) -> str:
-    cells = [f"{e:>{w}.4g}" for e, w in zip(errors, (12, 13, 11) * 2, strict=False)]
-    groups = ["  " + " ".join(cells[i : i + 3]) for i in range(0, len(cells), 3)]
-    return f"{name:<{width}}" + "".join(groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -113,11 +113,8 @@ def evaluate_each(
         not depend on the others, so a worker that dies costs time only.
     Returns a result for each bag, in their order. A bag that can't be evaluated has an `error`.
     """
-    names = _names(bags.test)
-    tasks = [
-        (name, str(path), str(bags.urdf), bags.joint_states, bags.wrench, config, str(start))
-        for name, path in zip(names, bags.test, strict=True)
-    ]
+    alone = [replace(bags, test=[str(path)], train=(), warnings=[]) for path in bags.test]
+    tasks = [(*each, config, start) for each in zip(_names(bags.test), alone, strict=True)]
     if executor is None:
         results = []
         for task in tasks:
@@ -140,16 +137,10 @@ def evaluate_each(
 
 
 def evaluate_one(
-    name: str,
-    path: str,
-    urdf: str,
-    joint_states: str,
-    wrench: str,
-    config: InverseDynamicsConfig,
-    start: str,
+    name: str, bags: Bags, config: InverseDynamicsConfig, start: str | Path
 ) -> BagResult:
-    """One bag's files; of plain arguments, so that any process can do it."""
-    bags = Bags([path], (), urdf, joint_states, wrench)
+    """The files of the only one of `bags`; any process can do it."""
+    path = str(bags.test[0])
     try:
         evaluation = evaluate_bags(bags, config, start=start)
         with TemporaryDirectory() as folder:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -172,14 +173,9 @@ def score_histogram(runs: Mapping[str, ProtocolRun]) -> str:
         middle = 0.5 * (edges[1:] + edges[:-1])
         normal = np.exp(-0.5 * middle**2) / math.sqrt(2.0 * math.pi)
         axes.fill_between(middle, normal, color=FAINT, alpha=0.2, linewidth=0.0, label="Normal")
-        for (protocol, run), style in zip(runs.items(), ("-", "--", ":"), strict=False):
-            scores = normalised_errors(run).ravel()
-            scores = scores[np.isfinite(scores)]
-            if scores.size:
-                density = np.histogram(np.clip(scores, -5.0, 5.0), edges)[0] / scores.size / 0.2
-                look = LOOKS["semiparametric"]
-                title = PROTOCOL_TITLES[protocol]
-                axes.plot(middle, density, style, color=look.color, linewidth=1.3, label=title)
+        for scores, style in _normalised_errors(runs):
+            density = np.histogram(np.clip(scores, -5.0, 5.0), edges)[0] / scores.size / 0.2
+            axes.plot(middle, density, **style)
         axes.set_title("Error / predicted sd")
         axes.set_xlabel("Standard deviations (±5: and beyond)")
         axes.set_ylabel("Density")
@@ -197,13 +193,9 @@ def calibration_curve(runs: Mapping[str, ProtocolRun]) -> str:
         promised = np.linspace(0.02, 0.99, 98)
         reach = np.array([NormalDist().inv_cdf(0.5 + 0.5 * p) for p in promised])
         axes.plot([0, 100], [0, 100], color=FAINT, linewidth=0.8, label="As promised")
-        for (protocol, run), style in zip(runs.items(), ("-", "--", ":"), strict=False):
-            scores = np.abs(normalised_errors(run)).ravel()
-            scores = np.sort(scores[np.isfinite(scores)])
-            if scores.size:
-                inside = np.searchsorted(scores, reach, side="right") / scores.size
-                color, title = LOOKS["semiparametric"].color, PROTOCOL_TITLES[protocol]
-                axes.plot(100 * promised, 100 * inside, style, color=color, lw=1.3, label=title)
+        for scores, style in _normalised_errors(runs):
+            inside = np.searchsorted(np.sort(np.abs(scores)), reach, side="right") / scores.size
+            axes.plot(100 * promised, 100 * inside, **style)
         axes.set_title("Calibration, all axes")
         axes.set_xlabel("Promised inside the interval (%)")
         axes.set_ylabel("Found inside (%)")
@@ -246,13 +238,18 @@ def coverage_plot(runs: Mapping[str, ProtocolRun], names: Sequence[str]) -> str:
     return draw("calibration-coverage", "Coverage per axis", plot, 320, height)
 
 
-def normalised_errors(run: ProtocolRun) -> Array:
-    """(k, n_axes) the semiparametric errors of the last samples over their predicted sd."""
-    _, y, values, std = run.trace.points()
-    error = y - values[:, run.trace.models.index("semiparametric")]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores: Array = error / std
-    return scores
+def _normalised_errors(
+    runs: Mapping[str, ProtocolRun],
+) -> Iterator[tuple[Array, dict[str, Any]]]:
+    """The last samples' semiparametric errors over their predicted sd, and each run's line."""
+    for (protocol, run), style in zip(runs.items(), ("-", "--", ":"), strict=False):
+        _, y, values, std = run.trace.points()
+        error = y - values[:, run.trace.models.index("semiparametric")]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores: Array = error / std
+        if (scores := scores[np.isfinite(scores)]).size:
+            look = {"color": LOOKS["semiparametric"].color, "linestyle": style, "linewidth": 1.3}
+            yield scores, look | {"label": PROTOCOL_TITLES[protocol]}
 
 
 def _legend_below(axes: Axes) -> None:

@@ -11,7 +11,6 @@ nothing useful under that protocol.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 
@@ -37,9 +36,10 @@ class ProtocolRun:
 
     baseline : predicts and learns beside it; None: its scores are NaN.
     last_residual : (n_axes,) of the rigid body, of the last sample learned.
+    repeats : tells repeated samples from new ones; None: they are not scored apart.
 
     The numbers are those of one sample after the other, to rounding. Scores and the trace are up
-    to date whenever they are looked at.
+    to date whenever they are looked at, which ends a delayed block, however short it is.
     """
 
     def __init__(
@@ -48,13 +48,14 @@ class ProtocolRun:
         protocol: str,
         baseline: NonparametricBaseline | None = None,
         last_residual: Array | None = None,
+        repeats: Repeats | None = None,
     ) -> None:
-        self.protocol = protocol
+        self.protocol, self.repeats = protocol, repeats
         self.models = Models(estimator, baseline)
         self.late = self.models.errors()  # of delayed predictions, where blocks are learned
         n_axes = estimator.model.n_axes
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
-        self._scored = ScoredPredictions(estimator.model, protocol)
+        self._scored = ScoredPredictions(estimator.model, protocol, repeats)
         self._waiting = WaitingBlock()
         self._rest = False
 
@@ -68,81 +69,43 @@ class ProtocolRun:
         if sample.y is None:
             return
         self._waiting.add(sample, score, self._rest)
-        if self.protocol == "delayed":
-            if self._waiting.seconds() >= BLOCK:
-                self._advance(self.models, self.late)
-                self._waiting.clear()
-        elif len(self._waiting) >= MOST:
+        delayed = self.protocol == "delayed"
+        if self._waiting.seconds() >= BLOCK if delayed else len(self._waiting) >= MOST:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Predict and score the samples that wait.
-
-        A delayed block is not cut short by that: until it is complete, nothing of it is learned.
-        """
+        """Predict, score and learn all that waits."""
         if not len(self._waiting):
             return
-        if self.protocol == "delayed":
-            models = self.models.copy()
-            models.estimator.gate = copy.deepcopy(self.estimator.gate)
-            self._advance(models, copy.deepcopy(self.late))
-            self._waiting.were_scored()
-        else:
-            self._advance(self.models, self.late)
-            self._waiting.clear()
-
-    def _advance(self, models: Models, late: ErrorSpreads) -> None:
-        """Lead `models` through all that waits."""
-        block = self._waiting.block()
+        waiting, self._waiting = self._waiting, WaitingBlock()
+        models, block = self.models, waiting.block()
         if self.protocol == "frozen":
             prediction = models.predict_block(block)
         elif not models.estimator.learns_in_blocks:
             delayed = self.protocol == "delayed"
-            prediction = models.one_by_one(self._waiting.samples, delayed=delayed)
+            prediction = models.one_by_one(waiting.samples, delayed=delayed)
         elif self.protocol == "sequential":
             prediction, _ = models.update_block(block)
         else:
-            _, prediction = models.update_block(block, late=late.values())
-            record(late, block, prediction)
-        self.take(block, prediction, self._waiting, learned=models is self.models)
+            _, prediction = models.update_block(block, late=self.late.values())
+            record(self.late, block, prediction)
+        self.take(block, prediction, waiting)
 
-    def take(
-        self,
-        block: SampleBlock,
-        prediction: BlockPrediction,
-        waiting: WaitingBlock,
-        *,
-        learned: bool,
-    ) -> None:
-        """Score predictions of `waiting`, whose arrays are `block`; were they `learned`, too?"""
+    def take(self, block: SampleBlock, prediction: BlockPrediction, waiting: WaitingBlock) -> None:
+        """Score predictions of `waiting`, whose arrays are `block`."""
         left = block.y - prediction.values["rigid_body"]
         residuals = np.broadcast_to(self.last_residual, left.shape)
         if self.protocol == "sequential":
             residuals = np.concatenate((self.last_residual[None], left[:-1]))
         waiting.score(self._scored, block, prediction, residuals)
-        if learned and self.protocol != "frozen":
+        if self.protocol != "frozen":
             self.last_residual = left[-1].copy()
-
-    @property
-    def repeats(self) -> Repeats | None:
-        """Tells repeated samples from new ones; None: they are not scored apart."""
-        return self._scored.repeats
-
-    @repeats.setter
-    def repeats(self, repeats: Repeats | None) -> None:
-        self._scored.repeats = repeats
 
     @property
     def scores(self) -> RunningScores:
         """The scores of all samples so far."""
         self.catch_up()
         return self._scored.scores
-
-    @property
-    def rest(self) -> RunningScores | None:
-        """The scores since :meth:`score_rest`, None before it."""
-        self.catch_up()
-        return self._scored.rest
 
     @property
     def repeated(self) -> RunningScores:
@@ -163,7 +126,7 @@ class ProtocolRun:
         return self._scored.trace
 
     def score_rest(self) -> None:
-        """From here on keep scores of the rest alone as well, in `rest`."""
+        """From here on keep scores of the rest alone as well; see :meth:`scores_apart`."""
         self._rest = True
 
     def scores_apart(self) -> dict[str, RunningScores]:
@@ -171,11 +134,11 @@ class ProtocolRun:
         self.catch_up()
         return self._scored.scores_apart()
 
-    def branch(self, protocol: str) -> ProtocolRun:
+    def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
         """A run by another protocol that starts from a copy of what was learned here."""
         self.catch_up()
-        models = self.models.copy()
-        return ProtocolRun(models.estimator, protocol, models.baseline, self.last_residual.copy())
+        models, last = self.models.copy(), self.last_residual.copy()
+        return ProtocolRun(models.estimator, protocol, models.baseline, last, repeats)
 
 
 class JoinedRuns:
@@ -211,7 +174,7 @@ class JoinedRuns:
         elif sample.y is not None:
             self._waiting.add(sample, True, self._rest)
             if self._waiting.seconds() >= BLOCK:
-                self._advance(whole=True)
+                self._advance()
 
     def score_rest(self) -> None:
         """See :meth:`ProtocolRun.score_rest`."""
@@ -220,30 +183,30 @@ class JoinedRuns:
         self.delayed.score_rest()
 
     def finish(self) -> None:
-        """After the last sample: the last block may be shorter, and `delayed` only predicts it."""
+        """After the last sample: the last block may be shorter."""
         if len(self._waiting):
-            self._advance(whole=False)
+            self._advance()
         self._join()
 
-    def branch(self, protocol: str) -> ProtocolRun:
+    def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
         """A run that starts from a copy of what the sequential one has learned here."""
         self._join()
-        run = self.sequential.branch(protocol)
+        run = self.sequential.branch(protocol, repeats)
         if len(self._waiting):
             block = self._waiting.block()
             in_turn, _ = run.models.update_block(block)
             run.last_residual = block.y[-1] - in_turn.values["rigid_body"][-1]
         return run
 
-    def _advance(self, whole: bool) -> None:
+    def _advance(self) -> None:
         waiting, self._waiting = self._waiting, WaitingBlock()
         block = waiting.block()
         rigid = self.sequential.estimator.update_rigid_body_block(block)
         self._join()
         if self._worker is None:
-            self._learn(waiting, block, rigid, whole)
+            self._learn(waiting, block, rigid)
         else:
-            self._working = self._worker.submit(self._learn, waiting, block, rigid, whole)
+            self._working = self._worker.submit(self._learn, waiting, block, rigid)
 
     def _join(self) -> None:
         """Wait until the last block is learned, and raise what went wrong with it."""
@@ -251,15 +214,12 @@ class JoinedRuns:
             self._working.result()
             self._working = None
 
-    def _learn(
-        self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock, whole: bool
-    ) -> None:
+    def _learn(self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock) -> None:
         sequential, delayed = self.sequential, self.delayed
         in_turn, late = sequential.models.update_block(block, rigid, delayed.late.values())
-        if whole:
-            record(delayed.late, block, late)
-        sequential.take(block, in_turn, waiting, learned=True)
-        delayed.take(block, late, waiting, learned=whole)
+        record(delayed.late, block, late)
+        sequential.take(block, in_turn, waiting)
+        delayed.take(block, late, waiting)
 
 
 class Models:
@@ -390,16 +350,6 @@ class WaitingBlock:
     def block(self) -> SampleBlock:
         """Their arrays."""
         return SampleBlock.of(self.samples)
-
-    def clear(self) -> None:
-        """None waits any longer."""
-        self.samples.clear()
-        self._scores.clear()
-        self._rest.clear()
-
-    def were_scored(self) -> None:
-        """Those that wait now aren't scored once more."""
-        self._scores = [False] * len(self._scores)
 
     def score(
         self,

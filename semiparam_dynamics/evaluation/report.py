@@ -70,22 +70,11 @@ def write_results(evaluation: Evaluation, directory: Path) -> None:
 
 def results_json(evaluation: Evaluation) -> str:
     """The text of results.json: strict JSON, null where there is no number."""
-    return json.dumps(_strict(evaluation.results()), indent=2, allow_nan=False) + "\n"
+    return json.dumps(evaluation.results(), indent=2, allow_nan=False) + "\n"
 
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
-
-
-def _strict(value: object) -> object:
-    """The same with null for numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {str(key): _strict(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 # -------------------------------------------------------------------------------------------------
@@ -225,13 +214,11 @@ def _percent(share: float) -> str:
 
 
 def _protocol_to_show(runs: dict[str, ProtocolRun]) -> str:
-    return "delayed" if "delayed" in runs else next(iter(runs), "")
+    return "delayed" if "delayed" in runs else next(iter(runs))
 
 
 def _predictions(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
     shown = _protocol_to_show(runs)
-    if not shown:
-        return section("predictions", "Predicted and measured", note("Nothing was scored."))
     looks = [MEASURED, LOOKS["rigid_body"], LOOKS["semiparametric"]]
     panels = prediction_panels(runs[shown], evaluation.model.axes, axis_units(evaluation.model))
     return section(
@@ -246,15 +233,12 @@ def _predictions(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
 
 
 def _calibration(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
-    title = "Residuals and predicted standard deviation"
     shown = _protocol_to_show(runs)
-    if not shown:
-        return section("calibration", title, note("Nothing was scored."))
     axes, units = evaluation.model.axes, axis_units(evaluation.model)
     samples = len(runs[shown].trace.points()[0])
     return section(
         "calibration",
-        title,
+        "Residuals and predicted standard deviation",
         note(
             "Of the semiparametric model. Narrower than the normal distribution, or above the "
             "diagonal: the standard deviation is too cautious; the other way round it promises too "

@@ -30,9 +30,6 @@ class LearnedStates:
         self._states: list[Array] = []
         self._stamps: list[int] = []
 
-    def __len__(self) -> int:
-        return len(self._states)
-
     def add(self, sample: Sample) -> None:
         """Take in a sample that is learned."""
         if self._stamps and 0 <= sample.stamp - self._stamps[-1] < SPACING * 1e9:
@@ -51,7 +48,8 @@ class LearnedStates:
             return None
         scaled = states[:, moving] / deviation[moving]
         # Pairs of states so far apart in time; not across recordings, whose stamps may jump.
-        ahead = np.arange(len(stamps)) + max(round(REACH / self._usual_gap(stamps)), 1)
+        usual_gap = max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
+        ahead = np.arange(len(stamps)) + max(round(REACH / usual_gap), 1)
         pairs = np.flatnonzero(ahead < len(stamps))
         gaps = (stamps[ahead[pairs]] - stamps[pairs]) * 1e-9
         pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REACH)]
@@ -59,10 +57,6 @@ class LearnedStates:
             return None
         steps = np.linalg.norm(scaled[ahead[pairs]] - scaled[pairs], axis=1)
         return Repeats(states, moving, deviation, float(np.median(steps)))
-
-    @staticmethod
-    def _usual_gap(stamps: Indices) -> float:
-        return max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
 
 
 class Repeats:
@@ -78,12 +72,8 @@ class Repeats:
         self._tree = cKDTree(states[:, moving] / self._deviation)
         self.radius = radius
 
-    def __call__(self, sample: Sample) -> bool:
-        """Whether the sample's state repeats one that was learned."""
-        return bool(self.among(np.concatenate((sample.q, sample.dq))[None])[0])
-
-    def among(self, states: Array) -> Mask:
-        """:meth:`__call__` of each state, (k,) for (k, 2 n_joints)."""
+    def __call__(self, states: Array) -> Mask:
+        """Which of the states (q, dq), (k, 2 n_joints), repeat one that was learned; (k,)."""
         # What stood still while learning tells by moving at all.
         moved = np.any(np.abs(states[:, ~self._moving] - self._still) > STILL, axis=1)
         scaled = states[:, self._moving] / self._deviation
@@ -99,9 +89,9 @@ POINTS = 4000  # last samples kept whole
 class Trace:
     """Mean squared errors in windows over the whole run, and the last samples as they were."""
 
-    def __init__(self, models: Iterable[str], n_axes: int, window: float = 0.5) -> None:
+    def __init__(self, models: Iterable[str], n_axes: int) -> None:
         self.models = tuple(models)
-        self.window = window  # s, of motion
+        self.window = 0.5  # s, of motion
         self._n_axes = n_axes
         self._squares = np.zeros((WINDOWS, len(self.models), n_axes))
         self._counts = np.zeros(WINDOWS)
@@ -109,15 +99,11 @@ class Trace:
         self._last: int | None = None
         self._points: list[tuple[float, Array, Array, Array]] = []
 
-    def add(self, stamp: int, y: Array, predictions: Mapping[str, Array], std: Array) -> None:
-        """Take in one scored sample; std (n_axes,) is the semiparametric model's."""
-        rows = {name: values[None] for name, values in predictions.items()}
-        self.add_rows(np.array([stamp]), y[None], rows, std[None])
+    def add(self, stamps: Indices, y: Array, predictions: Mapping[str, Array], std: Array) -> None:
+        """Take in scored samples: stamps (k,), the others (k, n_axes).
 
-    def add_rows(
-        self, stamps: Indices, y: Array, predictions: Mapping[str, Array], std: Array
-    ) -> None:
-        """:meth:`add` of many samples, stamps (k,), the others (k, n_axes)."""
+        std is the semiparametric model's.
+        """
         last = stamps[0] if self._last is None else self._last
         # Between two bags time passes, but no motion.
         steps = np.diff(stamps, prepend=last) * 1e-9
@@ -174,12 +160,10 @@ class ScoredPredictions:
     trace : errors over time, and the last predictions.
     """
 
-    def __init__(self, model: RobotModel, protocol: str) -> None:
-        self.model = model
-        self.protocol = protocol
+    def __init__(self, model: RobotModel, protocol: str, repeats: Repeats | None = None) -> None:
+        self.model, self.protocol, self.repeats = model, protocol, repeats
         self.scores = RunningScores(ALL_MODELS, model.n_axes)
         self.rest: RunningScores | None = None
-        self.repeats: Repeats | None = None
         self.repeated, self.new = (
             RunningScores(ALL_MODELS, model.n_axes, whole=self.scores) for _ in range(2)
         )
@@ -204,13 +188,13 @@ class ScoredPredictions:
                 self.rest = RunningScores(ALL_MODELS, self.model.n_axes)
             parts.append((self.rest, rest))
         if self.repeats is not None:
-            repeated = self.repeats.among(np.concatenate((block.q, block.dq), axis=1))
+            repeated = self.repeats(np.concatenate((block.q, block.dq), axis=1))
             parts += [(self.repeated, repeated), (self.new, ~repeated)]
         for part, rows in parts:
             if rows.any():
                 of = BlockPrediction(values, stds).rows(rows)
                 part.add_rows(y[rows], of.values, of.stds)
-        self.trace.add_rows(block.stamps, y, values, stds["semiparametric"])
+        self.trace.add(block.stamps, y, values, stds["semiparametric"])
 
     def scores_apart(self) -> dict[str, RunningScores]:
         """The scores of parts of the samples, by the name that they have in the results."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
-from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, StorageError
-from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +25,6 @@ class Training:
 
     start: BatchStart
     config: InverseDynamicsConfig
-    learner: str
     n_samples: int
     seconds: float  # for identification and training, without reading
 
@@ -49,32 +43,16 @@ def train_on_bags(
     """
     model, config = robot_of(bags, config)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        samples = list(_samples(bags, model, config, progress))
+        read = samples_of(bags.train, bags, model, config, progress)
+        samples = [sample for _, _, sample in read if sample.y is not None]
     if not samples:
         raise BagError("no measured sample was found to train on")
     started = time.perf_counter()
     with threadpool_limits(limits=1):
         data = training_data(model, config.estimator, samples)
-    n_samples = len(samples)
     start = batch_start(data, learner, centers)
     config = dataclasses.replace(config, estimator=start.estimator.config)
-    return Training(start, config, start.learner, n_samples, time.perf_counter() - started)
-
-
-def _samples(
-    bags: Bags,
-    model: RobotModel,
-    config: InverseDynamicsConfig,
-    progress: Callable[[float], None],
-) -> Iterator[Sample]:
-    for k, path in enumerate(bags.train):
-        sampler = SampleFilter(model, config.filter)
-        measurements = measurements_of(path, bags, model, config, Counter())
-        for i, sample in enumerate(sampler.filter_recording(measurements)):
-            if sample.y is not None:
-                yield sample
-            if i % 100 == 0:
-                progress((k + i / len(measurements)) / len(bags.train))
+    return Training(start, config, len(samples), time.perf_counter() - started)
 
 
 def write_training(training: Training, directory: Path, urdf: str | Path = "") -> None:
@@ -106,17 +84,12 @@ def training_table(training: Training) -> str:
         size += f", and {min(own)} to {max(own)} for each joint's own level"
     width = max(len(axis) for axis in (*model.axes, "mean square"))
     lines = [
-        f"{training.learner}: {training.n_samples} samples, {size}, {training.seconds:.1f} s",
+        f"{start.learner}: {training.n_samples} samples, {size}, {training.seconds:.1f} s",
         "root mean square error on them; held out: as if the residual had not learned the sample",
         f"{'axis':<{width}} {'rigid body':>12} {'semiparametric':>15} {'held out':>12}",
     ]
     errors = np.array((start.rigid_body, start.semiparametric, start.held_out)).T
-    for axis, row in zip(model.axes, errors, strict=True):
-        lines.append(_row(axis, row, width))
-    lines.append(_row("mean square", np.sqrt(np.mean(errors**2, axis=0)), width))
+    rows = [*errors, np.sqrt(np.mean(errors**2, axis=0))]
+    for name, (rigid, both, held_out) in zip((*model.axes, "mean square"), rows, strict=True):
+        lines.append(f"{name:<{width}} {rigid:>12.4g} {both:>15.4g} {held_out:>12.4g}")
     return "\n".join(lines)
-
-
-def _row(name: str, errors: Array, width: int) -> str:
-    rigid, both, held_out = errors
-    return f"{name:<{width}} {rigid:>12.4g} {both:>15.4g} {held_out:>12.4g}"

@@ -100,8 +100,8 @@ class RealBodies:
     with a few Newton steps from where the last call left it, each of bounded cost and ending in
     consistent parameters.
 
-    weight: of the URDF's bodies, as for :func:`consistent`. Raises RobotModelError where the URDF
-    has no mass at all.
+    The URDF's bodies weigh 1, as by default in :func:`consistent`. Raises RobotModelError where
+    the URDF has no mass at all.
 
     Attributes
     ----------
@@ -109,8 +109,8 @@ class RealBodies:
         positive mass and a positive definite pseudo-inertia, each joint's friction is 0 or more.
     """
 
-    def __init__(self, model: RobotModel, weight: float = 1.0) -> None:
-        self._model, self._weight, self._prior = model, weight, _Prior(model)
+    def __init__(self, model: RobotModel) -> None:
+        self._model, self._prior = model, _Prior(model)
         self.values: Array = self._prior.values
 
     @property
@@ -126,9 +126,7 @@ class RealBodies:
         core = rigid_body.core
         n = core.n_features
         rows = max(rigid_body.effective_rows, 1.0)
-        problem = self._prior.problem(
-            np.triu(core.R[:n, :n]), core.U[:n, 0].copy(), rows, self._weight
-        )
+        problem = self._prior.problem(np.triu(core.R[:n, :n]), core.U[:n, 0].copy(), rows, 1.0)
         self.values = problem.improve(self.values, steps)
         return self.values
 

@@ -29,6 +29,7 @@ OBJECTIVES = ("condition", "determinant")
 N_RANDOM_MOTIONS = 20
 _MAX_TRIES = 20  # random motions of which none keeps the effort limits
 _INSTANTS_PER_CYCLE = 40  # of the highest harmonic, on the grid that checks the limits
+_SEARCH_INSTANTS_PER_CYCLE = 16  # on the search's own
 _MOTION_FACTORS = 0.9 ** np.arange(60)  # by which a random motion is made smaller until it fits
 _RESULT_FACTORS = 0.99 ** np.arange(30)  # and the search's result
 # Of the Schatten norms that stand for the extreme singular values: smooth where those change
@@ -173,7 +174,7 @@ def _search(
 def _condition(problem: ExcitationProblem, x: Array) -> float:
     n = _INSTANTS_PER_CYCLE * problem.harmonics
     states = problem.trajectory(x)(problem.period / n * np.arange(n))
-    return condition_number(problem.model.regressors(*states), problem.scaling)
+    return condition_number(problem.model.regressors(*states) * problem.scaling)
 
 
 def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Array:
@@ -285,9 +286,7 @@ class ExcitationProblem:
     effort_model: the same joints with target effort; the URDF's parameters give the efforts.
     limits: that the motion may use.
     period: s. harmonics: at least 2.
-    objective: see `information.criterion`.
-    instants: of a period, at which everything is evaluated; default 16 in a cycle of the highest
-        harmonic.
+    objective: see :func:`criterion`.
 
     """
 
@@ -298,15 +297,14 @@ class ExcitationProblem:
         limits: MotionLimits,
         period: float,
         harmonics: int,
-        objective: str = "condition",
-        instants: int = 0,
+        objective: str,
     ) -> None:
         self.model, self.effort_model, self.limits = model, effort_model, limits
         self.period, self.harmonics, self.objective = period, harmonics, objective
-        self.scaling = Scaling.of(model)
+        self.scaling = scaling(model)
         self._directions = resting_directions(harmonics)
         self.shape = (self._directions.shape[1], model.n_joints)
-        n = instants or 16 * harmonics
+        n = _SEARCH_INSTANTS_PER_CYCLE * harmonics
         t = period / n * np.arange(n)
         self._bases = [b @ self._directions for b in series_basis(t, harmonics, period)]
         self._values_at: tuple[bytes, Array, Array, Array] | None = None
@@ -398,44 +396,29 @@ def _smooth(ratio: Array) -> tuple[Array, Array]:
     return (top + np.log(total)) / _SHARPNESS, slopes
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """Units in which outputs and parameters have equal weight, as in the learner.
+def scaling(model: RobotModel) -> Array:
+    """(n_axes, n_parameters) factors of a regressor's entries that give all equal weight.
 
-    weights: (n_axes, n_parameters) factors of a regressor's entries: one over the output's
-        expected size and over the column's (`expected_scales`).
+    As in the learner: one over the output's expected size and over the column's.
     """
-
-    weights: Array
-
-    @classmethod
-    def of(cls, model: RobotModel) -> Scaling:
-        """The expected scales of `model`."""
-        scales = expected_scales(model)
-        return cls(1.0 / (scales.output[:, None] * scales.column))
+    scales = expected_scales(model)
+    return 1.0 / (scales.output[:, None] * scales.column)
 
 
-def information(regressors: Array, scaling: Scaling) -> Array:
-    """(n_parameters, n_parameters) mean over n states of scaled Phi' Phi; (n, n_axes, P) given."""
-    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
-    matrix: Array = rows.T @ rows / len(regressors)
-    return matrix
+def condition_number(scaled: Array) -> float:
+    """The ratio of the extreme singular values of scaled regressors (n, n_axes, P), stacked."""
+    return float(np.linalg.cond(scaled.reshape(-1, scaled.shape[2])))
 
 
-def condition_number(regressors: Array, scaling: Scaling) -> float:
-    """The ratio of the extreme singular values of the stacked, scaled regressor."""
-    rows = (regressors * scaling.weights).reshape(-1, regressors.shape[2])
-    return float(np.linalg.cond(rows))
-
-
-def criterion(regressors: Array, scaling: Scaling, objective: str) -> tuple[float, Array]:
+def criterion(regressors: Array, scaling: Array, objective: str) -> tuple[float, Array]:
     """The objective, and its gradient by the regressors (n, n_axes, n_parameters).
 
     condition: log of ||A||_8 ||A^+||_8, Schatten norms of the scaled regressor A, a smooth upper
     bound of the log of its condition number (up to a constant that vanishes with the norm's order).
     determinant: -1/2 log det of A' A, divided by the number of parameters.
     """
-    eigenvalues, vectors = np.linalg.eigh(information(regressors, scaling))
+    rows = (regressors * scaling).reshape(-1, regressors.shape[2])
+    eigenvalues, vectors = np.linalg.eigh(rows.T @ rows / len(regressors))
     w = np.maximum(eigenvalues, _MIN_EIGENVALUE * eigenvalues[-1])
     if objective == "determinant":
         value = -0.5 * float(np.mean(np.log(w)))
@@ -446,5 +429,5 @@ def criterion(regressors: Array, scaling: Scaling, objective: str) -> tuple[floa
         value = 0.5 * float(np.log(w[-1] / w[0]) + np.log(sums[0] * sums[1]) / _SCHATTEN_ORDER)
         slope = (large**_SCHATTEN_ORDER / sums[0] - small**_SCHATTEN_ORDER / sums[1]) / w
     inner = (vectors * slope) @ vectors.T
-    gradient: Array = (regressors * scaling.weights) @ inner * (scaling.weights / len(regressors))
+    gradient: Array = (regressors * scaling) @ inner * (scaling / len(regressors))
     return value, gradient

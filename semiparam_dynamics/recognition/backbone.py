@@ -188,12 +188,10 @@ def image_array(
     width: int,
     encoding: str,
     step: int,
-    is_bigendian: int = 0,
 ) -> Image:
     """The image, (height, width, 3) uint8, red, green and blue, of sensor_msgs/Image's fields.
 
     data: `height` rows of `step` bytes each; what lies past the row's pixels is passed over.
-    is_bigendian: without meaning here, since a sample of these encodings is one byte.
 
     The result is a view of `data`, whatever the encoding: nothing is copied, and it may be
     read-only. Raises ImageError for an encoding that is not one of `ENCODINGS`, for an image

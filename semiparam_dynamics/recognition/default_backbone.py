@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Weights = Mapping[str, npt.NDArray[Any]]
 
 N_FEATURES = 1280
-SIZE = 224
 BATCH_NORM_EPSILON = 1e-3
 # ONNX Runtime refuses a file of a newer format or operator set than it knows, and a newer onnx
 # would write its newest: these are of 2021, and all that the graph needs.
@@ -41,17 +40,16 @@ IR_VERSION, OPSET = 7, 13
 REVISION = 1
 
 
-def default_model(size: int, *, with_classifier: bool = False) -> bytes:
-    """The network for images of `size` by `size` pixels, as the bytes of an ONNX file.
+def default_model(size: int) -> bytes:
+    """The network of :func:`build`, as the bytes of an ONNX file.
 
-    Inputs and outputs are those of :func:`build`; its first output are the 1280
-    features. Raises MissingExtraError where the packages aren't installed, BackboneError where the
+    Raises MissingExtraError where the packages aren't installed, BackboneError where the
     weights can't be used.
     """
     path = weights_path()
     weights = read_state_dict(path)
     try:
-        model = build(weights, size, with_classifier=with_classifier)
+        model = build(weights, size)
     except ImportError:
         raise _missing("onnx") from None
     except (KeyError, ValueError) as error:
@@ -118,12 +116,11 @@ def blocks() -> Iterator[Block]:
             yield first._replace(stride=1, n_in=first.n_out)
 
 
-def build(weights: Weights, size: int = SIZE, *, with_classifier: bool = False) -> onnx.ModelProto:
+def build(weights: Weights, size: int) -> onnx.ModelProto:
     """The network for images of `size` by `size` pixels.
 
     Input `image`, (1, 3, size, size) float32, pixels as (RGB - 127) / 128. Output `features`,
-    (1, 1280) float32; with the classifier also `logits`, (1, 1000). Raises KeyError where a weight
-    is missing.
+    (1, 1280) float32. Raises KeyError where a weight is missing.
     """
     graph = _Graph(weights)
     here = graph.convolution("image", "_conv_stem", "_bn0", stride=2)
@@ -132,14 +129,7 @@ def build(weights: Weights, size: int = SIZE, *, with_classifier: bool = False) 
     here = graph.convolution(here, "_conv_head", "_bn1")
     here = graph.add("GlobalAveragePool", here)
     graph.add("Flatten", here, output="features")
-    outputs = {"features": N_FEATURES}
-    if with_classifier:
-        matrix, bias = (
-            graph.constant(f"_fc.{part}", weights[f"_fc.{part}"]) for part in ("weight", "bias")
-        )
-        graph.add("Gemm", "features", matrix, bias, output="logits", transB=1)
-        outputs["logits"] = len(weights["_fc.bias"])
-    return graph.model({"image": (1, 3, size, size)}, {k: (1, n) for k, n in outputs.items()})
+    return graph.model(("image", (1, 3, size, size)), ("features", (1, N_FEATURES)))
 
 
 def _inverted_residual(graph: _Graph, start: str, prefix: str, block: Block) -> str:
@@ -205,22 +195,14 @@ class _Graph:
         return self.add("Clip", end, *self._limits) if activate else end
 
     def model(
-        self, inputs: dict[str, tuple[int, ...]], outputs: dict[str, tuple[int, ...]]
+        self, given: tuple[str, tuple[int, ...]], found: tuple[str, tuple[int, ...]]
     ) -> onnx.ModelProto:
-        def described(shapes: dict[str, tuple[int, ...]]) -> list[onnx.ValueInfoProto]:
-            float32 = 1  # TensorProto.FLOAT
-            return [
-                self._helper.make_tensor_value_info(name, float32, shape)
-                for name, shape in shapes.items()
-            ]
-
-        graph = self._helper.make_graph(
-            self._nodes,
-            "efficientnet-lite0",
-            described(inputs),
-            described(outputs),
-            self._constants,
-        )
+        float32 = 1  # TensorProto.FLOAT
+        ends = [
+            [self._helper.make_tensor_value_info(name, float32, shape)]
+            for name, shape in (given, found)
+        ]
+        graph = self._helper.make_graph(self._nodes, "efficientnet-lite0", *ends, self._constants)
         return self._helper.make_model(
             graph,
             ir_version=IR_VERSION,

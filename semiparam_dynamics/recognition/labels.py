@@ -46,31 +46,6 @@ def checked_label(text: str, limits: LimitsConfig, unknown: str) -> str:
     return label
 
 
-class NewNames:
-    """Limits how fast new names may come: a bucket of tokens that fills with time.
-
-    clock: gives the time in seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._tokens = float("inf")
-        self._at = clock()
-
-    def admit(self, limits: LimitsConfig) -> None:
-        """Take a new name. Raises RefusedError while too many came in too short a time."""
-        rate = limits.new_classes_per_second
-        now = self._clock()
-        self._tokens += rate * (now - self._at)
-        self._tokens, self._at = min(self._tokens, max(1.0, RATE_WINDOW * rate)), now
-        if self._tokens < 1.0:
-            raise RefusedError(
-                f"new labels come too fast; {rate:g} a second are allowed (new_classes_per_second)",
-                reason="new labels too fast",
-            )
-        self._tokens -= 1.0
-
-
 class Teacher:
     """The object being taught, `label`; none while it is empty.
 
@@ -84,8 +59,8 @@ class Teacher:
         self.limits = limits
         self.label = ""
         self.last = ""  # the label named last, also after its teaching has ended
-        self._unknown = unknown
-        self._new_names = NewNames(clock)
+        self._unknown, self._clock = unknown, clock
+        self._tokens, self._at = float("inf"), clock()  # a bucket that fills with time
 
     def say(self, text: str, known: Container[str], n_known: int) -> None:
         """Take the label to be taught from now on; empty: teaching ends.
@@ -102,8 +77,21 @@ class Teacher:
         label = checked_label(text, self.limits, self._unknown)
         if label not in known and label != self.last:
             check_room(n_known, self.limits)
-            self._new_names.admit(self.limits)
+            self._admit_new_name()
         self.label = self.last = label
+
+    def _admit_new_name(self) -> None:
+        """Raise RefusedError while too many new names came in too short a time."""
+        rate = self.limits.new_classes_per_second
+        now = self._clock()
+        self._tokens += rate * (now - self._at)
+        self._tokens, self._at = min(self._tokens, max(1.0, RATE_WINDOW * rate)), now
+        if self._tokens < 1.0:
+            raise RefusedError(
+                f"new labels come too fast; {rate:g} a second are allowed (new_classes_per_second)",
+                reason="new labels too fast",
+            )
+        self._tokens -= 1.0
 
     def follow(self, edit: Edit) -> None:
         """After an edit: what is being taught goes by its new name, or is taught no more."""

@@ -19,40 +19,39 @@ from semiparam_dynamics.storage import State, load_state, save_state
 
 
 class Smoothing:
-    """The mean of the probabilities over the last frames, whatever classes come and go.
+    """The mean of probabilities and novelty over the last frames, whatever classes come and go.
 
     frames: over how many.
     """
 
     def __init__(self, frames: int) -> None:
         self._last: deque[Array] = deque(maxlen=frames)
+        self._novelties: deque[float] = deque(maxlen=frames)
         self._labels: tuple[str, ...] = ()
 
-    @property
-    def frames(self) -> int:
-        """Over how many frames the mean is taken; may be set, the last ones stay."""
-        return self._last.maxlen or 1
-
-    @frames.setter
-    def frames(self, frames: int) -> None:
-        if frames != self._last.maxlen:
-            self._last = deque(self._last, maxlen=frames)
+    def resize(self, frames: int) -> None:
+        """Take the mean over so many; the last ones stay."""
+        self._last = deque(self._last, maxlen=frames)
+        self._novelties = deque(self._novelties, maxlen=frames)
 
     def restart(self) -> None:
         """Forget the frames before this."""
         self._last.clear()
+        self._novelties.clear()
 
-    def add(self, labels: tuple[str, ...], probabilities: Array) -> Array:
-        """Take a frame's probabilities (T,) of the classes `labels`; returns the mean (T,).
+    def add(
+        self, labels: tuple[str, ...], probabilities: Array, novelty: float = 0.0
+    ) -> tuple[Array, float]:
+        """Take a frame's probabilities (T,) of the classes `labels`, and its novelty.
 
-        To a frame from before a class came that class was impossible; where one has left, the
-        others share what it had in proportion.
+        Returns the mean of each. To a frame from before a class came that class was impossible;
+        where one has left, the others share what it had in proportion.
         """
         if labels is not self._labels and labels != self._labels:
             self._rearrange(labels)
         self._last.append(probabilities)
-        mean: Array = np.mean(self._last, axis=0)
-        return mean
+        self._novelties.append(novelty)
+        return np.mean(self._last, axis=0), sum(self._novelties) / len(self._novelties)
 
     def _rearrange(self, labels: tuple[str, ...]) -> None:
         before = {label: i for i, label in enumerate(self._labels)}
@@ -64,31 +63,8 @@ class Smoothing:
             new[here] = old[there]
             if (total := new.sum()) > 0.0:
                 kept.append(new / total)
-        self._last = deque(kept, maxlen=self.frames)
+        self._last = deque(kept, maxlen=self._last.maxlen)
         self._labels = labels
-
-
-class MeanOfLast:
-    """The mean of a number over the last frames.
-
-    frames: over how many.
-    """
-
-    def __init__(self, frames: int) -> None:
-        self._last: deque[float] = deque(maxlen=frames)
-
-    def resize(self, frames: int) -> None:
-        """Take the mean over so many; the last ones stay."""
-        self._last = deque(self._last, maxlen=frames)
-
-    def restart(self) -> None:
-        """Forget the frames before this."""
-        self._last.clear()
-
-    def add(self, value: float) -> float:
-        """Take a frame's value; returns the mean."""
-        self._last.append(value)
-        return sum(self._last) / len(self._last)
 
 
 class Recognition(NamedTuple):
@@ -122,7 +98,6 @@ class Recognizer:
         self._config = config
         self._source = identity
         self._smoothing = Smoothing(config.smoothing.frames)
-        self._novelty = MeanOfLast(config.smoothing.frames)
         self.reset()
         # A classifier that is thrown away: everything is compiled, and every setting was looked at.
         trial = self._classifier()
@@ -139,8 +114,7 @@ class Recognizer:
     def configure(self, config: RecognitionConfig) -> None:
         """Take other values of the parameters that may change (those marked `live`)."""
         self._config = config
-        self._smoothing.frames = config.smoothing.frames
-        self._novelty.resize(config.smoothing.frames)
+        self._smoothing.resize(config.smoothing.frames)
         self._model.recoding, self._model.tolerance = _recoding(config), config.classifier.tolerance
         if self.n_inputs is not None:
             self._model.recursion_.note_change()
@@ -175,10 +149,10 @@ class Recognizer:
         if not self._labels:
             return Recognition(self._config.unknown, 0.0, (), np.zeros(0))
         found, novelty = self._model.look(x)
-        probabilities = self._smoothing.add(self._labels, found)
+        probabilities, novelty = self._smoothing.add(self._labels, found, novelty)
         best = int(probabilities.argmax())
         confidence = float(probabilities[best])
-        novelty, limit = self._novelty.add(novelty), self._config.max_novelty
+        limit = self._config.max_novelty
         known = confidence >= self._config.threshold and (limit == 0.0 or novelty <= limit)
         label = self._labels[best] if known else self._config.unknown
         return Recognition(label, confidence, self._labels, probabilities, novelty)
@@ -198,7 +172,6 @@ class Recognizer:
     def restart_smoothing(self) -> None:
         """Take the next frame by itself: something else is shown."""
         self._smoothing.restart()
-        self._novelty.restart()
 
     def edit(self, edit: Edit) -> str:
         """Rename, merge or forget a class; returns a sentence on what was done.

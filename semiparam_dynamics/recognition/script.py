@@ -21,10 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.pictures import Objects, View
 
 MOST_FRAMES = 1_000_000
 MOST_SECONDS = 3600.0
+UNKNOWN = RecognitionConfig().unknown  # the right answer to an object that was never taught
 
 
 @dataclass(frozen=True)
@@ -215,8 +217,9 @@ class Shown:
     @property
     def wrong(self) -> Counter[str]:
         """The other answers, and how often each was given."""
-        expected = self.expected or self.name
-        return Counter(answer for answer in self.answers if answer != expected)
+        wrong = Counter(self.answers)
+        del wrong[self.expected or self.name]
+        return wrong
 
     @property
     def known_from(self) -> int | None:
@@ -263,13 +266,9 @@ class Round:
 
 
 class Tally:
-    """Collects rounds. Answers that come while nothing is in view count for nothing.
+    """Collects rounds. Answers that come while nothing is in view count for nothing."""
 
-    unknown : the right answer to an object that was never taught.
-    """
-
-    def __init__(self, unknown: str = "unknown") -> None:
-        self._unknown = unknown
+    def __init__(self) -> None:
         self.rounds: list[Round] = []
         self.now: Shown | None = None
         self.stray = 0  # answers that came while nothing was in view
@@ -309,7 +308,7 @@ class Tally:
             self.rounds[-1].teaching = shown
         else:
             if all(one.taught != shown.name for one in self.rounds):
-                shown.expected = self._unknown
+                shown.expected = UNKNOWN
             self.rounds[-1].asked.append(shown)
 
     def _all(self) -> Iterable[Shown]:

@@ -142,7 +142,7 @@ class ArmSimulator:
         mass = np.zeros((count, count))
         mujoco.mj_fullM(model, self._data, mass)
         inertia = mass.diagonal()[self._order]
-        self._commands = EffortCommands(count, self.config.command_timeout)
+        self._commanded: tuple[np.ndarray, float] | None = None  # the efforts, and since when
         self._friction = effects.Friction(config, inertia, self._dt)
         self._transmission = effects.Transmission(config, count, self._dt)
         self._hysteresis = effects.Hysteresis(config, count)
@@ -167,7 +167,12 @@ class ArmSimulator:
 
         Raises SampleError on a wrong size or a value that isn't finite; otherwise without effect.
         """
-        self._commands.set(effort, self._step * self._dt)
+        effort = np.array(effort, dtype=float)
+        if effort.shape != self._order.shape or not np.isfinite(effort).all():
+            raise SampleError(
+                f"a command needs {len(self._order)} finite efforts, one for each joint"
+            )
+        self._commanded = effort, self._step * self._dt
 
     def advance(self) -> Reading:
         """The reading one sampling period further (the first one is at time 0, at rest)."""
@@ -213,9 +218,11 @@ class ArmSimulator:
 
     def _exerted(self, q: np.ndarray, dq: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """The motors' efforts (n,) in N m: as commanded, or to follow the desired motion."""
-        commanded = self._commands.at(self._step * self._dt)
-        if self.config.control == "effort" and commanded is not None:
-            return commanded
+        commanded = self._commanded if self.config.control == "effort" else None
+        if commanded is not None:
+            age = self._step * self._dt - commanded[1]
+            if age <= self.config.command_timeout + _ROUNDING_S:
+                return commanded[0]
         data, order = self._data, self._order
         desired, velocity, acceleration = self._desired()
         # Computed torque: the controller knows the rigid-body model, but not the effects. It uses
@@ -223,7 +230,7 @@ class ArmSimulator:
         w = self.config.motion.stiffness
         demand = acceleration + 2.0 * w * (velocity - dq) + w**2 * (desired - seen)
         bias: np.ndarray = data.qfrc_bias
-        if self.config.control == "effort" and self._commands.begun:
+        if commanded is not None:
             # The commands have stopped: the joints are damped, and the arm sinks slowly.
             demand, bias = -w * dq, 0.0 * bias
         full = np.zeros(len(order))
@@ -302,39 +309,6 @@ def simulated(arm: ArmSimulator, target: str, start: int = 0) -> Iterator[Measur
         reading = arm.advance()
         y = reading.wrench if target == "wrench" else reading.effort
         yield Measurement(start + round(reading.time * 1e9), reading.q, reading.dq, y)
-
-
-class EffortCommands:
-    """The last commanded efforts, until they time out.
-
-    Parameters
-    ----------
-    n_joints: of the arm. timeout: for which a command holds, s.
-
-    Attributes
-    ----------
-    begun: whether there has been a command.
-    """
-
-    def __init__(self, n_joints: int, timeout: float) -> None:
-        self._timeout = timeout
-        self._effort = np.zeros(n_joints)
-        self._stamp = 0.0
-        self.begun = False
-
-    def set(self, effort: np.ndarray, time: float) -> None:
-        """Command efforts (n,) in N m at a time in s. Raises SampleError on a wrong size or NaN."""
-        effort = np.array(effort, dtype=float)
-        if effort.shape != self._effort.shape or not np.isfinite(effort).all():
-            raise SampleError(
-                f"a command needs {len(self._effort)} finite efforts, one for each joint"
-            )
-        self._effort, self._stamp, self.begun = effort, time, True
-
-    def at(self, time: float) -> np.ndarray | None:
-        """The efforts (n,) that hold at a time in s, if there are any."""
-        fresh = self.begun and time - self._stamp <= self._timeout + _ROUNDING_S
-        return self._effort if fresh else None
 
 
 class HandLoad:

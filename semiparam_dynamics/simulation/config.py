@@ -143,31 +143,6 @@ class EffectsConfig:
     )
 
 
-#: Every effect turned off: the simulator is then an exact rigid-body system.
-NO_EFFECTS = EffectsConfig(
-    friction_coulomb=0.0,
-    friction_stribeck=0.0,
-    friction_viscous=0.0,
-    rotor_inertia=0.0,
-    compliance=0.0,
-    hysteresis=0.0,
-    cable_stiffness=0.0,
-    sleeve_stiffness=0.0,
-    sleeve_friction=0.0,
-    crosstalk=0.0,
-    nonlinearity=0.0,
-    bias_force=0.0,
-    bias_torque=0.0,
-    drift_force=0.0,
-    drift_torque=0.0,
-    noise_force=0.0,
-    noise_torque=0.0,
-    noise_position=0.0,
-    noise_velocity=0.0,
-    noise_effort=0.0,
-)
-
-
 @dataclasses.dataclass(frozen=True)
 class MotionConfig:
     """Motion of the arm (thesis, section 8.4.3: circles of 10 cm at 0.6 m/s)."""

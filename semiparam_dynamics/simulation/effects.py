@@ -6,22 +6,10 @@ constants are those of :class:`~semiparam_dynamics.simulation.config.EffectsConf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 import numpy as np
 
+from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.simulation.config import EffectsConfig
-
-F = TypeVar("F")
-
-if TYPE_CHECKING:
-
-    def _compiled(function: F) -> F: ...
-
-else:
-    import numba
-
-    _compiled = numba.njit(cache=True)
 
 _TYPICAL = np.array([10.0, 10.0, 10.0, 1.0, 1.0, 1.0])  # N and N m: a wrench's usual size
 
@@ -190,7 +178,7 @@ class Bypass:
 # Compiled: in plain Python, cable and sleeve would cost most of a simulation step.
 
 
-@_compiled
+@compiled_as_written
 def cable_force(way: np.ndarray, stiffness: float, slack: float, softness: float) -> np.ndarray:
     """The force (3,) in N of a cable on the end from which `way` (3,) in m leads to the other.
 
@@ -203,7 +191,7 @@ def cable_force(way: np.ndarray, stiffness: float, slack: float, softness: float
     return force
 
 
-@_compiled
+@compiled_as_written
 def sleeve_moment(
     turned: np.ndarray,
     velocity: np.ndarray,
@@ -228,7 +216,7 @@ def sleeve_moment(
     return moment
 
 
-@_compiled
+@compiled_as_written
 def _wrench(
     rotation: np.ndarray,
     position: np.ndarray,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import importlib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 from semiparam_dynamics.errors import MissingExtraError, RobotModelError
-from semiparam_dynamics.robot.urdf import parse_xml, read_urdf
+from semiparam_dynamics.robot.urdf import (
+    ONE_DOF,
+    UrdfJoint,
+    closest,
+    parse_urdf,
+    parse_xml,
+    read_urdf,
+)
 
 ICUB_JOINTS = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")
 ICUB_SENSOR = "r_arm_ft_sensor"
@@ -23,7 +28,6 @@ ICUB_CIRCLES = {
     "circle_xy": ((-0.181, 0.043, -0.028), (-0.157, 1.064, 1.038, 1.179)),
     "circle_xz": ((-0.207, -0.074, 0.151), (-0.618, 0.37, 1.272, 1.046)),
 }
-_MOVING = ("revolute", "continuous", "prismatic")
 
 
 def require(module: str) -> Any:
@@ -49,8 +53,6 @@ def without_meshes(urdf: str) -> str:
     `urdf` is the text itself or a file's path. Raises RobotModelError where it can't be read.
     """
     root = parse_xml(read_urdf(urdf))
-    if root.tag != "robot":
-        raise RobotModelError(f"a URDF starts with <robot>, but this one starts with <{root.tag}>")
     for link in root.iter("link"):
         for tag in ("visual", "collision"):
             for element in link.findall(tag):
@@ -58,37 +60,21 @@ def without_meshes(urdf: str) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-@dataclasses.dataclass(frozen=True)
-class Joint:
-    """One joint of the URDF, by its names."""
-
-    name: str
-    type: str
-    parent: str
-    child: str
-
-
 class SimulatedArm:
     """A URDF's kinematic tree with the joints, sensor and hand that are simulated.
 
     Attributes: `joints` (moving joints in order), `sensor_link` (the link that the sensor carries,
     with all that follows it; "" without a sensor), `sensor_frame`, `hand_frame`, `hand_link`.
-    Raises RobotModelError for unknown joints and frames.
+    Raises RobotModelError for a URDF that is no tree, and for unknown joints and frames.
     """
 
     def __init__(
         self, urdf: str, joints: tuple[str, ...] = (), sensor_frame: str = "", hand_frame: str = ""
     ) -> None:
         self.urdf = urdf
-        self._root = parse_xml(urdf)
-        self._all = {
-            name: Joint(name, joint.get("type", ""), _link(joint, "parent"), _link(joint, "child"))
-            for joint in self._root.findall("joint")
-            if (name := joint.get("name", ""))
-        }
-        self._by_child = {joint.child: joint for joint in self._all.values()}
-        self._links = {link.get("name", "") for link in self._root.findall("link")}
-        moving = tuple(name for name, joint in self._all.items() if joint.type in _MOVING)
+        self._tree = parse_urdf(urdf)
+        self._by_child = {joint.child: joint for joint in self._tree.joints.values()}
+        moving = tuple(j.name for j in self._tree.joints.values() if j.type in ONE_DOF)
         self.joints = joints or moving
         unknown = [name for name in self.joints if name not in moving]
         if unknown or not self.joints:
@@ -113,48 +99,34 @@ class SimulatedArm:
             _simplify(joint, moving=joint.get("name", "") in self.joints)
         needed = self._needed_links()
         for element in list(root):
-            link = _link(element, "child") if element.tag == "joint" else element.get("name", "")
-            is_base = element.tag == "link" and link not in self._by_child
-            if element.tag not in ("joint", "link") or not (is_base or link in needed):
+            name = element.get("name", "")
+            link = self._tree.joints[name].child if element.tag == "joint" else name
+            if element.tag not in ("joint", "link") or link not in needed:
                 root.remove(element)
         return ET.tostring(root, encoding="unicode")
 
     def _frame_link(self, frame: str) -> str:
         """The link that a frame's name (a joint's or a link's) stands for."""
-        if frame in self._all:
-            return self._all[frame].child
-        if frame in self._links:
+        if frame in self._tree.joints:
+            return self._tree.joints[frame].child
+        if frame in self._tree.inertials:
             return frame
-        close = difflib.get_close_matches(frame, [*self._all, *self._links], n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        hint = closest(frame, dict.fromkeys([*self._tree.joints, *self._tree.inertials]))
         raise RobotModelError(f"the URDF has no joint or link '{frame}'{hint}")
 
     def _sensor_link(self, frame: str) -> str:
         """The link behind the sensor; it or what hangs on it must have a mass and must move."""
         link = self._frame_link(frame)
-        behind = [name for name in self._masses() if name == link or self._hangs_on(name, link)]
-        if not behind:
+        if self._tree.mass(link) <= 0.0:
             raise RobotModelError(f"nothing with a mass hangs on the sensor frame '{frame}'")
         if not self._moves(link):
             raise RobotModelError(f"none of the moving joints carries the sensor frame '{frame}'")
         return link
 
-    def _hangs_on(self, link: str, other: str) -> bool:
-        return any(joint.parent == other for joint in self._chain(link))
-
     def _moves(self, link: str) -> bool:
         return any(joint.name in self.joints for joint in self._chain(link))
 
-    def _masses(self) -> list[str]:
-        """The links that have a mass."""
-        masses = ((link, link.find("inertial/mass")) for link in self._root.findall("link"))
-        return [
-            link.get("name", "")
-            for link, mass in masses
-            if mass is not None and float(mass.get("value", "0")) > 0.0
-        ]
-
-    def _chain(self, link: str) -> list[Joint]:
+    def _chain(self, link: str) -> list[UrdfJoint]:
         """The joints from `link` down to the root."""
         joints = []
         while link in self._by_child:
@@ -169,19 +141,12 @@ class SimulatedArm:
             chain = self._chain(link)
             return sum(joint.name in self.joints for joint in chain), len(chain)
 
-        return max(sorted(self._links), key=depth)
+        return max(sorted(self._tree.inertials), key=depth)
 
     def _needed_links(self) -> set[str]:
-        keep = [self._frame_link(self.hand_frame)]
-        if self.sensor_link:
-            keep.append(self.sensor_link)
-        keep += [link for link in self._masses() if self._moves(link)]
-        return {joint.child for link in keep for joint in self._chain(link)}
-
-
-def _link(joint: ET.Element, end: str) -> str:
-    element = joint.find(end)
-    return "" if element is None else element.get("link", "")
+        keep = [self.hand_link, self.sensor_link]
+        keep += [x for x in self._tree.inertials if self._moves(x) and self._tree.mass(x) > 0.0]
+        return {self._tree.root} | {joint.child for link in keep for joint in self._chain(link)}
 
 
 def _simplify(joint: ET.Element, *, moving: bool) -> None:

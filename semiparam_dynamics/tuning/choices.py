@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,12 @@ from semiparam_dynamics.tuning.folds import (
     identify_along,
     motion_splits,
 )
-from semiparam_dynamics.tuning.screening import screen_fourier, screen_joints, screen_nystrom
+from semiparam_dynamics.tuning.screening import (
+    Scores,
+    screen_fourier,
+    screen_joints,
+    screen_nystrom,
+)
 from semiparam_dynamics.tuning.work import (
     Task,
     Work,
@@ -165,10 +171,38 @@ def with_cutoff(task: Task, config: InverseDynamicsConfig) -> InverseDynamicsCon
     job = ((task.recordings, cutoffs, progress), (cutoffs, to_flat(config)))
     local = Work(task.work.journal)  # shared measurements are not worth sending
     errors = local(cutoff_errors, [job], packed, unpacked)[0]
-    chosen = keep_or_change(errors, own)
-    means = {cutoff: float(np.mean(found)) for cutoff, found in errors.items()}
-    task.tuning.curves.append(Curve("filter.cutoff", means, chosen))
-    return replace(config, **{"filter.cutoff": chosen})
+    return _with_choice(task, config, "filter.cutoff", errors, keep_or_change(errors, own))
+
+
+def _with_choice(
+    task: Task,
+    config: InverseDynamicsConfig,
+    name: str,
+    errors: Mapping[float, Sequence[float]],
+    chosen: float,
+) -> InverseDynamicsConfig:
+    """`config` with the value `chosen`; the curve of its mean errors is kept."""
+    means = {value: float(np.mean(found)) for value, found in errors.items()}
+    task.tuning.curves.append(Curve(name, means, chosen))
+    return replace(config, **{name: chosen})
+
+
+def _on_splits(
+    task: Task,
+    function: Callable[..., dict[float, Any]],
+    config: InverseDynamicsConfig,
+    splits: list[Split],
+    values: Sequence[float],
+    title: str,
+) -> dict[float, list[Any]]:
+    """By value, what `function` gives for each of the splits."""
+    own = config.estimator.rigid_body
+    tasks = [
+        ((task.recordings.model, split, own, values), (split.name, to_flat(config)))
+        for split in splits
+    ]
+    found = task.work(function, tasks, packed, unpacked, task.stage(title))
+    return {value: [each[value] for each in found] for value in values}
 
 
 def with_ridge(
@@ -178,20 +212,10 @@ def with_ridge(
     name = "rigid_body.penalty"
     if task.kept(name):
         return config
-    progress = task.stage("rigid body's ridge")
-    own = config.estimator.rigid_body
-    penalties = sorted({own.penalty, *PENALTIES})
-    tasks = [
-        ((task.recordings.model, split, own, penalties), (split.name, to_flat(config)))
-        for split in splits
-    ]
-    found = task.work(penalty_errors, tasks, packed, unpacked, progress)
-    errors = {p: [each[p] for each in found] for p in penalties}
-    chosen = keep_or_change(errors, own.penalty)
-    task.tuning.curves.append(
-        Curve(name, {p: float(np.mean(e)) for p, e in errors.items()}, chosen)
-    )
-    return replace(config, **{name: chosen})
+    own = config.estimator.rigid_body.penalty
+    penalties = sorted({own, *PENALTIES})
+    errors = _on_splits(task, penalty_errors, config, splits, penalties, "rigid body's ridge")
+    return _with_choice(task, config, name, errors, keep_or_change(errors, own))
 
 
 def with_memory(
@@ -201,21 +225,14 @@ def with_memory(
     name = "rigid_body.memory"
     if task.kept(name):
         return config
-    own = config.estimator.rigid_body
+    own = config.estimator.rigid_body.memory
     seconds = sum(split.held_out.seconds for split in splits)
-    memories = memories_for(seconds, own.memory)
+    memories = memories_for(seconds, own)
     if len(memories) < 2:
         return config
-    tasks = [
-        ((task.recordings.model, split, own, memories), (split.name, to_flat(config)))
-        for split in splits
-    ]
-    found = task.work(memory_errors, tasks, packed, unpacked, task.stage("rigid body's memory"))
-    errors = {m: [each[m] for each in found] for m in memories}
-    chosen = choose_memory(errors, own.memory)
-    curve = {m: float(np.mean([late for late, _ in pairs])) for m, pairs in errors.items()}
-    task.tuning.curves.append(Curve(name, curve, chosen))
-    return replace(config, **{name: chosen})
+    errors = _on_splits(task, memory_errors, config, splits, memories, "rigid body's memory")
+    late = {memory: [delayed for delayed, _ in pairs] for memory, pairs in errors.items()}
+    return _with_choice(task, config, name, late, choose_memory(errors, own))
 
 
 # -------------------------------------------------------------------------------------------------
@@ -226,7 +243,7 @@ def with_memory(
 class Grid:
     """A stage's candidates: every combination of `outer`, each with all penalties and sizes."""
 
-    stage: str  # of SCREENS, which judges them
+    screen: Callable[..., Scores]  # judges them
     outer: Mapping[str, Sequence[float]]
     penalty: str  # the parameters that one pass gives all values of
     penalties: Sequence[float]
@@ -239,11 +256,6 @@ class Grid:
             dict(zip(self.outer, values, strict=True)) for values in product(*self.outer.values())
         ]
 
-    @property
-    def count(self) -> int:
-        """Candidates."""
-        return len(self.combinations()) * len(self.penalties) * len(self.sizes)
-
     def restricted(self, config: EstimatorConfig, keep: Sequence[str]) -> Grid:
         """With only the configured value of parameters in `keep`, by name or by group."""
 
@@ -254,7 +266,7 @@ class Grid:
             return sorted({own, *tried})
 
         return Grid(
-            self.stage,
+            self.screen,
             {name: values(name, tried) for name, tried in self.outer.items()},
             self.penalty,
             values(self.penalty, self.penalties),
@@ -271,7 +283,7 @@ def value_of(config: object, name: str) -> float:
 
 
 SHARED = Grid(
-    "nystrom",
+    screen_nystrom,
     {
         "nystrom.length_scale": (0.1, 0.14, 0.2, 0.28, 0.4, 0.56),
         "nystrom.novelty": (0.3, 0.5),
@@ -282,7 +294,7 @@ SHARED = Grid(
     (100, 200, 500),
 )
 JOINTS = Grid(
-    "joints",
+    screen_joints,
     {"nystrom.joint_length_scale": tuple(0.1414213562373095 * k for k in (0.5, 1.0, 2.0, 4.0))},
     "nystrom.joint_penalty",
     (25.0, 50.0, 100.0, 200.0),
@@ -290,7 +302,7 @@ JOINTS = Grid(
     (0, 50, 200),
 )
 FOURIER = Grid(
-    "fourier",
+    screen_fourier,
     {"random_fourier.length_scale": (0.3, 0.5, 0.7, 1.0, 1.4, 2.0)},
     "random_fourier.penalty",
     (1.0, 5.0, 25.0, 125.0, 600.0),
@@ -305,7 +317,7 @@ def group_grid(config: EstimatorConfig, name: str) -> Grid:
     penalty, size = f"{kind}.penalty", f"{kind}." + SIZES[kind]
     about, width = value_of(config, penalty), value_of(config, name)
     return Grid(
-        "nystrom" if kind == "nystrom" else "fourier",
+        screen_nystrom if kind == "nystrom" else screen_fourier,
         {name: [width * factor for factor in (0.5, 0.7, 1.4, 2.0)]},
         penalty,
         [about / 2.0, about, 2.0 * about],
@@ -327,11 +339,6 @@ GROUP_WIDTHS = {
 
 
 SIMPLER = 0.03  # a smaller or more regularised candidate may be worse by this share
-SCREENS = {
-    "nystrom": screen_nystrom,
-    "joints": screen_joints,
-    "fourier": screen_fourier,
-}
 
 
 @dataclass(frozen=True)
@@ -378,14 +385,14 @@ class ResidualChoice:
     ) -> tuple[Outcome, EstimatorConfig]:
         grid = grid.restricted(config, self.task.keep)
         combinations = grid.combinations()
-        function = SCREENS[grid.stage]
         tasks = []
         for settings in combinations:
             tried = replace(config, **settings)
             for fold in self.folds:
                 names = (fold.name, to_flat(tried), self.about, grid.penalties, grid.sizes)
                 tasks.append(((fold, tried, grid.penalties, grid.sizes), names))
-        found = self.task.work(function, tasks, pack_scores, unpack_scores, self.task.stage(title))
+        stage = self.task.stage(title)
+        found = self.task.work(grid.screen, tasks, pack_scores, unpack_scores, stage)
         outcomes = []
         for k, settings in enumerate(combinations):
             scores = found[k * len(self.folds) : (k + 1) * len(self.folds)]
@@ -402,25 +409,22 @@ class ResidualChoice:
         if chosen is not own:
             chosen = _simplest(chosen, own, outcomes, grid)
         self.task.tuning.steps.append(Step(title, tuple(outcomes), chosen))
-        self.task.tuning.candidates += grid.count
+        self.task.tuning.candidates += len(outcomes)
         return chosen, replace(config, **chosen.settings)
 
     def screened(self, config: EstimatorConfig) -> Outcome:
         """A whole configuration, screened."""
         flat = to_flat(config)
-        two_levels = (
-            config.residual == "nystrom" and self.task.recordings.model.config.target == "effort"
-        )
-        stage = "joints" if two_levels else config.residual.removeprefix("random_")
-        group = "nystrom.joint_" if two_levels else f"{config.residual}."
-        size = f"{group}{'max_centers' if two_levels else SIZES[config.residual]}"
-        penalty = value_of(config, f"{group}penalty")
-        key = (penalty, int(value_of(config, size)))
+        grid = FOURIER
+        if config.residual == "nystrom":
+            two_levels = self.task.recordings.model.config.target == "effort"
+            grid = JOINTS if two_levels else SHARED
+        key = (value_of(config, grid.penalty), int(value_of(config, grid.size)))
         tasks = [
             ((f, config, [key[0]], [key[1]]), (f.name, flat, self.about, [key[0]], [key[1]]))
             for f in self.folds
         ]
-        found = self.task.work(SCREENS[stage], tasks, pack_scores, unpack_scores)
+        found = self.task.work(grid.screen, tasks, pack_scores, unpack_scores)
         return Outcome({}, tuple(scores[key] for scores in found))
 
 

@@ -166,7 +166,6 @@ class PreparedSplit:
     """
 
     name: str
-    kind: str
     n_joints: int
     n_train: int
     first: int  # samples before it were only looked at
@@ -177,7 +176,8 @@ class PreparedSplit:
     y: Array  # (n - n_train, n_axes), held out
     rigid_body: Array  # the same, predicted while identification continues
     frozen_rigid_body: Array  # the same, as identified from the training part
-    blocks: Indices  # numbers at which the held-out part's blocks of half a second begin, and n
+    # Numbers at which a held-out motion's blocks of half a second begin, and n; None of a region.
+    blocks: Indices | None
 
     @property
     def n_axes(self) -> int:
@@ -222,7 +222,6 @@ def prepare(
         first = 0
     return PreparedSplit(
         name=split.name,
-        kind=split.kind,
         n_joints=model.n_joints,
         n_train=k,
         first=first,
@@ -233,7 +232,7 @@ def prepare(
         y=out.y,
         rigid_body=before[k:],
         frozen_rigid_body=frozen,
-        blocks=_blocks(whole.stamps, k),
+        blocks=_blocks(whole.stamps, k) if split.kind == "motion" else None,
     )
 
 

@@ -10,12 +10,14 @@ from matplotlib.axes import Axes
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.page import (
     LOOKS,
+    ModelLook,
     bullets,
     cell,
     draw,
     escape,
     grid,
     head,
+    legend,
     note,
     page,
     section,
@@ -152,13 +154,9 @@ def _step(number: int, step: Step) -> str:
 
 
 def _key() -> str:
-    marks = (("Delayed", DELAYED), ("Frozen", FROZEN), ("Where it has not been", HARMFUL))
-    items = "".join(
-        f'<li><svg viewBox="0 0 35 12" aria-hidden="true"><line x1="0" y1="6" x2="35" y2="6" '
-        f'stroke="{color}" stroke-width="2"/></svg>{escape(name)}</li>'
-        for name, color in (*marks, ("Evidence (right scale)", EVIDENCE))
-    )
-    return f'<ul class="legend">{items}</ul>'
+    marks = {"Delayed": DELAYED, "Frozen": FROZEN, "Where it has not been": HARMFUL}
+    marks |= {"Evidence (right scale)": EVIDENCE}
+    return legend(ModelLook(name, color, 4.0 / 3.0) for name, color in marks.items())
 
 
 def _panel(number: int, step: Step, name: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,9 +48,7 @@ def screen_nystrom(
 ) -> Scores:
     """The first level of `nystrom` with `config`'s widths, for every penalty and size."""
     level = _first_level(fold, config, max(sizes))
-    blocks = fold.blocks if fold.kind == "motion" else None
-    fits = level_path(level, fold.left, fold.first, blocks, penalties, sizes)
-    return {key: score(fold, fit.delayed, fit.frozen, fit.evidence) for key, fit in fits.items()}
+    return _scored(fold, level_path(level, fold.left, fold.first, fold.blocks, penalties, sizes))
 
 
 def screen_fourier(
@@ -60,9 +58,12 @@ def screen_fourier(
     inputs, frozen = _inputs(fold, config, "random_fourier")
     width = config.random_fourier.length_scale
     level = fourier_rows(inputs, frozen, max(sizes), width, config.seed)
-    blocks = fold.blocks if fold.kind == "motion" else None
     unit = [t / 2 for t in sizes]
-    fits = level_path(level, fold.stale, fold.first, blocks, penalties, sizes, unit)
+    fits = level_path(level, fold.stale, fold.first, fold.blocks, penalties, sizes, unit)
+    return _scored(fold, fits)
+
+
+def _scored(fold: PreparedSplit, fits: Mapping[tuple[float, int], LevelFit]) -> Scores:
     return {key: score(fold, fit.delayed, fit.frozen, fit.evidence) for key, fit in fits.items()}
 
 
@@ -74,10 +75,13 @@ def screen_joints(
     Each joint's learns what the first level left of each sample just before it learned it.
     """
     local = config.nystrom
-    shared, errors, delayed = _first_level_errors(fold, config)
+    level = _first_level(fold, config, local.max_centers)
+    key = local.penalty, local.max_centers
+    path = level_path(level, fold.left, fold.first, fold.blocks, [key[0]], [key[1]])
+    shared = path[key]
+    errors = one_step_errors(level, fold.left, fold.first, *key)
     inputs, frozen_inputs = _inputs(fold, config, "nystrom")
     n_joints, n_axes = fold.n_joints, fold.n_axes
-    blocks = fold.blocks if fold.kind == "motion" else None
     most = max(sizes)
     fits: list[dict[tuple[float, int], LevelFit]] = []
     for j in range(n_axes if most else 0):
@@ -91,33 +95,21 @@ def screen_joints(
             local.novelty,
         )
         used = [size for size in sizes if size]
-        fits.append(level_path(level, errors[:, j : j + 1], fold.first, blocks, penalties, used))
+        fits.append(
+            level_path(level, errors[:, j : j + 1], fold.first, fold.blocks, penalties, used)
+        )
     scores: Scores = {}
     for penalty in penalties:
         for size in sizes:
             second = [fit[penalty, size] for fit in fits] if size else []
-            later = delayed
-            if later is not None and second:
-                own = [fit.delayed for fit in second if fit.delayed is not None]
-                later = later + np.column_stack(own)
-            frozen = shared.frozen
+            delayed, frozen = shared.delayed, shared.frozen
             if second:
                 frozen = frozen + np.column_stack([fit.frozen for fit in second])
-            scores[penalty, size] = score(fold, later, frozen, shared.evidence)
+            later = [fit.delayed for fit in second if fit.delayed is not None]
+            if delayed is not None and later:
+                delayed = delayed + np.column_stack(later)
+            scores[penalty, size] = score(fold, delayed, frozen, shared.evidence)
     return scores
-
-
-def _first_level_errors(
-    fold: PreparedSplit, config: EstimatorConfig
-) -> tuple[LevelFit, Array, Array | None]:
-    local = config.nystrom
-    level = _first_level(fold, config, local.max_centers)
-    key = local.penalty, local.max_centers
-    motion = fold.kind == "motion"
-    blocks = fold.blocks if motion else None
-    fit = level_path(level, fold.left, fold.first, blocks, [key[0]], [key[1]])[key]
-    errors = one_step_errors(level, fold.left, fold.first, local.penalty, local.max_centers)
-    return fit, errors, fit.delayed
 
 
 def _first_level(fold: PreparedSplit, config: EstimatorConfig, size: int) -> LevelRows:

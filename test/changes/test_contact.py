@@ -105,18 +105,6 @@ def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
     assert detector.threshold == pytest.approx(as_rare(6.0, n))
 
 
-def test_a_restored_detector_goes_on_alike() -> None:
-    one, other = (ContactDetector(ChangesConfig(contact=6.0), 2) for _ in range(2))
-    rng = np.random.default_rng(1)
-    for k in range(500):
-        one.observe(k * STEP, 2.0 * rng.standard_normal(2), STD, 0.9)
-    other.restore(one.state())
-    assert one.threshold == other.threshold
-    for detector in (one, other):
-        run(detector, [2.0], 500)
-    assert one.deviation == other.deviation
-
-
 def test_errors_smaller_than_predicted_are_expected_only_where_the_motion_is_known() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), 2)
     rng = np.random.default_rng(0)

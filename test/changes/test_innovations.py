@@ -105,14 +105,3 @@ def test_errors_after_some_blocks_are_as_large_as_predicted(long_run) -> None:
     left = r[3:] - power * r[:-3]
     ratio = left.std(axis=0) / np.sqrt(np.diag(model.covariance))
     np.testing.assert_allclose(ratio, grown, rtol=0.1)
-
-
-def test_a_restored_model_continues_alike() -> None:
-    r = process(A, ROOT, 300)
-    model = fitted(r)
-    other = NoiseModel(3, 0.1, horizon=1000.0)
-    other.restore(model.state())
-    model.update(r[5], r[4])
-    other.update(r[5], r[4])
-    assert np.array_equal(model.covariance, other.covariance)
-    assert np.array_equal(model.correlation, other.correlation)

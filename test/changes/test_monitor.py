@@ -169,12 +169,22 @@ def test_where_nothing_happens_everything_is_learned(undisturbed) -> None:
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-def test_a_restored_monitor_continues_alike(grasp) -> None:
-    one, other = monitor(grasp[0]), monitor(learner())
+def test_a_restored_monitor_continues_alike(holding) -> None:
+    one, other = monitor(holding()), monitor(learner())
     other.restore(one.state())
     assert other.payload.mass == one.payload.mass
     assert other.snapshots.names == ("bare", "cup")
+    for name, value in one.state().items():
+        assert np.array_equal(other.state()[name], value), name
     assert other.contact.threshold == one.contact.threshold
+    noise, same = one.innovations.noise, other.innovations.noise
+    assert np.array_equal(same.covariance, noise.covariance)
+    assert np.array_equal(same.correlation, noise.correlation)
+    assert np.array_equal(same.whiten(np.eye(4)), noise.whiten(np.eye(4)))
+    for each in (one, other):
+        each.contact.reset()
+        each.contact.add(10**12, np.ones(4), np.ones(4))
+    assert other.contact.deviation == one.contact.deviation > 0.0
 
 
 def test_a_link_that_is_none_is_refused() -> None:

@@ -15,10 +15,11 @@ import pytest
 
 from semiparam_dynamics.cli import options
 from semiparam_dynamics.cli.options import (
-    add_cluster,
     add_config_options,
+    add_workers,
     cluster_executor,
     config_from,
+    workers,
 )
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.parameters import group, parameter
@@ -136,19 +137,21 @@ def address(distributed: Any) -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-def cluster(*arguments: str) -> str:
+def work(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_cluster(parser)
-    return str(parser.parse_args(arguments).cluster)
+    add_workers(parser, jobs="processes")
+    return parser.parse_args(arguments)
 
 
-def test_without_an_address_there_is_no_executor() -> None:
-    with cluster_executor(cluster()) as executor:
+def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
+    with workers(work("--jobs", "1")) as executor:
         assert executor is None
+    with pytest.raises(ConfigurationError, match="can't be less than one process"):
+        workers(work("--jobs", "-1"))
 
 
 def test_tasks_run_elsewhere_and_their_errors_come_back(address: str) -> None:
-    with cluster_executor(cluster("--cluster", address)) as executor:
+    with workers(work("--cluster", address)) as executor:
         assert executor is not None
         futures = {executor.submit(factorial, i): i for i in range(20)}
         assert {futures[f]: f.result() for f in as_completed(futures)} == {
@@ -170,7 +173,6 @@ def test_a_worker_that_dies_changes_no_result(address: str, tmp_path: Path) -> N
         return i * i
 
     with cluster_executor(address) as executor:
-        assert executor is not None
         futures: list[Any] = [executor.submit(once, i) for i in range(8)]
         assert [future.result(timeout=60) for future in futures] == [i * i for i in range(8)]
     assert (tmp_path / "died").exists()

@@ -12,8 +12,8 @@ from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
-from semiparam_dynamics.simulation.config import NO_EFFECTS
 
+from ..simulation.no_effects import NO_EFFECTS
 from .arm import JOINTS, ROTORS, SEVEN, controller, plan_of, settings
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,15 @@ def measurements(
 def samples(model: RobotModel, seconds: float, **options: object) -> list[Sample]:
     """The filtered samples of :func:`measurements`."""
     return filtered(model, measurements(model, seconds, **options))
+
+
+def run(model: Any, stream: Iterable[Sample]) -> list[Any]:
+    """Predictions of an estimator or a baseline, which learns each sample before the next."""
+    told = []
+    for sample in stream:
+        told.append(model.predict(sample))
+        model.update(sample, told[-1])
+    return told
 
 
 def filtered(model: RobotModel, stream: Iterable[Measurement]) -> list[Sample]:

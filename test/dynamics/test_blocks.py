@@ -17,7 +17,7 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 
-from .arms import samples, small_arm
+from .arms import run, samples, small_arm
 
 WINDOWS = {"nystrom.window": 1.0, "random_fourier.window": 1.0}
 
@@ -63,11 +63,7 @@ def both_protocols(
         in_turn, delayed = blocks.update_block(block, late=late_errors.values())
         left = {name: block.y - values for name, values in delayed.values.items()}
         late_errors.record_block(block.stamps, block.y, left)
-        told = []
-        for sample in part:
-            told.append(prompt.predict(sample))
-            prompt.update(sample, told[-1])
-        same(in_turn, told)
+        same(in_turn, run(prompt, part))
         told = []
         for sample in part:
             told.append(late.predict(sample))
@@ -80,13 +76,18 @@ def both_protocols(
     assert blocks.n_learned == len(stream)
 
 
-@pytest.mark.parametrize("target", ["effort", "wrench"])
-@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
-def test_a_block_is_predicted_as_one_by_one(target: str, residual: str) -> None:
-    estimator, stream = learned(target, residual=residual)
+def predicted(estimator: SemiparametricEstimator, stream: Sequence[Sample]) -> BlockPrediction:
+    """A block's predictions, which are those of its samples one by one."""
     one_by_one = estimator.copy()  # the trust follows predictions
     got = estimator.predict_block(SampleBlock.of(stream))
     same(got, [one_by_one.predict(sample) for sample in stream])
+    return got
+
+
+@pytest.mark.parametrize("target", ["effort", "wrench"])
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_a_block_is_predicted_as_one_by_one(target: str, residual: str) -> None:
+    got = predicted(*learned(target, residual=residual))
     assert np.abs(got.values["semiparametric"] - got.values["rigid_body"]).max() > 0.0
 
 
@@ -131,11 +132,7 @@ def test_the_baseline_in_blocks_is_the_baseline_one_by_one(residual: str) -> Non
         in_turn, delayed = blocks.update_block(block, late=late_errors.values())
         left = {"nonparametric": block.y - delayed.values["nonparametric"]}
         late_errors.record_block(block.stamps, block.y, left)
-        told = []
-        for sample in part:
-            told.append(prompt.predict(sample))
-            prompt.update(sample, told[-1])
-        same(in_turn, told)
+        same(in_turn, run(prompt, part))
         told = [late.predict(sample) for sample in part]
         same(delayed, told)
         for sample, prediction in zip(part, told, strict=True):
@@ -159,9 +156,7 @@ def test_bounds_hold_and_are_counted_alike() -> None:
 
 def test_before_anything_was_learned() -> None:
     estimator, stream = learned("effort", **{"nystrom.window": 100.0})
-    one_by_one = estimator.copy()  # the trust follows predictions
-    got = estimator.predict_block(SampleBlock.of(stream))
-    same(got, [one_by_one.predict(sample) for sample in stream])
+    got = predicted(estimator, stream)
     assert np.array_equal(got.values["semiparametric"], got.values["rigid_body"])
     ready = SemiparametricEstimator(estimator.model, **{"nystrom.window": 0.0})
     for sample in stream[:2]:

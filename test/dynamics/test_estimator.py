@@ -12,7 +12,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import StorageError
 
-from .arms import motion, samples, small_arm
+from .arms import motion, run, samples, small_arm
 
 KINDS = ("nystrom", "random_fourier")
 MODEL = small_arm()
@@ -22,14 +22,6 @@ def estimator(kind: str = "nystrom", **values: object) -> SemiparametricEstimato
     settings = {"residual": kind, "nystrom.window": 2.0, "random_fourier.window": 2.0}
     settings |= {"random_fourier.n_features": 100, **values}
     return SemiparametricEstimator(MODEL, **settings)
-
-
-def run(target: SemiparametricEstimator, stream: list[Sample]) -> list[Prediction]:
-    told = []
-    for sample in stream:
-        told.append(target.predict(sample))
-        target.update(sample, told[-1])
-    return told
 
 
 def errors(stream: list[Sample], told: list[Prediction], name: str = "semiparametric"):
@@ -126,13 +118,18 @@ def test_a_copy_can_predict_for_the_one_that_learns(kind: str, stream: list[Samp
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("forgetting", ["none", "directional", "exponential"])
 def test_saved_loaded_and_copied_it_continues_bit_by_bit(
-    kind: str, stream: list[Sample], tmp_path: Path
+    kind: str, forgetting: str, stream: list[Sample], tmp_path: Path
 ) -> None:
-    target = estimator(kind)
+    values: dict[str, object] = {}
+    if forgetting != "none":
+        values = {"rigid_body.memory": 3.0, f"{kind}.memory": 2.0}
+        values["rigid_body.forgetting"] = forgetting
+    target = estimator(kind, **values)
     run(target, stream[:500])
     target.save(tmp_path / "model.npz")
-    loaded, copied = estimator(kind), target.copy()
+    loaded, copied = estimator(kind, **values), target.copy()
     loaded.load(tmp_path / "model.npz")
     expected = run(target, stream[500:800])
     for other in (loaded, copied):

@@ -22,7 +22,7 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.measurement import Measurement
 
-from .arms import filtered, measurements, samples, small_arm
+from .arms import filtered, measurements, run, samples, small_arm
 
 ARM = small_arm()  # slew has no limit, lift, reach and grip have 87
 FREE = replace(OutputConfig(), bound_efforts=0.0)
@@ -61,14 +61,6 @@ def test_whatever_comes_in_what_goes_out_is_finite_and_within(values, otherwise,
     assert bound.counts[NOT_FINITE] == (not np.isfinite(given_values).all())
     rows = block.block(np.stack((given_values, np.zeros(4))), np.stack((instead, instead)))
     assert np.array_equal(rows, [out, np.zeros(4)]) and block.counts == bound.counts
-
-
-def run(estimator: SemiparametricEstimator, stream: list[Sample]) -> list[Prediction]:
-    told = []
-    for sample in stream:
-        told.append(estimator.predict(sample))
-        estimator.update(sample, told[-1])
-    return told
 
 
 def learned(**values: object) -> tuple[SemiparametricEstimator, list[Sample], list[Prediction]]:

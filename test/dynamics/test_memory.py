@@ -74,25 +74,6 @@ def test_without_a_memory_nothing_is_forgotten(kind: str, monkeypatch: pytest.Mo
     assert called
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("forgetting", ["directional", "exponential"])
-def test_saved_in_the_middle_it_continues_alike(kind: str, forgetting: str) -> None:
-    model = small_arm()
-    memories = {"rigid_body.memory": 3.0, "nystrom.memory": 2.0, "random_fourier.memory": 2.0}
-    values = {"residual": kind, "rigid_body.forgetting": forgetting, **memories}
-    one, other = (estimator(model, **values) for _ in range(2))
-    stream = samples(model, 6.0)
-    for sample in stream[:203]:
-        one.update(sample)
-    other.restore(one.state())
-    other.configure(other.config)  # as after a file was loaded
-    for sample in stream[203:]:
-        for each in (one, other):
-            each.update(sample)
-    for name, value in one.state().items():
-        assert np.array_equal(value, other.state()[name]), name
-
-
 @pytest.mark.parametrize("memory", [1.0, 10.0])
 def test_repeated_motion_does_not_blow_up(memory: float) -> None:
     """Predicted half a second ahead, as the delayed protocol does, over many repetitions."""

@@ -172,8 +172,8 @@ def test_frozen_learns_nothing_after_the_training_part() -> None:
     frozen = found.runs["frozen"]
     assert 370 <= frozen.scores.samples <= 400
     assert frozen.estimator.n_learned == found.samples - frozen.scores.samples
-    rest = found.runs["sequential"].rest
-    assert rest is not None and rest.samples == frozen.scores.samples
+    rest = found.runs["sequential"].scores_apart()["sequential_rest"]
+    assert rest.samples == frozen.scores.samples
     names = set(found.results()["scores"])
     assert names == {"sequential", "delayed", "frozen", "sequential_rest", "delayed_rest"}
 

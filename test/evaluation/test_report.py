@@ -138,7 +138,8 @@ def test_diverged_and_constant_outputs_do_not_stop_the_report() -> None:
         predictions["urdf"] = np.zeros(4)
         with np.errstate(over="ignore"):
             run.scores.add(y, predictions, {"semiparametric": np.zeros(4)})
-            run.trace.add(k * 10_000_000, y, predictions, np.zeros(4))
+            rows = {name: values[None] for name, values in predictions.items()}
+            run.trace.add(np.array([k * 10_000_000]), y[None], rows, np.zeros((1, 4)))
     evaluation = Evaluation(model, InverseDynamicsConfig(), {"sequential": run}, samples=50)
     page = Page(report(evaluation))
     assert page.open == []

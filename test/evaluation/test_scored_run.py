@@ -10,7 +10,13 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.evaluation.findings import find
 from semiparam_dynamics.evaluation.report import report
-from semiparam_dynamics.evaluation.scored_run import POINTS, WINDOWS, LearnedStates, Trace
+from semiparam_dynamics.evaluation.scored_run import (
+    POINTS,
+    WINDOWS,
+    LearnedStates,
+    Repeats,
+    Trace,
+)
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -33,6 +39,16 @@ def circle(t: float, phase: float = 0.0, radius: float = 1.0) -> Sample:
     return sample(t, q, (-w * q[1], w * q[0], 0.0))
 
 
+def repeats_of(learned: LearnedStates) -> Repeats:
+    repeats = learned.repeats()
+    assert repeats is not None
+    return repeats
+
+
+def states(*samples: Sample) -> np.ndarray:
+    return np.array([(*s.q, *s.dq) for s in samples])
+
+
 def learned_circle(rate: float = 200.0, seconds: float = 2.0) -> LearnedStates:
     learned = LearnedStates()
     for k in range(round(rate * seconds)):
@@ -41,34 +57,33 @@ def learned_circle(rate: float = 200.0, seconds: float = 2.0) -> LearnedStates:
 
 
 def test_the_radius_is_what_motion_covers_in_fifty_milliseconds() -> None:
-    repeats = learned_circle().repeats()
-    assert repeats is not None
+    repeats = repeats_of(learned_circle())
     # Four coordinates of deviation sqrt(1/2) each, all on a circle: the chord of 18 degrees, twice.
     chord = 2.0 * np.sin(np.pi * 0.05)
     assert repeats.radius == pytest.approx(chord * np.sqrt(2.0) * np.sqrt(2.0), rel=1e-2)
 
 
 def test_a_state_on_the_path_repeats_and_one_beside_it_does_not() -> None:
-    repeats = learned_circle().repeats()
-    assert repeats is not None
-    assert repeats(circle(7.123))
-    assert repeats(circle(0.3, radius=1.1))
-    assert not repeats(circle(0.3, radius=1.6))
-    assert not repeats(sample(9.0, (0.0, 0.0, 0.4), (0.0, 0.0, 0.0)))
-    # Backwards: the same positions, other velocities.
     there = circle(0.3)
-    assert not repeats(sample(9.0, tuple(there.q), tuple(-there.dq)))
-    # The joint that stood still has moved.
-    assert not repeats(sample(9.0, (*there.q[:2], 0.45), tuple(there.dq)))
+    known = states(circle(7.123), circle(0.3, radius=1.1))
+    unknown = states(
+        circle(0.3, radius=1.6),
+        sample(9.0, (0.0, 0.0, 0.4), (0.0, 0.0, 0.0)),
+        # Backwards: the same positions, other velocities.
+        sample(9.0, tuple(there.q), tuple(-there.dq)),
+        # The joint that stood still has moved.
+        sample(9.0, (*there.q[:2], 0.45), tuple(there.dq)),
+    )
+    found = repeats_of(learned_circle())(np.concatenate((known, unknown)))
+    assert found.tolist() == [True, True, False, False, False, False]
 
 
 def test_what_was_learned_is_thinned_and_may_come_from_several_recordings() -> None:
     learned = learned_circle(rate=1000.0, seconds=0.5)
     for k in range(100):
         learned.add(circle(-100.0 + 0.01 * k, phase=1.0))  # an earlier one, learned later
-    assert len(learned) <= 50 + 100
-    repeats = learned.repeats()
-    assert repeats is not None and repeats(circle(55.0))
+    assert len(learned._states) <= 50 + 100
+    assert repeats_of(learned)(states(circle(55.0)))
 
 
 def test_an_arm_that_never_moved_tells_nothing() -> None:
@@ -125,11 +140,11 @@ def test_a_test_on_nothing_new_says_so_and_one_on_new_motion_says_nothing() -> N
 
 
 def filled(n: int, dt: float) -> tuple[Trace, np.ndarray]:
-    trace = Trace(["a"], 1, window=0.5)
+    trace = Trace(["a"], 1)
     errors = np.random.default_rng(0).standard_normal(n)
-    for k, error in enumerate(errors):
-        y = np.array([1.0 * k])
-        trace.add(round(k * dt * 1e9), y, {"a": y + error}, np.ones(1))
+    stamps, y = np.round(np.arange(n) * dt * 1e9).astype(np.int64), np.arange(float(n))[:, None]
+    for rows in np.array_split(np.arange(n), n // 100):
+        trace.add(stamps[rows], y[rows], {"a": y[rows] + errors[rows, None]}, np.ones_like(y[rows]))
     return trace, errors
 
 
@@ -156,7 +171,8 @@ def test_a_long_run_needs_no_more_windows_or_points() -> None:
 def test_between_two_bags_no_motion_is_counted() -> None:
     trace = Trace(["a"], 1)
     for stamp in (0, 100_000_000, 900_000_000_000, 900_100_000_000):
-        trace.add(stamp, np.zeros(1), {"a": np.ones(1)}, np.ones(1))
+        one = np.ones((1, 1))
+        trace.add(np.array([stamp]), 0.0 * one, {"a": one}, one)
     assert trace.points()[0].tolist() == [0.0, 0.1, 0.1, 0.2]
 
 
@@ -166,12 +182,11 @@ def test_rows_at_once_are_rows_one_by_one() -> None:
     y, std = rng.standard_normal((3000, 2)), rng.uniform(0.1, 1.0, (3000, 2))
     predictions = {name: rng.standard_normal(y.shape) for name in "ab"}
     one, many = (Trace("ab", 2) for _ in range(2))
-    for i in range(3000):
-        one.add(int(stamps[i]), y[i], {name: v[i] for name, v in predictions.items()}, std[i])
-    for rows in (slice(0, 1), slice(1, 700), slice(700, 3000)):
-        many.add_rows(
-            stamps[rows], y[rows], {n: v[rows] for n, v in predictions.items()}, std[rows]
-        )
+    parts = (slice(0, 1), slice(1, 700), slice(700, 3000))
+    for trace, slices in ((one, [slice(i, i + 1) for i in range(3000)]), (many, parts)):
+        for rows in slices:
+            found = {name: v[rows] for name, v in predictions.items()}
+            trace.add(stamps[rows], y[rows], found, std[rows])
     assert many.window == one.window > 0.5
     of_many, of_one = ((*trace.rmse(), *trace.points()) for trace in (many, one))
     for got, wanted in zip(of_many, of_one, strict=True):

@@ -186,11 +186,6 @@ def test_an_axis_that_stands_still_has_no_nmse() -> None:
     assert data.nmse(np.array([2.0]))[1] == pytest.approx(1.0)
 
 
-def test_without_samples_there_is_no_error() -> None:
-    with pytest.raises(LearningError, match="no measured sample"):
-        AxisFactors(2, 3).nmse(np.zeros(3))
-
-
 def identifier() -> RigidBodyIdentifier:
     scales = expected_scales(EFFORT_ARM)
     zero = np.zeros(EFFORT_ARM.n_parameters)

@@ -14,20 +14,21 @@ from semiparam_dynamics.identification.excitation import (
     Excitation,
     ExcitationConfig,
     ExcitationProblem,
-    Scaling,
     condition_number,
     criterion,
-    information,
     optimize_excitation,
     random_unknowns,
+    scaling,
 )
 from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
 from semiparam_dynamics.identification.motion_limits import motion_limits
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 from ..dynamics.arms import URDF
+from ..robot.pinocchio_states import torques
 
 TEXT = URDF.read_text()
+JOINTS = RobotModel(TEXT).joint_names
 CONFIG = ExcitationConfig(period=10.0, harmonics=3, starts=1, iterations=60)
 
 
@@ -62,14 +63,14 @@ def test_gradients_are_those_of_finite_differences(objective: str, target: str) 
 def test_the_criteria_bound_and_are_what_they_say() -> None:
     model = RobotModel(TEXT)
     regressors = model.regressors(*np.random.default_rng(0).standard_normal((3, 50, 4)))
-    scaling = Scaling.of(model)
-    rows = (regressors * scaling.weights).reshape(-1, model.n_parameters)
+    weights = scaling(model)
+    rows = (regressors * weights).reshape(-1, model.n_parameters)
     singular = np.linalg.svd(rows, compute_uv=False)
-    assert condition_number(regressors, scaling) == pytest.approx(singular[0] / singular[-1])
-    bound = np.exp(criterion(regressors, scaling, "condition")[0])
+    assert condition_number(regressors * weights) == pytest.approx(singular[0] / singular[-1])
+    bound = np.exp(criterion(regressors, weights, "condition")[0])
     assert singular[0] / singular[-1] <= bound <= singular[0] / singular[-1] * len(singular) ** 0.25
-    logdet = np.linalg.slogdet(information(regressors, scaling))[1]
-    value = criterion(regressors, scaling, "determinant")[0]
+    logdet = np.linalg.slogdet(rows.T @ rows / len(regressors))[1]
+    value = criterion(regressors, weights, "determinant")[0]
     assert value == pytest.approx(-0.5 * logdet / model.n_parameters)
 
 
@@ -96,7 +97,7 @@ def test_the_result_is_better_and_within_every_limit(found: Excitation) -> None:
     assert np.abs(q[:, 1]).max() <= 0.8 * 1.5 * 1.005
     assert np.abs(q[:, 2] - 0.1).max() <= 0.8 * 0.1 * 1.005
     assert np.abs(dq[:, 1:]).max() <= 0.8 * 2.0 * 1.005
-    efforts = torques(arm, q, dq, ddq)
+    efforts = torques(arm, JOINTS, q, dq, ddq)
     assert np.abs(efforts[:, 1:3]).max() <= 0.6 * 87.0 * 1.005
 
 
@@ -119,7 +120,7 @@ def test_effort_limits_bind() -> None:
     limits = motion_limits(weak, model)
     arm = pin.buildModelFromXML(weak)
     result = optimize_excitation(model, model, limits, CONFIG)
-    efforts = torques(arm, *result.trajectory(np.linspace(0.0, 10.0, 1000)))
+    efforts = torques(arm, JOINTS, *result.trajectory(np.linspace(0.0, 10.0, 1000)))
     largest = np.abs(efforts[:, 1:3]).max() / (0.6 * 18.0)
     assert 0.5 < largest <= 1.005
     hopeless = TEXT.replace('effort="87"', 'effort="1"')
@@ -154,13 +155,6 @@ def test_a_real_arm(data_file: Callable[[str], Path]) -> None:
     assert result.condition < 0.5 * np.median(result.random_conditions)
 
 
-def torques(arm: pin.Model, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
-    """pinocchio's rnea; the first joint is continuous, its configuration cos and sin."""
-    data = arm.createData()
-    full = np.column_stack([np.cos(q[:, 0]), np.sin(q[:, 0]), q[:, 1:]])
-    return np.array([pin.rnea(arm, data, *state) for state in zip(full, dq, ddq, strict=True)])
-
-
 def identification_error(model: RobotModel, trajectory: FourierTrajectory, seed: int) -> float:
     """Root mean square error of the parameters in units of their expected contribution."""
     scales = expected_scales(model)
@@ -169,7 +163,7 @@ def identification_error(model: RobotModel, trajectory: FourierTrajectory, seed:
     truth = model.prior.copy()
     for name, value in (("viscous", 0.3), ("coulomb", 0.5)):
         truth[[label.startswith(name) for label in model.labels]] = value
-    y = torques(pin.buildModelFromXML(TEXT), q, dq, ddq) + friction
+    y = torques(pin.buildModelFromXML(TEXT), JOINTS, q, dq, ddq) + friction
     noise = 0.05 * scales.output * np.random.default_rng(seed).standard_normal(y.shape)
     rows = model.regressors(q, dq, ddq) / scales.output[:, None] / scales.column
     measured = ((y + noise) / scales.output).ravel()

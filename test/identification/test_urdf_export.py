@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -20,9 +19,11 @@ from semiparam_dynamics.identification.urdf_export import (
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF, motion, small_arm
+from ..robot.pinocchio_states import torques
 from .arm_samples import factors, other_robot, samples
 
 SEVEN = URDF.parent / "seven_joint_arm.urdf"
+Arm = tuple[RobotModel, ConsistentParameters, str]
 
 
 def identified(model: RobotModel) -> ConsistentParameters:
@@ -36,35 +37,24 @@ def exported(model: RobotModel, found: ConsistentParameters) -> str:
 
 
 @pytest.fixture(scope="module")
-def arm() -> tuple[RobotModel, ConsistentParameters, str]:
+def arm() -> Arm:
     model = small_arm()
     found = identified(model)
     return model, found, exported(model, found)
 
 
-def test_rnea_gives_the_identified_torques(
-    arm: tuple[RobotModel, ConsistentParameters, str], tmp_path: Path
-) -> None:
+def test_rnea_gives_the_identified_torques(arm: Arm) -> None:
     model, found, text = arm
-    (tmp_path / "robot.urdf").write_text(text)
-    robot = pin.buildModelFromUrdf(str(tmp_path / "robot.urdf"))
-    data = robot.createData()
-    ids = [robot.getJointId(name) for name in model.joint_names]
-    rows = [robot.joints[i].idx_v for i in ids]
+    robot = pin.buildModelFromXML(text)
     inertial = model.inertial_prior.size
-    for q, dq, ddq in zip(*motion(model, np.linspace(0.0, 5.0, 20)), strict=True):
-        angle = pin.neutral(robot)
-        for value, i in zip(q, ids, strict=True):
-            joint = robot.joints[i]
-            pose = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
-            angle[joint.idx_q : joint.idx_q + joint.nq] = pose
-        v, a = np.zeros(robot.nv), np.zeros(robot.nv)
-        v[rows], a[rows] = dq, ddq
-        expected = model.inertial_regressor(q, dq, ddq) @ found.values[:inertial]
-        assert np.allclose(pin.rnea(robot, data, angle, v, a)[rows], expected, rtol=0, atol=1e-9)
+    states = motion(model, np.linspace(0.0, 5.0, 20))
+    got = torques(robot, model.joint_names, *states)
+    for efforts, *state in zip(got, *states, strict=True):
+        expected = model.inertial_regressor(*state) @ found.values[:inertial]
+        assert np.allclose(efforts, expected, rtol=0, atol=1e-9)
 
 
-def test_mujoco_takes_it(arm: tuple[RobotModel, ConsistentParameters, str]) -> None:
+def test_mujoco_takes_it(arm: Arm) -> None:
     mujoco = pytest.importorskip("mujoco")
     model, found, text = arm
     # Unfused, it checks the inertia of each link by itself.
@@ -79,7 +69,7 @@ def test_mujoco_takes_it(arm: tuple[RobotModel, ConsistentParameters, str]) -> N
         assert joint.frictionloss[0] == pytest.approx(friction[name]["friction"])
 
 
-def test_nothing_else_changes(arm: tuple[RobotModel, ConsistentParameters, str]) -> None:
+def test_nothing_else_changes(arm: Arm) -> None:
     model, _, text = arm
     old, new = URDF.read_text().splitlines(), text.splitlines()
     plain = [line for line in old if not _exchanged(line)]

@@ -63,9 +63,7 @@ def test_digits_come_as_grey_images(peer, start) -> None:
     peer.until(lambda: len(images) == 5 + 2 + 5 + 8, "all frames")
     peer.until(lambda: words(labels) == ["zero", "", "one", ""], "the labels")
     objects = load_objects(classes=2, views=10)
-    pixels = [
-        image_array(m.data, m.height, m.width, m.encoding, m.step, m.is_bigendian) for m in images
-    ]
+    pixels = [image_array(m.data, m.height, m.width, m.encoding, m.step) for m in images]
     assert {m.encoding for m in images} == {"mono8"}
     for seen in pixels:
         assert (seen == seen[:, :, :1]).all()

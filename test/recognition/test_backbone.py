@@ -23,7 +23,6 @@ from semiparam_dynamics.errors import (
     ImageError,
     MissingExtraError,
 )
-from semiparam_dynamics.parameters import from_flat, parameters
 from semiparam_dynamics.recognition.backbone import ENCODINGS, Backbone, Preprocessing, image_array
 from semiparam_dynamics.recognition.config import BackboneConfig
 
@@ -394,8 +393,3 @@ def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch, network: Network)
         monkeypatch.setitem(sys.modules, module, None)  # importing it raises ImportError
         with pytest.raises(MissingExtraError, match=r"pip install 'semiparam_dynamics\[vision\]'"):
             Backbone(config)
-
-
-def test_the_parameters_defaults_lie_in_their_ranges() -> None:
-    defaults = {entry.name: entry.default for entry in parameters(BackboneConfig)}
-    assert from_flat(BackboneConfig, defaults) == BackboneConfig()

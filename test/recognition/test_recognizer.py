@@ -15,12 +15,7 @@ from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit
-from semiparam_dynamics.recognition.recognizer import (
-    MeanOfLast,
-    Recognizer,
-    Smoothing,
-    feature_vector,
-)
+from semiparam_dynamics.recognition.recognizer import Recognizer, Smoothing, feature_vector
 
 
 def test_is_in_double_precision_and_of_length_one_if_asked():
@@ -81,7 +76,7 @@ def test_is_the_mean_over_all_frames_while_classes_come_and_go(frames):
     smoothing = Smoothing(100)
     for k, frame in enumerate(frames):
         labels, values = arrays(frame)
-        mean = smoothing.add(labels, values)
+        mean, _ = smoothing.add(labels, values)
         np.testing.assert_allclose(mean, naive(frames[: k + 1], labels), atol=1e-12)
         np.testing.assert_allclose(mean.sum(), 1.0)
 
@@ -90,22 +85,21 @@ def test_looks_back_over_so_many_frames_and_forgets_when_told_to():
     smoothing = Smoothing(3)
     rows = np.random.default_rng(0).dirichlet(np.ones(4), size=10)
     labels = ("a", "b", "c", "d")
-    means = [smoothing.add(labels, row) for row in rows]
-    np.testing.assert_allclose(means[0], rows[0])
-    np.testing.assert_allclose(means[9], rows[7:].mean(axis=0))
-    smoothing.frames = 2
-    np.testing.assert_allclose(smoothing.add(labels, rows[0]), rows[[9, 0]].mean(axis=0))
+    novelties = np.arange(10.0) ** 2
+
+    def check(frame: int, *of: int) -> None:
+        mean, novelty = smoothing.add(labels, rows[frame], novelties[frame])
+        np.testing.assert_allclose(mean, rows[[*of]].mean(axis=0))
+        assert novelty == pytest.approx(novelties[[*of]].mean())
+
+    check(0, 0)
+    for frame in range(1, 9):
+        smoothing.add(labels, rows[frame], novelties[frame])
+    check(9, 7, 8, 9)
+    smoothing.resize(2)
+    check(0, 9, 0)
     smoothing.restart()
-    np.testing.assert_array_equal(smoothing.add(labels, rows[1]), rows[1])
-
-
-def test_the_mean_of_the_last_numbers():
-    mean = MeanOfLast(3)
-    assert [mean.add(value) for value in (1.0, 3.0, 5.0, 7.0)] == [1.0, 2.0, 3.0, 5.0]
-    mean.resize(2)
-    assert mean.add(9.0) == 8.0
-    mean.restart()
-    assert mean.add(4.0) == 4.0
+    check(1, 1)
 
 
 D = 12

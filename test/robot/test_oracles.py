@@ -15,6 +15,9 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.simulation.urdf import without_meshes  # the oracles would open their files
+
+from .pinocchio_states import rows_of, state_of
 
 ARMS = Path(__file__).resolve().parent.parent / "data"
 ICUB_ARM = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")
@@ -58,6 +61,14 @@ CASES = {
     "small, sensor at a joint": Case(
         "small_arm.urdf", SMALL_ARM[::-1], "grip", "gripper", {}, (2.0, 3.0, -9.0)
     ),
+    "small, a continuous and a prismatic joint held": Case(
+        "small_arm.urdf",
+        ("lift", "grip"),
+        "boom_sensor",
+        "boom",
+        {"slew": 2.0, "reach": 0.15},
+        (3.0, 1.0, -9.0),
+    ),
     "ur10": Case(
         "robots/ur10/ur10_robot.urdf",
         tuple(f"{name}_joint" for name in UR10_ARM),
@@ -100,6 +111,12 @@ def model(case: Case, urdf: str, target: str) -> RobotModel:
     )
 
 
+def joints(case: Case, state: np.ndarray) -> dict[str, np.ndarray]:
+    """Position, velocity and acceleration of each joint that moves or is held."""
+    held = {name: np.array([value, 0, 0]) for name, value in case.locked.items()}
+    return dict(zip(case.joints, state.T, strict=True)) | held
+
+
 def agree(robot: RobotModel, state: np.ndarray, expected: np.ndarray) -> None:
     """Both the reduced and the full parameters must give `expected`, and not by being zero."""
     assert np.abs(expected).max() > 0.01
@@ -115,17 +132,8 @@ def test_efforts_equal_rnea(case: Case, urdf: str) -> None:
     whole.gravity.linear = np.array(case.gravity)
     robot = model(case, urdf, "effort")
     for state in states(robot.n_joints):
-        q, dq, ddq = pin.neutral(whole), np.zeros(whole.nv), np.zeros(whole.nv)
-        rows = []
-        moved = dict(zip(case.joints, state.T, strict=True))
-        held = {name: np.array([value, 0, 0]) for name, value in case.locked.items()}
-        for name, (angle, dq_i, ddq_i) in (moved | held).items():
-            joint = whole.joints[whole.getJointId(name)]
-            pose = angle if joint.nq == 1 else (np.cos(angle), np.sin(angle))
-            q[joint.idx_q : joint.idx_q + joint.nq] = pose
-            dq[joint.idx_v], ddq[joint.idx_v] = dq_i, ddq_i
-            rows += [joint.idx_v] if name in moved else []
-        agree(robot, state, pin.rnea(whole, whole.createData(), q, dq, ddq)[rows])
+        efforts = pin.rnea(whole, whole.createData(), *state_of(whole, joints(case, state)))
+        agree(robot, state, efforts[rows_of(whole, case.joints)])
 
 
 # --- iDynTree -------------------------------------------------------------------------------
@@ -175,9 +183,7 @@ def test_efforts_equal_idyntree(case: Case, urdf: str) -> None:
     oracle = IDynTree(urdf, case.gravity)
     robot = model(case, urdf, "effort")
     for state in states(robot.n_joints):
-        joints = dict(zip(case.joints, state.T, strict=True))
-        joints |= {name: np.array([value, 0, 0]) for name, value in case.locked.items()}
-        torques, _ = oracle(joints)
+        torques, _ = oracle(joints(case, state))
         agree(robot, state, np.array([torques[name] for name in case.joints]))
 
 
@@ -186,9 +192,7 @@ def test_wrench_equals_idyntree(case: Case, urdf: str) -> None:
     oracle = IDynTree(urdf, case.gravity)
     robot = model(case, urdf, "wrench")
     for state in states(robot.n_joints):
-        joints = dict(zip(case.joints, state.T, strict=True))
-        joints |= {name: np.array([value, 0, 0]) for name, value in case.locked.items()}
-        agree(robot, state, oracle(joints, case.distal)[1])
+        agree(robot, state, oracle(joints(case, state), case.distal)[1])
 
 
 # --- MuJoCo's own force and torque sensors --------------------------------------------------
@@ -209,19 +213,8 @@ def test_wrench_equals_mujoco_sensor(case: Case, urdf: str) -> None:
     data = mujoco.MjData(compiled)
     robot = model(case, urdf, "wrench")
     for state in states(robot.n_joints):
-        held = {name: np.array([value, 0, 0]) for name, value in case.locked.items()}
-        for name, values in (dict(zip(case.joints, state.T, strict=True)) | held).items():
+        for name, values in joints(case, state).items():
             joint = compiled.joint(name)
             data.qpos[joint.qposadr], data.qvel[joint.dofadr], data.qacc[joint.dofadr] = values
         mujoco.mj_inverse(compiled, data)
         agree(robot, state, data.sensordata)
-
-
-def without_meshes(urdf: str) -> str:
-    """The text without elements that name mesh files, which the oracles would open."""
-    robot = ET.fromstring(urdf)
-    for link in robot.findall("link"):
-        for tag in ("visual", "collision"):
-            for element in link.findall(tag):
-                link.remove(element)
-    return ET.tostring(robot, encoding="unicode")

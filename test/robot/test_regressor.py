@@ -12,6 +12,8 @@ import pytest
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import EffectColumns, fill, joint_effects, sensor_offsets
 
+from .pinocchio_states import rows_of, state_of
+
 ARMS = ("xmate7p/xmate7p.urdf", "ur10/ur10_robot.urdf", "tx40/tx40.urdf")
 DQ, DDQ = np.array([0.3, -0.1]), np.array([5.0, 7.0])
 KINDS = ("revolute", "continuous", "prismatic", "fixed")
@@ -44,19 +46,12 @@ def random_tree(seed: int, n_joints: int = 9) -> str:
 def pinocchio_regressors(model: RobotModel, states: np.ndarray) -> np.ndarray:
     """(n, n_axes, 10 * bodies) by pinocchio, rows and columns in the order of the robot model."""
     multibody, full = model._multibody, []
-    kinematics, names = multibody.model, list(multibody.model.names)
+    kinematics = multibody.model
     data = kinematics.createData()
-    ids = [names.index(name) for name in model.joint_names]
     for state in np.swapaxes(states, 0, 1):
-        q, dq, ddq = pin.neutral(kinematics), np.zeros(kinematics.nv), np.zeros(kinematics.nv)
-        for i, (angle, velocity, acceleration) in zip(ids, state.T, strict=True):
-            joint = kinematics.joints[i]
-            turns = joint.nq == 2
-            pose = (np.cos(angle), np.sin(angle)) if turns else (angle,)
-            q[joint.idx_q : joint.idx_q + joint.nq] = pose
-            dq[joint.idx_v], ddq[joint.idx_v] = velocity, acceleration
-        full.append(pin.computeJointTorqueRegressor(kinematics, data, q, dq, ddq).copy())
-    rows = [kinematics.joints[i].idx_v for i in ids]
+        whole = state_of(kinematics, dict(zip(model.joint_names, state.T, strict=True)))
+        full.append(pin.computeJointTorqueRegressor(kinematics, data, *whole).copy())
+    rows = rows_of(kinematics, model.joint_names)
     if model.config.target == "wrench":
         first = kinematics.joints[int(multibody.body_joints[0])].idx_v
         rows = list(range(first, first + 6))
@@ -81,14 +76,9 @@ def test_equals_pinocchio_on_real_arms(name: str, data_file: Callable[[str], Pat
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_equals_pinocchio_on_random_trees(seed: int) -> None:
+def test_equals_pinocchio_on_random_trees_and_at_a_sensor_in_them(seed: int) -> None:
     agree(RobotModel(random_tree(seed), gravity=(1.0, -2.0, 9.0)), seed)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_equals_pinocchio_at_a_sensor_in_random_trees(seed: int) -> None:
-    model = RobotModel(random_tree(seed), target="wrench", sensor_frame="j1")
-    agree(model, seed)
+    agree(RobotModel(random_tree(seed), target="wrench", sensor_frame="j1"), seed)
 
 
 def test_a_batch_is_its_states_to_the_last_bit() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -18,18 +17,14 @@ from semiparam_dynamics.errors import (
     RobotModelError,
     SampleError,
 )
-from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.simulation import urdf as urdfs
 from semiparam_dynamics.simulation.arm import ArmSimulator, Reading
-from semiparam_dynamics.simulation.config import (
-    NO_EFFECTS,
-    EffectsConfig,
-    MotionConfig,
-    SimulatorConfig,
-)
+from semiparam_dynamics.simulation.config import EffectsConfig, MotionConfig, SimulatorConfig
 from semiparam_dynamics.simulation.urdf import SimulatedArm, without_meshes
 
 from ..control.arm import JOINTS, SEVEN
+from ..robot.pinocchio_states import rows_of, state_of
+from .no_effects import NO_EFFECTS
 
 mujoco = pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 
@@ -63,25 +58,15 @@ class RigidBodies:
     def __init__(self, arm: ArmSimulator) -> None:
         self.model = pin.buildModelFromXML(arm.urdf)
         self.data = self.model.createData()
-        ids = [self.model.getJointId(name) for name in arm.joint_names]
-        joints = [self.model.joints[i] for i in ids]
-        self.q_of = [joint.idx_q for joint in joints]
-        self.v_of = [joint.idx_v for joint in joints]
-        self.wide = [joint.nq == 2 for joint in joints]  # continuous: (cos, sin)
+        self.names, self.v_of = arm.joint_names, rows_of(self.model, arm.joint_names)
         self.frame = self.model.getFrameId(arm.sensor_frame) if arm.sensor_frame else None
 
-    def _configuration(self, q: Sequence[float]) -> np.ndarray:
-        full = pin.neutral(self.model)
-        for at, wide, value in zip(self.q_of, self.wide, q, strict=True):
-            full[at : at + 1 + wide] = [np.cos(value), np.sin(value)] if wide else value
-        return full
+    def state(self, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        values = zip(reading.q_true, reading.dq_true, reading.ddq_true, strict=True)
+        return state_of(self.model, dict(zip(self.names, values, strict=True)))
 
     def torque(self, reading: Reading) -> np.ndarray:
-        full = [self._configuration(reading.q_true)]
-        for value in (reading.dq_true, reading.ddq_true):
-            full.append(np.zeros(self.model.nv))
-            full[-1][self.v_of] = value
-        return np.asarray(pin.rnea(self.model, self.data, *full))[self.v_of]
+        return np.asarray(pin.rnea(self.model, self.data, *self.state(reading)))[self.v_of]
 
     def wrench(self, reading: Reading) -> np.ndarray:
         """The load at the sensor: of all joints behind it, and of its own link."""
@@ -95,23 +80,26 @@ class RigidBodies:
         # rnea's acceleration contains gravity's
         velocity, acceleration = self.data.v[joint], self.data.a_gf[joint]
         assert frame.inertia.mass > 0.0  # pinocchio keeps a link's inertia at its fixed joint
-        load += _moving(frame, velocity, acceleration)
+        inertia = frame.placement.act(frame.inertia)
+        load += inertia * acceleration + velocity.cross(inertia * velocity)
         return np.asarray(frame.placement.actInv(load).vector)
 
 
-def _moving(body: pin.Frame, velocity: pin.Motion, acceleration: pin.Motion) -> pin.Force:
-    inertia = body.placement.act(body.inertia)
-    return inertia * acceleration + velocity.cross(inertia * velocity)
+def assert_rigid(
+    arm: ArmSimulator, oracle: RigidBodies, count: int = 300, atol: float = 1e-10
+) -> list[Reading]:
+    """Some of the next readings, whose wrench and efforts are the oracle's."""
+    chosen = readings(arm, count)[::7]
+    for reading in chosen:
+        np.testing.assert_allclose(reading.wrench, oracle.wrench(reading), atol=atol)
+        np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=atol)
+    return chosen
 
 
 def test_icub_is_exact_rigid_body_dynamics() -> None:
     arm = icub(motion="circle_xz")
     assert arm.joint_names == urdfs.ICUB_JOINTS and arm.sensor_frame == "r_arm_ft_sensor"
-    oracle = RigidBodies(arm)
-    for reading in readings(arm, 300)[::7]:
-        wrench = oracle.wrench(reading)
-        np.testing.assert_allclose(reading.wrench, wrench, atol=1e-10)
-        np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=1e-10)
+    for reading in assert_rigid(arm, RigidBodies(arm)):
         np.testing.assert_array_equal(reading.wrench, reading.wrench_rigid)
         np.testing.assert_array_equal(reading.q, reading.q_true)
         np.testing.assert_array_equal(reading.dq, reading.dq_true)
@@ -129,10 +117,7 @@ def test_another_robot_is_exact_rigid_body_dynamics() -> None:
     order = ("grip", "slew", "reach", "lift")
     arm = simulator(SMALL, joints=order, sensor_frame="boom_sensor", motion="exciting")
     assert arm.joint_names == order
-    oracle = RigidBodies(arm)
-    for reading in readings(arm, 300)[::7]:
-        np.testing.assert_allclose(reading.wrench, oracle.wrench(reading), atol=1e-10)
-        np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=1e-10)
+    assert_rigid(arm, RigidBodies(arm))
 
 
 def test_locked_joints_stay_and_are_not_reported() -> None:
@@ -155,7 +140,7 @@ def test_bypass_shifts_reading_and_motion_as_real_forces_do() -> None:
         np.testing.assert_allclose(reading.wrench, rigid - reading.wrench_bypass, atol=1e-10)
         # joint torques: rigid bodies and rotors, less what cable and sleeve do
         jacobian = pin.computeFrameJacobian(
-            model, data, oracle._configuration(reading.q_true), oracle.frame, pin.LOCAL
+            model, data, oracle.state(reading)[0], oracle.frame, pin.LOCAL
         )[:, oracle.v_of]
         torque = oracle.torque(reading) + 0.02 * reading.ddq_true
         expected = torque - jacobian.T @ reading.wrench_bypass
@@ -288,10 +273,6 @@ def test_unreadable_urdf_is_explained(tmp_path: Path) -> None:
 
 
 def test_wrong_parameters_are_explained() -> None:
-    with pytest.raises(ConfigurationError, match="effects.hysteresis"):
-        simulator(SMALL, effects__hysteresis=-1.0)
-    with pytest.raises(ConfigurationError, match="did you mean 'radius'"):
-        simulator(SMALL, radios=0.1)
     with pytest.raises(ConfigurationError, match="'hand_offset' must have 3 numbers"):
         simulator(SMALL, hand_offset=(0.1,))
 
@@ -307,18 +288,6 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", without_mujoco)
     with pytest.raises(MissingExtraError, match=r"semiparam_dynamics\[sim\]"):
         ArmSimulator()
-
-
-def test_every_parameter_is_described_and_effects_default_within_range() -> None:
-    entries = parameters(SimulatorConfig)
-    assert {"motion", "radius", "rate", "effects.hysteresis"} <= {entry.name for entry in entries}
-    for entry in entries:
-        assert entry.description
-        if entry.name.startswith("effects."):
-            assert entry.low is not None and entry.high is not None
-            entry.check(entry.default)
-    off = to_flat(NO_EFFECTS)
-    assert all(value == 0.0 for name, value in off.items() if name.startswith(("noise", "drift_f")))
 
 
 def commanded(**values: object) -> ArmSimulator:
@@ -400,9 +369,7 @@ def test_a_body_in_the_hand_is_exact_rigid_body_dynamics() -> None:
     loaded.data = loaded.model.createData()
     for oracle, mass in ((bare, 0.0), (loaded, MASS), (bare, 0.0)):
         arm.hand.attach(mass, CENTER, INERTIA)
-        for reading in readings(arm, 60)[::7]:
-            np.testing.assert_allclose(reading.wrench, oracle.wrench(reading), atol=1e-9)
-            np.testing.assert_allclose(reading.effort, oracle.torque(reading), atol=1e-9)
+        assert_rigid(arm, oracle, 60, atol=1e-9)
 
 
 def test_another_body_takes_the_place_of_the_one_before() -> None:
@@ -421,8 +388,7 @@ def test_a_push_is_felt_at_the_sensor_with_its_lever() -> None:
     arm.hand.push(force, point)
     for reading in readings(arm, 60)[::7]:
         missing = oracle.wrench(reading) - reading.wrench
-        q = oracle._configuration(reading.q_true)
-        pin.framesForwardKinematics(oracle.model, oracle.data, q)
+        pin.framesForwardKinematics(oracle.model, oracle.data, oracle.state(reading)[0])
         sensor, hand = (
             oracle.data.oMf[oracle.model.getFrameId(name)] for name in (arm.sensor_frame, HAND)
         )
@@ -430,8 +396,7 @@ def test_a_push_is_felt_at_the_sensor_with_its_lever() -> None:
         lever = hand.act(point) - sensor.translation
         np.testing.assert_allclose(sensor.rotation @ missing[3:], np.cross(lever, force), atol=1e-9)
     arm.hand.push(np.zeros(3))
-    for reading in readings(arm, 5):
-        np.testing.assert_allclose(reading.wrench, oracle.wrench(reading), atol=1e-9)
+    assert_rigid(arm, oracle, 5, atol=1e-9)
 
 
 def test_a_load_that_is_no_body_is_refused() -> None:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from semiparam_dynamics.simulation.config import NO_EFFECTS, EffectsConfig
+from semiparam_dynamics.simulation.config import EffectsConfig
 from semiparam_dynamics.simulation.effects import (
     Bypass,
     Friction,
@@ -16,6 +16,8 @@ from semiparam_dynamics.simulation.effects import (
     Transmission,
     WrenchSensor,
 )
+
+from .no_effects import NO_EFFECTS
 
 
 def only(**effects: float | tuple[float, ...]) -> EffectsConfig:
