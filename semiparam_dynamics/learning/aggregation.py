@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ MAX_SEED = 2**31 - 1
 Candidate = tuple[Array, Array]  # centres (m, d) and coefficients (m, T)
 
 
+@dataclass(eq=False, repr=False)
 class NystromAggregator(KernelRegressor):
     """The best linear combination of Nyström estimators f_1, ..., f_l with m_1, ..., m_l centres.
 
@@ -50,25 +52,14 @@ class NystromAggregator(KernelRegressor):
     centers_, coef_ : of the combination.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_centers: Any = (100, 300, 1000),
-        centers: Any = "uniform",
-        independent: bool = False,
-        validation: float | None = None,
-        random_state: Any = None,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_centers = n_centers
-        self.centers = centers
-        self.independent = independent
-        self.validation = validation
-        self.random_state = random_state
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_centers: Any = (100, 300, 1000)
+    centers: Any = "uniform"
+    independent: bool = False
+    validation: float | None = None
+    random_state: Any = None
+    memory_limit: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromAggregator:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""

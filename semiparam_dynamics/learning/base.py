@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -85,6 +85,7 @@ def kernel_sum(
 # -------------------------------------------------------------------------------------------------
 # Regularisation paths: many settings of an estimator from one pass over the data, or one run.
 
+Iterate = TypeVar("Iterate")
 Setting = dict[str, Any]
 Path = Iterator[tuple[Setting, Array]]
 Grid = Mapping[str, Sequence[Any]]
@@ -191,12 +192,10 @@ class IterationLog:
         """
         self.total = total
         self.errors: list[float] = []
-        self.best = 0
         self.improved = False
-        self._reference = np.inf
-        self._since = 0
+        self._reference, self._since = np.inf, 0
         self._tolerance = tolerance
-        self._patience = patience
+        self._patience = None if patience is None else positive_count(patience, "patience")
         self._callback = callback
         self._bar = ProgressBar(label, sys.stderr) if verbose else None
         self._start = time.perf_counter()
@@ -204,15 +203,12 @@ class IterationLog:
     def done(self, number: int, error: float | None = None) -> bool:
         """Iteration `number` (from 1) ended with this validation error; True: stop here.
 
-        `improved` then says whether the error is the smallest so far, and `best` is the
-        iteration that it was reached in.
+        `improved` then says whether the error is the smallest so far.
         """
         stop = False
         if error is not None:
             self.improved = not self.errors or error < min(self.errors)
             self.errors.append(error)
-            if self.improved:
-                self.best = number
             self._since += 1
             if error < self._reference * (1.0 - self._tolerance):
                 self._reference, self._since = error, 0
@@ -309,6 +305,46 @@ class HeldOut:
 
         total = np.sum([float(part[0]) for part in self._data.blocks(of_block)])
         return float(total / self._rows.total_weight)
+
+
+class StoppedEarly(RegularisationPath, KernelRegressor):
+    """Base of the estimators that keep the iterate with the smallest validation error."""
+
+    max_iter: int
+    validation: float | None
+    tolerance: float
+    patience: int | None
+    random_state: Any
+    callback: Callback | None
+    verbose: bool
+
+    def _split(
+        self, rows: Rows, validation_data: Any, draw: np.random.RandomState
+    ) -> tuple[Rows, Rows | None]:
+        """Rows to learn from, and those to validate on: given, or held out, or none."""
+        if validation_data is not None:
+            return rows, validation_rows(self, validation_data, rows)
+        return (rows, None) if self.validation is None else hold_out(rows, self.validation, draw)
+
+    def _best(
+        self,
+        iterates: Iterator[Iterate],
+        log: IterationLog,
+        check: HeldOut | None,
+        coefficients: Callable[[Iterate], Array],
+    ) -> Iterate:
+        """The iterate of the smallest error, or the last without `check`; sets n_iter_."""
+        with log:
+            for number, iterate in enumerate(iterates, 1):
+                error = None if check is None else check.mean_error(coefficients(iterate))
+                stop = log.done(number, error)
+                if check is None or log.improved:
+                    best, self.n_iter_ = iterate, number
+                if stop:
+                    break
+        if check is not None:
+            self.validation_errors_ = np.array(log.errors)
+        return best
 
 
 def squared_error(Y: Array, predicted: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from semiparam_dynamics.learning.rows import FLOATS, checked_weights, validate_d
 PREFIX = "estimator__"
 
 
+@dataclass(eq=False, repr=False)
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Regularised least squares classification with any of the library's regressors.
 
@@ -44,9 +46,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : d.
     """
 
-    def __init__(self, estimator: Any = None, class_weight: Any = None) -> None:
-        self.estimator = estimator
-        self.class_weight = class_weight
+    estimator: Any = None
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit to X (n, d) and labels y (n,); weights (n,) multiply those of the classes.

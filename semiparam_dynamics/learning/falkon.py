@@ -47,6 +47,7 @@ Predictor = Callable[[Array], Array]
 Follow = Callable[[int, Array], bool]
 
 
+@dataclass(eq=False, repr=False)
 class Falkon(RegularisationPath, KernelRegressor):
     """Kernel ridge regression on Nyström centres, for many rows (Rudi, Carratino, Rosasco 2017).
 
@@ -101,31 +102,17 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     path_parameters: ClassVar[tuple[str, ...]] = ("penalty", "max_iter")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_centers: int = 1000,
-        centers: Any = "uniform",
-        max_iter: int = 20,
-        tolerance: float = 1e-10,
-        random_state: Any = None,
-        memory_limit: int | None = None,
-        preconditioner_rows: int | None = None,
-        callback: Callback | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_centers = n_centers
-        self.centers = centers
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.preconditioner_rows = preconditioner_rows
-        self.callback = callback
-        self.verbose = verbose
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_centers: int = 1000
+    centers: Any = "uniform"
+    max_iter: int = 20
+    tolerance: float = 1e-10
+    random_state: Any = None
+    memory_limit: int | None = None
+    preconditioner_rows: int | None = None
+    callback: Callback | None = None
+    verbose: bool = False
 
     def fit(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ REFRESH = 2  # held-out examples looked at again whenever one comes
 NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one
 
 
+@dataclass(eq=False, repr=False)
 class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Regularised least squares classification, example by example, new classes included.
 
@@ -76,40 +78,21 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     features_ : the fitted transformer, or None. n_features_in_ : d.
     """
 
-    def __init__(
-        self,
-        ridge: float | Sequence[float] = 1.0,
-        recoding: float | str = "auto",
-        *,
-        tolerance: float = 0.0,
-        hold_out: int = 6,
-        validation_size: int = 600,
-        min_validation: int = 5,
-        refresh_later: bool = False,
-        features: Any = None,
-        kernel: Any = None,
-        n_features: int = 500,
-        threshold: float = 0.0,
-        max_novelty: float = 0.0,
-        unknown: Any = "unknown",
-        random_state: Any = None,
-    ) -> None:
-        self.ridge = ridge
-        self.recoding = recoding
-        self.tolerance = tolerance
-        self.hold_out = hold_out
-        self.validation_size = validation_size
-        self.min_validation = min_validation
-        self.refresh_later = refresh_later
-        self.features = features
-        self.kernel = kernel
-        self.n_features = n_features
-        self.threshold = threshold
-        self.max_novelty = max_novelty
-        self.unknown = unknown
-        self.random_state = random_state
-
-    recursion_: ClassRecursion
+    ridge: float | Sequence[float] = 1.0
+    recoding: float | str = "auto"
+    _: KW_ONLY
+    tolerance: float = 0.0
+    hold_out: int = 6
+    validation_size: int = 600
+    min_validation: int = 5
+    refresh_later: bool = False
+    features: Any = None
+    kernel: Any = None
+    n_features: int = 500
+    threshold: float = 0.0
+    max_novelty: float = 0.0
+    unknown: Any = "unknown"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> IncrementalRLSC:
         """Forget everything, learn X (n, d) with labels y (n,) in their order, and validate."""

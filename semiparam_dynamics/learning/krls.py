@@ -281,6 +281,7 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
 COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
 
 
+@dataclass(eq=False, repr=False)
 class KRLS(RegularisationPath, KernelRegressor):
     """Kernel least squares on all n rows: O(n^2) memory and O(n^3) time.
 
@@ -305,21 +306,12 @@ class KRLS(RegularisationPath, KernelRegressor):
     n_iter_ : iterations; 1 for the filters that don't iterate.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        filter: str = "tikhonov",
-        max_iter: int = 100,
-        nu: float = 1.0,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.filter = filter
-        self.max_iter = max_iter
-        self.nu = nu
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    filter: str = "tikhonov"
+    max_iter: int = 100
+    nu: float = 1.0
+    memory_limit: int | None = None
 
     @property
     def path_parameters(self) -> tuple[str, ...]:

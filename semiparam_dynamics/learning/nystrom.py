@@ -193,6 +193,7 @@ def centers_of(estimator: Any, rows: Rows, n_centers: int, random_state: Any) ->
     ).points
 
 
+@dataclass(eq=False, repr=False)
 class NystromKRLS(RegularisationPath, KernelRegressor):
     """The minimiser of sum_i w_i (f(x_i) - y_i)^2 / n + penalty |f|^2 among sums of K(c_j, .).
 
@@ -223,21 +224,12 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
 
     path_parameters: ClassVar[tuple[str, ...]] = ("n_centers", "penalty")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_centers: int = 1000,
-        centers: Any = "uniform",
-        random_state: Any = None,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_centers = n_centers
-        self.centers = centers
-        self.random_state = random_state
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_centers: int = 1000
+    centers: Any = "uniform"
+    random_state: Any = None
+    memory_limit: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromKRLS:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""

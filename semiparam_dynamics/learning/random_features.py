@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -106,6 +107,7 @@ def kernel_widths(kernel: Any, n_inputs: int) -> Array:
     return np.broadcast_to(np.asarray(kernel.length_scale, dtype=float), (n_inputs,))
 
 
+@dataclass(eq=False, repr=False)
 class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Ridge regression on random features of a stationary kernel (thesis 5.3; Rudi, Camoriano,
     Rosasco 2016, equations 5.6 and 5.7 in the thesis).
@@ -133,21 +135,12 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
 
     path_parameters: ClassVar[tuple[str, ...]] = ("n_features", "penalty")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_features: int = 500,
-        kind: str = "phase",
-        random_state: Any = None,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_features = n_features
-        self.kind = kind
-        self.random_state = random_state
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_features: int = 500
+    kind: str = "phase"
+    random_state: Any = None
+    memory_limit: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RandomFeaturesKRLS:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""

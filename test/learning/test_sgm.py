@@ -15,7 +15,7 @@ from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import descents
 from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.descents import NystromDescent, Steps
+from semiparam_dynamics.learning.descents import NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.losses import Square
 from semiparam_dynamics.learning.rows import Rows
@@ -229,15 +229,16 @@ def test_features_and_kernels_lead_to_the_same_iterates(
     steps = Steps.of([(0.5, 0.0), (0.9, 0.5)], 1.0)
     found = []
     for features in (False, True):
-        draw = np.random.RandomState(0)
-        budget = 10**9 if kept else 90 * 10 * 8
-        descent = NystromDescent(rows, basis, Square(), steps, batch, 2, draw, budget, features)
-        assert (descent.memory > 0) == kept
-        for _ in range(2):
-            descent.run_pass()
-        found.append([KERNEL(X, descent.centers) @ descent.coefficients(a) for a in (0, 1)])
-    assert found[0][0].shape == (90, 4)
-    np.testing.assert_allclose(found[0], found[1], atol=1e-10)
+        for average in (False, True):
+            draw = np.random.RandomState(0)
+            budget = 10**9 if kept else 90 * 10 * 8
+            task = Task(rows, KERNEL, Square(), steps, 2, draw, budget)
+            descent = NystromDescent(task, basis, batch, features)
+            assert (descent.memory > 0) == kept
+            *_, last = descent.iterates(average)
+            found.append(KERNEL(X, descent.centers) @ last)
+    assert found[0].shape == (90, 4)
+    np.testing.assert_allclose(found[:2], found[2:], atol=1e-10)
 
 
 def test_with_all_rows_as_centres_and_batches_of_one_it_is_sgm() -> None:
