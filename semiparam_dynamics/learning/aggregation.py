@@ -14,8 +14,8 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, positive_penalty
 from semiparam_dynamics.learning.base import KernelRegressor, hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem, centers_of
-from semiparam_dynamics.learning.products import KernelRows, coefficients
+from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
+from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Block, Rows, training_rows
 
 MAX_SEED = 2**31 - 1
@@ -87,8 +87,7 @@ class NystromAggregator(KernelRegressor):
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
         """Candidates (centres (m, d), coefficients (m, T)), G (T, l, l) and g (T, l)."""
-        points = centers_of(self, rows, max(sizes), self.random_state)
-        problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
+        problem = NystromProblem.of(self, rows, max(sizes), self.penalty, self.random_state)
         basis, T = problem.basis, rows.n_outputs
         factor = problem.system.factor(self.penalty * rows.total_weight)
         betas = np.zeros((T, basis.n_features, len(sizes)))
@@ -96,7 +95,7 @@ class NystromAggregator(KernelRegressor):
         for i, m in enumerate(sizes):
             beta = factor.weights(basis.n_features_of(m))
             betas[:, : len(beta), i] = beta.T
-            candidates.append((points[:m], coefficients(basis, beta)[:m]))
+            candidates.append((basis.centers[:m], basis.coefficients(beta)[:m]))
         gram, moments = problem.system.second_moments()
         transposed = betas.transpose(0, 2, 1)
         return candidates, transposed @ (gram @ betas), (transposed @ moments.T[..., None])[..., 0]
@@ -108,10 +107,9 @@ class NystromAggregator(KernelRegressor):
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:
-            points = centers_of(self, rows, m, draw.randint(MAX_SEED))
-            problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
+            problem = NystromProblem.of(self, rows, m, self.penalty, draw.randint(MAX_SEED))
             beta = problem.system.factor(self.penalty * rows.total_weight).weights()
-            candidates.append((points, coefficients(problem.basis, beta)))
+            candidates.append((problem.basis.centers, problem.basis.coefficients(beta)))
         return candidates, *_moments(rows, kernel, candidates, self.memory_limit)
 
     def _combine(self, rows: Rows, candidates: list[Candidate], weights: Array) -> None:

@@ -22,6 +22,7 @@ from semiparam_dynamics.errors import (
 from semiparam_dynamics.learning.class_recursion import (
     EXPONENTS,
     ClassRecursion,
+    HeldOutExamples,
     class_weights,
     nearest_exponent,
 )
@@ -110,7 +111,6 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Array:
         """Recoded scores (n, T) of inputs (n, d); for two classes (n,), positive for the second."""
-        check_is_fitted(self, "recursion_")
         scores: Array = self.recursion_.scores(self._checked(X), self.recoding_)[:, self._order()]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
@@ -169,8 +169,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             held = self.recursion_.buffer(len(X))
             for x, number in zip(X, numbers, strict=True):
                 held.add(x, number)
-        self.recursion_.look_at(held, held.stalest(len(held)), self.recoding_)
-        self.recursion_.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
+        self._choose(held, len(held))
         return self
 
     def refresh(self, k: int) -> int:
@@ -179,10 +178,13 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For pauses: :meth:`validate` in small pieces.
         """
         check_is_fitted(self, "recursion_")
-        recursion, held = self.recursion_, self.recursion_.held_out
-        recursion.look_at(held, held.stalest(k), self.recoding_)
-        recursion.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
-        return recursion.outdated()
+        self._choose(self.recursion_.held_out, k)
+        return self.recursion_.outdated()
+
+    def _choose(self, held: HeldOutExamples, k: int) -> None:
+        """Look at the k of these examples that wait longest, then choose ridge and exponent."""
+        self.recursion_.look_at(held, held.stalest(k), self.recoding_)
+        self.recursion_.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
 
     def class_accuracy(self) -> tuple[Array, Array]:
         """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""

@@ -19,7 +19,7 @@ from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import Bound, Kernel
-from semiparam_dynamics.learning.ridge import NestedRidge
+from semiparam_dynamics.learning.ridge import FeatureBlock, NestedRidge
 from semiparam_dynamics.learning.rows import (
     Block,
     Rows,
@@ -272,12 +272,8 @@ BLOCK_BYTES = 2**27
 class FeatureMap:
     """x -> features (q,).
 
-    Attributes
-    ----------
-    n_features : q.
-    evaluate : inputs (k, d) -> (k, q); it runs on blocks that the processor's cache holds.
-    finish : what makes the features (k, q) from those values, and uses them up; on large blocks,
-        by BLAS.
+    `evaluate` makes of inputs (k, d) values (k, q), on blocks that the processor's cache holds.
+    `finish` makes the features of them and uses them up; on large blocks, by BLAS.
     """
 
     n_features: int
@@ -299,7 +295,7 @@ def nystrom_map(basis: NystromBasis, dtype: np.dtype) -> FeatureMap:
 
 def feature_blocks(
     rows: Rows, features: FeatureMap, memory_limit: int | None = None, beside: int = 0
-) -> Iterator[tuple[Array, Array, Array | None]]:
+) -> Iterator[FeatureBlock]:
     """(A (k, q), Y (k, T), weights (k,) or None), as many rows at a time as the limit lets.
 
     `beside` is what the caller takes for each row of a block beside a few copies of A, in bytes.
@@ -316,7 +312,7 @@ def feature_blocks(
     Y = np.empty((size, rows.n_outputs), rows.dtype)
     weights = np.empty(size, rows.dtype) if rows.weighted else None
 
-    def ready(k: int) -> tuple[Array, Array, Array | None]:
+    def ready(k: int) -> FeatureBlock:
         part = A[:k]
         if features.finish is not None and features.n_features:
             part = features.finish(part)
@@ -368,10 +364,3 @@ def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
         block = block[room:]
     for i in range(0, len(block.X), size):
         yield block[i : i + size]
-
-
-def coefficients(basis: NystromBasis, beta: Array) -> Array:
-    """Coefficients of K(x, c_j), (M, T), for weights (t, T) of the basis' first t features."""
-    if not len(beta):  # a kernel that is zero at every centre
-        return np.zeros((len(basis.centers), beta.shape[1]))
-    return basis.coefficients(beta)

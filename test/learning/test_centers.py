@@ -110,9 +110,9 @@ def test_what_cannot_be_chosen_is_said() -> None:
         choose("random")
     with pytest.raises(ConfigurationError, match="3 columns and X has 2"):
         choose(np.ones((4, 3)))
-    with pytest.raises(ConfigurationError, match="at least 1"):
+    with pytest.raises(ConfigurationError, match="whole number above 0"):
         choose("uniform", n_centers=0)
-    with pytest.raises(ConfigurationError, match="must be positive"):
+    with pytest.raises(ConfigurationError, match="must be a positive"):
         choose("leverage_scores", penalty=0.0)
     with pytest.raises(LearningError, match="zero on every centre"):
         leverage_scores(np.zeros((4, 2)), 3, Linear())

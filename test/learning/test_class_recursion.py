@@ -133,7 +133,7 @@ def test_winners_of_each_exponent() -> None:
 
 
 def buffer(size: int) -> HeldOutExamples:
-    return HeldOutExamples.empty(size, 1, ridges=2, exponents=3, temperatures=2)
+    return HeldOutExamples(size, 1, ridges=2, exponents=3, temperatures=2)
 
 
 def kept(held: HeldOutExamples) -> list[tuple[int, float]]:
