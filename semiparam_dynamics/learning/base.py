@@ -347,12 +347,6 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
         return best
 
 
-def squared_error(Y: Array, predicted: Array) -> Array:
-    """(Y - predicted)^2, of each row and output."""
-    square: Array = (Y - predicted) ** 2
-    return square
-
-
 def mean_squared_error(Y: Array, predicted: Array) -> float:
     """Mean over rows and outputs of (Y - predicted)^2."""
-    return float(squared_error(Y, predicted).mean())
+    return float(((Y - predicted) ** 2).mean())

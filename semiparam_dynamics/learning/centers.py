@@ -164,6 +164,23 @@ def choose_centers(
     return Centers(points)
 
 
+def basis_of(
+    estimator: Any, rows: Rows, draw: np.random.RandomState, memory_limit: int | None
+) -> NystromBasis:
+    """The basis of an estimator's centres, by leverage scores of the penalty 1 / sqrt(n).
+
+    Raises LearningError for a kernel that is zero on all of them.
+    """
+    kernel, penalty = as_kernel(estimator.kernel), 1.0 / np.sqrt(rows.n_samples)
+    centers = choose_centers(
+        estimator.centers, rows, estimator.n_centers, kernel, penalty, draw, memory_limit
+    )
+    basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
+    if not basis.n_features:
+        raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
+    return basis
+
+
 def _rows(X: Any) -> Rows:
     if isinstance(X, Rows):
         return X

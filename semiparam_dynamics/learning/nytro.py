@@ -20,11 +20,10 @@ from semiparam_dynamics.learning.base import (
     IterationLog,
     Path,
     StoppedEarly,
-    squared_error,
 )
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers
-from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.centers import basis_of
+from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
@@ -237,7 +236,8 @@ class NYTRO(StoppedEarly):
         descent = self._gradient(rows, total, early, draw)
         basis, check = descent.basis, None
         if held is not None:
-            check = HeldOut(held, basis.kernel, descent.centers, squared_error, descent.rest)
+            error = as_loss("square").error
+            check = HeldOut(held, basis.kernel, descent.centers, error, descent.rest)
         beta = self._best(self._iterates(descent, total), log, check, descent.coefficients)
         self.step_ = descent.step
         self._keep(rows, basis.centers, basis.coefficients(beta))
@@ -264,15 +264,10 @@ class NYTRO(StoppedEarly):
             raise ConfigurationError(
                 f'solver must be "auto", "direct" or "gram", not {self.solver!r}.'
             )
-        kernel, limit = as_kernel(self.kernel), self.memory_limit
-        penalty = 1.0 / np.sqrt(rows.n_samples)
-        centers = choose_centers(self.centers, rows, self.n_centers, kernel, penalty, draw, limit)
-        basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
-        if not basis.n_features:
-            raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
-        descent = Gradient(rows, basis, total, early, self.solver, limit)
+        basis = basis_of(self, rows, draw, self.memory_limit)
+        descent = Gradient(rows, basis, total, early, self.solver, self.memory_limit)
         if self.step == "kernel":
-            descent.step = 1.0 / largest_diagonal(rows, kernel)
+            descent.step = 1.0 / largest_diagonal(rows, basis.kernel)
         elif self.step == "spectral":
             descent.step = 1.0 / descent.largest_eigenvalue()
         elif isinstance(self.step, str):

@@ -107,23 +107,10 @@ class KernelRows:
 
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        return self._normal(B, with_outputs=False)
+        return self.gradient(B, with_outputs=False)
 
-    def gradient(self, B: Array) -> Array:
-        """K' W (K B - Y) for B (m, T), in float64."""
-        return self._normal(B, with_outputs=True)
-
-    def targets(self) -> Array:
-        """K' W Y, (m, T) in float64."""
-        T = self.rows.n_outputs
-        fused = self._fused(T)
-        if fused is not None:
-            each = self._each(lambda b: fused.transposed(b.X, _weighted(b.Y, b.weights)))
-            return self._sum(each, T)
-        each = self.blocks(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
-        return self._sum(each, T)
-
-    def _normal(self, B: Array, with_outputs: bool) -> Array:
+    def gradient(self, B: Array, with_outputs: bool = True) -> Array:
+        """K' W (K B - Y) for B (m, T), in float64; Y is zero unless `with_outputs`."""
         B = np.asarray(B, dtype=float)
         fused = self._fused(B.shape[1])
 
@@ -135,6 +122,16 @@ class KernelRows:
         else:
             each = self.blocks(lambda K, b: _normal(K, B, outputs(b), b.weights))
         return self._sum(each, B.shape[1])
+
+    def targets(self) -> Array:
+        """K' W Y, (m, T) in float64."""
+        T = self.rows.n_outputs
+        fused = self._fused(T)
+        if fused is not None:
+            each = self._each(lambda b: fused.transposed(b.X, _weighted(b.Y, b.weights)))
+            return self._sum(each, T)
+        each = self.blocks(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
+        return self._sum(each, T)
 
     def _fused(self, n_columns: int = 1) -> GaussianBlocks | None:
         """The kernel's products without a stored K, where they take less time; or None."""

@@ -19,8 +19,7 @@ from sklearn.utils import check_random_state
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError, positive_count
 from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.descents import (
     Descent,
     KernelDescent,
@@ -254,15 +253,8 @@ class NystromSGM(StochasticRegressor):
         return round(np.sqrt(n)) if batch is None else positive_count(batch, "batch_size")
 
     def _descent(self, task: Task) -> NystromDescent:
-        rows, kernel = task.rows, task.kernel
-        penalty = 1.0 / np.sqrt(rows.n_samples)
-        centers = choose_centers(
-            self.centers, rows, self.n_centers, kernel, penalty, task.draw, task.budget
-        )
-        basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
-        if not basis.n_features:
-            raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
-        return NystromDescent(task, basis, self._batch(rows.n_samples))
+        basis = basis_of(self, task.rows, task.draw, task.budget)
+        return NystromDescent(task, basis, self._batch(task.rows.n_samples))
 
 
 def universal_step(n: int, batch: int, squared_norm: float) -> float:

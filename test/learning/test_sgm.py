@@ -17,7 +17,7 @@ from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.descents import NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
-from semiparam_dynamics.learning.losses import Square
+from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 
@@ -232,7 +232,7 @@ def test_features_and_kernels_lead_to_the_same_iterates(
         for average in (False, True):
             draw = np.random.RandomState(0)
             budget = 10**9 if kept else 90 * 10 * 8
-            task = Task(rows, KERNEL, Square(), steps, 2, draw, budget)
+            task = Task(rows, KERNEL, as_loss("square"), steps, 2, draw, budget)
             descent = NystromDescent(task, basis, batch, features)
             assert (descent.memory > 0) == kept
             *_, last = descent.iterates(average)
