@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
+
+from .oracles import peak_memory
 
 
 def data(n: int = 200, d: int = 3, T: int = 0, seed: int = 0) -> tuple[np.ndarray, ...]:
@@ -174,10 +175,7 @@ def test_memory_stays_within_the_limit_and_a_few_small_matrices(penalty: float) 
     rows = Rows.from_arrays(X, y)
     model = NystromKRLS(Gaussian(0.5), penalty, m, random_state=0, memory_limit=limit)
     model.fit(Rows.from_arrays(X[:500], y[:500]))
-    tracemalloc.start()
-    model.fit(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_memory(lambda: model.fit(rows))
     assert peak < limit + 12 * 8 * m * m + 3 * 8 * n  # a third of it: n row numbers, to draw from
     assert peak < 0.3 * 8 * n * m
     with pytest.raises(LearningError, match="memory_limit"):
@@ -193,10 +191,7 @@ def test_growing_stays_within_the_limit(limit: int) -> None:
     rows, held_out = Rows.from_arrays(X, y), (X[:100], y[:100])
     model = NystromKRLS(Gaussian(0.5), 1e-3, m, random_state=0, memory_limit=limit)
     model.grow(rows, validation_data=held_out, step=40, patience=9)
-    tracemalloc.start()
-    model.grow(rows, validation_data=held_out, step=8, patience=99)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_memory(lambda: model.grow(rows, validation_data=held_out, step=8, patience=99))
     assert peak < limit + 16 * 8 * m * m
 
 

@@ -19,6 +19,7 @@ from semiparam_dynamics.recursion.blocks import (
 )
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
+from ..learning.oracles import ridge
 from .cases import RU, information
 
 
@@ -131,28 +132,11 @@ def test_the_state_is_the_batch_solution_however_small_the_ridge(penalty: float)
     core = RecursiveLeastSquares(n, 2, penalty)
     for start in range(0, m, 100):
         update_block(core, Z[start : start + 100], Y[start : start + 100])
-    A = Z.astype(np.longdouble).T @ Z.astype(np.longdouble)
-    A += np.longdouble(penalty) * np.eye(n, dtype=np.longdouble)
-    B = Z.astype(np.longdouble).T @ Y.astype(np.longdouble)
-    expected = solve_exactly(A, B)
-    np.testing.assert_allclose(
-        information(core), A.astype(float), rtol=1e-12, atol=1e-12 * float(A.max())
-    )
+    expected = ridge(Z, Y, penalty).astype(float)
+    A = Z.T @ Z + penalty * np.eye(n)
+    np.testing.assert_allclose(information(core), A, rtol=1e-12, atol=1e-12 * A.max())
     error = np.abs(core.weights() - expected) * scale[:, None]
     assert error.max() <= 1e-11 * np.abs(expected * scale[:, None]).max()
-
-
-def solve_exactly(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A^-1 B in extended precision, by elimination (A is positive definite)."""
-    A, B = A.copy(), B.copy()
-    for i in range(len(A)):
-        for k in range(i + 1, len(A)):
-            factor = A[k, i] / A[i, i]
-            A[k] -= factor * A[i]
-            B[k] -= factor * B[i]
-    for i in reversed(range(len(A))):
-        B[i] = (B[i] - A[i, i + 1 :] @ B[i + 1 :]) / A[i, i]
-    return B.astype(float)
 
 
 @pytest.mark.usefixtures("products")

@@ -1,7 +1,9 @@
-"""Direct solutions of the Nyström problem, to compare estimators with."""
+"""Direct solutions to compare estimators with, in extended precision, and memory measured."""
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,13 +39,34 @@ def in_long_double(width: float, centers: Array, penalty: float, inputs: Array, 
 
     K = kernel(inputs, centers)
     H = K.T @ K + np.longdouble(penalty) * len(inputs) * kernel(centers, centers)
-    system = np.column_stack((H, K.T @ targets.astype(np.longdouble)))
-    for i in range(len(H)):  # Gauss and Jordan; H is positive definite
-        system[i] /= system[i, i]
-        others = np.arange(len(H)) != i
-        system[others] -= np.outer(system[others, i], system[i])
-    result: Array = (kernel(at, centers) @ system[:, -1]).astype(float)
+    result: Array = (kernel(at, centers) @ solved(H, K.T @ targets[:, None])[:, 0]).astype(float)
     return result
+
+
+def solved(A: Any, B: Any) -> Any:
+    """A^-1 B of a positive definite A, by Gauss-Jordan elimination in extended precision."""
+    system = np.concatenate((A, B), axis=1).astype(np.longdouble)
+    for i in range(len(A)):
+        system[i] /= system[i, i]
+        others = np.arange(len(A)) != i
+        system[others] -= np.outer(system[others, i], system[i])
+    return system[:, len(A) :]
+
+
+def ridge(Z: Any, Y: Any, penalty: float) -> Any:
+    """(Z'Z + penalty I)^-1 Z'Y in extended precision."""
+    Z, Y = Z.astype(np.longdouble), Y.astype(np.longdouble)
+    return solved(Z.T @ Z + np.longdouble(penalty) * np.eye(Z.shape[1]), Z.T @ Y)
+
+
+def peak_memory(function: Callable[[], Any]) -> int:
+    """The bytes that are in use at most while the function is called."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def relative(found: Array, expected: Array) -> float:
