@@ -15,14 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
-from semiparam_dynamics.learning.krls import (
-    KRLS,
-    PARAMETERS,
-    filter_values,
-    landweber,
-    nu_method,
-    parameter_of,
-)
+from semiparam_dynamics.learning.krls import KRLS, PARAMETERS, filter_values, landweber, nu_method
 
 FILTERS = ("tikhonov", "cutoff", "landweber", "nu", "ols")
 
@@ -129,14 +122,6 @@ def test_one_row_and_rows_on_which_the_kernel_is_zero(filter: str) -> None:
     np.testing.assert_array_equal(zero.predict([[5.0]]), 0.0)
 
 
-def test_the_training_rows_are_kept_as_they_were() -> None:
-    X, Y, X_new = data()
-    model = KRLS().fit(X, Y)
-    expected = model.predict(X_new)
-    X[:] = 0.0
-    np.testing.assert_array_equal(model.predict(X_new), expected)
-
-
 SIGMA = np.concatenate(([0.0, 1e-18, 1e-9, 1e-3], np.linspace(0.05, 0.7, 8)))
 
 
@@ -201,8 +186,3 @@ def test_a_zero_matrix_has_finite_filters() -> None:
 def test_values_out_of_range_are_refused(name: str, value: float, nu: float) -> None:
     with pytest.raises(ConfigurationError, match="must be a"):
         filter_values(name, SIGMA, [value], nu)
-
-
-def test_an_unknown_filter_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="one of tikhonov, cutoff"):
-        parameter_of("ridge")

@@ -1,4 +1,4 @@
-"""Nyström features as a transformer, and the feature options of estimators."""
+"""Nyström and random Fourier features as transformers, and the feature options of estimators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
@@ -118,3 +119,16 @@ def test_what_there_is_not_is_refused() -> None:
         feature_option("wavelets", None, 10, None, X)
     with pytest.raises(ConfigurationError, match="Gaussian"):
         feature_option("random_fourier", Laplacian(1.0), 10, None, X)
+
+
+def test_random_fourier_features_approximate_the_kernel() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    exact = rbf_kernel(X, gamma=0.5 / 1.7**2)
+    errors = []
+    for n in (200, 20_000):
+        phi = RandomFourierFeatures(n, length_scale=1.7, random_state=0).fit_transform(X)
+        assert phi.shape == (40, n)
+        np.testing.assert_allclose(np.sum(phi**2, axis=1), 1.0, rtol=1e-12)
+        errors.append(np.abs(phi @ phi.T - exact).max())
+    assert errors[1] < 0.04
+    assert errors[1] < 0.35 * errors[0]  # falls as 1 / sqrt(n)

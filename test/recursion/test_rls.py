@@ -8,7 +8,7 @@ import pytest
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
-from .cases import RU, drawn, information, same_bits, triangular
+from .cases import RU, drawn, information, learn, same_bits, triangular
 
 
 def batch(Z: np.ndarray, Y: np.ndarray, ridge: np.ndarray) -> np.ndarray:
@@ -23,8 +23,7 @@ def batch(Z: np.ndarray, Y: np.ndarray, ridge: np.ndarray) -> np.ndarray:
 def test_equals_batch_ridge(d: int, outputs: int) -> None:
     Z, Y = drawn(3 * d + 5, d, outputs)
     core = RecursiveLeastSquares(d, outputs, 0.3)
-    for z, y in zip(Z, Y, strict=True):
-        core.update(z, y)
+    learn(core, Z, Y)
     expected = batch(Z, Y, np.full(d, 0.3))
     np.testing.assert_allclose(core.weights(), expected, rtol=1e-9, atol=1e-11)
     query = drawn(1, d, 1, seed=9)[0][0]
@@ -38,8 +37,7 @@ def test_equals_batch_ridge(d: int, outputs: int) -> None:
 def test_factor_stays_triangular_with_positive_diagonal() -> None:
     Z, Y = drawn(500, 12, 2)
     core = RecursiveLeastSquares(12, 2, 1e-6)
-    for z, y in zip(Z, Y, strict=True):
-        core.update(z, y)
+    learn(core, Z, Y)
     assert triangular(core)
     np.testing.assert_allclose(information(core), Z.T @ Z + 1e-6 * np.eye(12), rtol=1e-10)
 
@@ -58,8 +56,7 @@ def test_prior_is_where_it_starts_and_what_it_returns_to() -> None:
     core.set_prior(prior, scale)
     np.testing.assert_allclose(core.weights(), prior, rtol=1e-14)
     Z, Y = drawn(20, 3, 1)
-    for z, y in zip(Z, Y, strict=True):
-        core.update(z, y)
+    learn(core, Z, Y)
     ridge = 2.0 * scale**2
     expected = prior + batch(Z, Y - Z @ prior, ridge)
     np.testing.assert_allclose(core.weights(), expected, rtol=1e-10)
@@ -73,8 +70,7 @@ def test_features_added_on_the_way_equal_zero_columns_from_the_start() -> None:
         grown.update(z[:4], y)
     grown.add_feature()
     grown.add_feature()
-    for z, y in zip(Z[20:], Y[20:], strict=True):
-        grown.update(z, y)
+    learn(grown, Z[20:], Y[20:])
     np.testing.assert_allclose(grown.weights(), batch(Z, Y, np.full(6, 0.5)), rtol=1e-10)
     with pytest.raises(LearningError, match="capacity of 6 features is used up"):
         grown.add_feature()
@@ -83,8 +79,7 @@ def test_features_added_on_the_way_equal_zero_columns_from_the_start() -> None:
 def test_forgetting_weighs_samples_by_age_and_keeps_a_ridge() -> None:
     Z, Y = drawn(3000, 5, 1)
     core = RecursiveLeastSquares(5, 1, 1.0, forgetting=0.98)
-    for z, y in zip(Z, Y, strict=True):
-        core.update(z, y)
+    learn(core, Z, Y)
     weight = 0.98 ** np.arange(len(Z))[::-1]
     W = np.sqrt(weight)[:, None]
     # The ridge put back a row at a time averages to the penalty, within one cycle's fading.
@@ -99,21 +94,18 @@ def test_forgetting_weighs_samples_by_age_and_keeps_a_ridge() -> None:
 def test_state_round_trip_continues_alike() -> None:
     Z, Y = drawn(60, 8, 3)
     core = RecursiveLeastSquares(8, 3, 0.1, forgetting=0.999)
-    for z, y in zip(Z[:30], Y[:30], strict=True):
-        core.update(z, y)
+    learn(core, Z[:30], Y[:30])
     other = RecursiveLeastSquares(8, 3, 0.1, forgetting=0.999)
     other.restore(core.state())
     for model in (core, other):
-        for z, y in zip(Z[30:], Y[30:], strict=True):
-            model.update(z, y)
+        learn(model, Z[30:], Y[30:])
     assert same_bits(core, other)
 
 
 def learned(n: int, d: int, penalty: float, *, seed: int = 0) -> RecursiveLeastSquares:
     """A recursion of two outputs with n rows of drawn(100, d, 2, seed), and room for two more."""
     core = RecursiveLeastSquares(d, 2, penalty, capacity=d + 2)
-    for z, y in zip(*(part[:n] for part in drawn(100, d, 2, seed)), strict=True):
-        core.update(z, y)
+    learn(core, *(part[:n] for part in drawn(100, d, 2, seed)))
     return core
 
 
@@ -179,8 +171,7 @@ def test_a_penalty_that_rounding_would_lose_is_refused() -> None:
 def test_with_forgetting_the_old_penalty_fades() -> None:
     Z, Y = drawn(50, 4, 2)
     core = RecursiveLeastSquares(4, 2, 1.0, forgetting=0.98)
-    for z, y in zip(Z, Y, strict=True):
-        core.update(z, y)
+    learn(core, Z, Y)
     before = core.weights()
     core.set_penalty(30.0)
     np.testing.assert_array_equal(core.weights(), before)
