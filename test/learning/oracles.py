@@ -1,4 +1,4 @@
-"""Direct solutions to compare estimators with, in extended precision, and memory measured."""
+"""Data, direct solutions to compare estimators with, and the memory that a call takes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,24 @@ import numpy as np
 from scipy.linalg import eigh
 
 from semiparam_dynamics.arrays import Array
+
+
+def waves(n: int = 60, seed: int = 0, d: int = 3) -> tuple[Any, Any, Any]:
+    """Normal inputs (n, d), two outputs of them with noise, and 20 more inputs."""
+    rng = np.random.default_rng(seed)
+    X, X_new = rng.standard_normal((n, d)), rng.standard_normal((20, d))
+    Y = np.column_stack([np.sin((t + 1) * X[:, 0]) + 0.1 * X[:, -1] for t in range(2)])
+    return X, Y + 0.1 * rng.standard_normal(Y.shape), X_new
+
+
+def cube(n: int = 200, d: int = 3, T: int = 0, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Inputs (n, d) in a cube, one output or T outputs of them, and 60 more inputs."""
+    draw = np.random.default_rng(seed)
+    X = draw.uniform(-1, 1, (n, d))
+    y = np.sin(3.0 * X.sum(axis=1)) + 0.1 * draw.standard_normal(n)
+    if T:
+        y = np.stack([y * (t + 1) + X[:, 0] * t for t in range(T)], axis=1)
+    return X, y, draw.uniform(-1, 1, (60, d))
 
 
 def direct(kernel: Any, centers: Array, penalty: float, inputs: Array, Y: Array, at: Array,

@@ -47,6 +47,12 @@ def learned(X: Any, y: Any, every: int = 6) -> Any:
     return np.array(kept)
 
 
+def teach(model: IncrementalRLSC, X: Any, y: Any) -> None:
+    """Examples one by one."""
+    for k in range(len(X)):
+        model.partial_fit(X[k : k + 1], y[k : k + 1])
+
+
 def unchanged(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return before.keys() == after.keys() and all(
         np.array_equal(before[name], after[name]) for name in before
@@ -57,8 +63,7 @@ def unchanged(before: dict[str, Any], after: dict[str, Any]) -> bool:
 def test_one_by_one_is_the_batch_solution(recoding: float) -> None:
     X, y = examples()
     model = IncrementalRLSC(0.7, recoding, hold_out=0)
-    for k in range(len(X)):
-        model.partial_fit(X[k : k + 1], y[k : k + 1])
+    teach(model, X, y)
     W = solution(X, y, np.array(["ball", "book", "mug"]), 0.7, recoding)
     np.testing.assert_allclose(model.coef_, W, atol=1e-12 * np.abs(W).max())
     new, _ = examples(50, seed=1)
@@ -86,10 +91,7 @@ def test_a_hundred_thousand_examples_stay_the_batch_solution() -> None:
     X = rng.normal(size=(100_000, 5)) + 0.3
     y = NAMES[rng.integers(0, 4, len(X))]
     model = IncrementalRLSC(0.1, 0.5, hold_out=0)
-    for start in range(0, len(X), 1):
-        if start == 2000:
-            break
-        model.partial_fit(X[start : start + 1], y[start : start + 1])
+    teach(model, X[:2000], y[:2000])
     recursion = model.recursion_
     numbers = np.array([recursion.classes.number(name) for name in y[2000:].tolist()])
     for x, number in zip(X[2000:, None], numbers[:, None], strict=True):
@@ -225,8 +227,7 @@ def test_features_make_it_nonlinear(features: str) -> None:
     model = IncrementalRLSC(
         1e-2, features=features, kernel=Gaussian(1.0), n_features=100, random_state=0
     )
-    for k in range(len(X)):
-        model.partial_fit(X[k : k + 1], y[k : k + 1])
+    teach(model, X, y)
     assert model.score(new, labels) > 0.97
     copy = IncrementalRLSC(
         1e-2, features=features, kernel=Gaussian(1.0), n_features=100, random_state=1
@@ -337,8 +338,7 @@ def test_pauses_bring_what_is_held_out_up_to_date() -> None:
 def test_held_out_examples_may_wait_for_pauses() -> None:
     X, y = examples(300, spread=4.0)
     waiting = IncrementalRLSC([0.1, 1.0, 10.0], refresh_later=True)
-    for k in range(len(X)):
-        waiting.partial_fit(X[k : k + 1], y[k : k + 1])
+    teach(waiting, X, y)
     assert (waiting.recoding_, waiting.ridge_) == (0.7, 1.0)
     while waiting.refresh(5):
         pass

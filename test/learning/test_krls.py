@@ -17,19 +17,14 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.krls import KRLS, PARAMETERS, filter_values, landweber, nu_method
 
+from .oracles import waves
+
 FILTERS = ("tikhonov", "cutoff", "landweber", "nu", "ols")
-
-
-def data(n: int = 60, d: int = 3, outputs: int = 2, seed: int = 0) -> tuple[Any, Any, Any]:
-    rng = np.random.default_rng(seed)
-    X, X_new = rng.standard_normal((n, d)), rng.standard_normal((20, d))
-    Y = np.column_stack([np.sin((t + 1) * X[:, 0]) + 0.1 * X[:, -1] for t in range(outputs)])
-    return X, Y + 0.1 * rng.standard_normal(Y.shape), X_new
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1e-3, 1e-6])
 def test_tikhonov_is_kernel_ridge_with_n_times_the_penalty(penalty: float) -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = waves()
     model = KRLS(Gaussian(1.3), penalty).fit(X, Y)
     expected = KernelRidge(alpha=penalty * len(X), kernel="rbf", gamma=0.5 / 1.3**2).fit(X, Y)
     np.testing.assert_allclose(model.predict(X_new), expected.predict(X_new), atol=1e-8)
@@ -39,7 +34,7 @@ def test_tikhonov_is_kernel_ridge_with_n_times_the_penalty(penalty: float) -> No
 
 @pytest.mark.parametrize("penalty", [0.3, 1e-2, 1e-5])
 def test_cutoff_keeps_the_eigenvectors_from_the_penalty_up(penalty: float) -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = waves()
     K = rbf_kernel(X, gamma=0.5) / len(X)
     inverse = np.linalg.pinv(K, rcond=penalty / np.linalg.norm(K, 2), hermitian=True)
     alpha = inverse @ Y / len(X)
@@ -48,7 +43,7 @@ def test_cutoff_keeps_the_eigenvectors_from_the_penalty_up(penalty: float) -> No
 
 
 def test_landweber_is_gradient_descent_on_the_coefficients() -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = waves()
     K = rbf_kernel(X, gamma=0.5)
     step = 1.0 / np.linalg.norm(K, 2)
     alpha = np.zeros_like(Y)
@@ -60,7 +55,7 @@ def test_landweber_is_gradient_descent_on_the_coefficients() -> None:
 
 
 def test_ols_with_a_linear_kernel_is_least_squares() -> None:
-    X, Y, X_new = data(n=50, d=4)  # K has rank 4 of 50
+    X, Y, X_new = waves(n=50, d=4)  # K has rank 4 of 50
     expected = X_new @ np.linalg.lstsq(X, Y, rcond=None)[0]
     np.testing.assert_allclose(
         KRLS(Linear(), filter="ols").fit(X, Y).predict(X_new), expected, rtol=1e-9, atol=1e-10
@@ -68,7 +63,7 @@ def test_ols_with_a_linear_kernel_is_least_squares() -> None:
 
 
 def test_a_path_over_many_iterations_comes_in_groups() -> None:
-    X, Y, X_new = data(n=20)
+    X, Y, X_new = waves(n=20)
     model = KRLS(filter="nu")
     grid = {"max_iter": range(1, 301)}
     found = list(model.path(X, Y, grid, X_new))
@@ -79,7 +74,7 @@ def test_a_path_over_many_iterations_comes_in_groups() -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_leave_one_out_equals_n_refits(weighted: bool) -> None:
-    X, Y, _ = data(n=40)
+    X, Y, _ = waves(n=40)
     weights = np.random.default_rng(2).integers(0, 3, len(X)) if weighted else None
     model = KRLS(Gaussian(1.5))
     grid = {"penalty": [1.0, 1e-3, 1e-6]}

@@ -16,7 +16,7 @@ from semiparam_dynamics.learning.random_features import (
 )
 from semiparam_dynamics.learning.rows import Rows
 
-from .oracles import peak_memory
+from .oracles import cube, peak_memory
 
 KERNELS = [
     Gaussian(1.7),
@@ -27,13 +27,6 @@ KERNELS = [
     Matern([1.0, 2.0, 1.5], 1.5),
     Matern(1.0, 2.5),
 ]
-
-
-def data(n: int = 200, T: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    draw = np.random.default_rng(0)
-    X = draw.uniform(-1, 1, (n, 3))
-    Y = np.sin(3.0 * X.sum(axis=1))[:, None] * np.arange(1, T + 1) + 0.1
-    return X, Y + 0.1 * draw.standard_normal((n, T)), draw.uniform(-1, 1, (50, 3))
 
 
 @pytest.mark.parametrize("kind", ["phase", "pair"])
@@ -54,7 +47,7 @@ def test_inner_products_approximate_the_kernel(kernel: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["phase", "pair"])
 def test_it_equals_scikit_learns_ridge_on_the_same_features(kind: str) -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = cube(T=2)
     model = RandomFeaturesKRLS(Gaussian(0.7), 1e-3, 60, kind, random_state=0).fit(X, Y)
     angle = X @ model.frequencies_.T
     if kind == "phase":
@@ -67,7 +60,7 @@ def test_it_equals_scikit_learns_ridge_on_the_same_features(kind: str) -> None:
 
 
 def test_many_features_give_kernel_ridge_regression() -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = cube(T=2)
     kernel = Gaussian(0.7)
     alpha = np.linalg.solve(kernel(X) + 0.01 * len(X) * np.eye(len(X)), Y)
     model = RandomFeaturesKRLS(kernel, 0.01, 3000, random_state=0).fit(X, Y)

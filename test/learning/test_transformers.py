@@ -21,14 +21,11 @@ from semiparam_dynamics.learning.features import (
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 
-
-def data() -> tuple[np.ndarray, np.ndarray]:
-    X = np.random.default_rng(0).uniform(-1, 1, (150, 3))
-    return X, np.sin(3.0 * X.sum(axis=1))
+from .oracles import cube
 
 
 def test_inner_products_are_those_of_scikit_learn_at_the_same_centres() -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     theirs = Nystroem(gamma=0.5 / 0.7**2, n_components=40, random_state=0).fit(X)
     expected = theirs.transform(X)
     centers = X[theirs.component_indices_]
@@ -39,7 +36,7 @@ def test_inner_products_are_those_of_scikit_learn_at_the_same_centres() -> None:
 
 @pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
 def test_they_are_exact_at_the_centres_and_nested(centers: str) -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     features = NystromFeatures(Laplacian(1.3), 30, centers, random_state=1).fit(X)
     C, phi = features.centers_, features.transform(X)
     kernel = Laplacian(1.3)
@@ -49,7 +46,7 @@ def test_they_are_exact_at_the_centres_and_nested(centers: str) -> None:
 
 
 def test_dependent_centres_bring_no_feature() -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     features = NystromFeatures(Linear(), 50, random_state=0).fit(X)
     assert features.n_components == 3
     assert len(features.get_feature_names_out()) == 3
@@ -59,7 +56,7 @@ def test_dependent_centres_bring_no_feature() -> None:
 
 
 def test_ridge_on_them_is_nystrom_krls_and_random_features_take_their_place() -> None:
-    X, y = data()
+    X, y, _ = cube(150)
     ridge = Ridge(1e-3 * len(X), fit_intercept=False)
     found = make_pipeline(NystromFeatures(Gaussian(0.7), 40, random_state=2), ridge).fit(X, y)
     expected = NystromKRLS(Gaussian(0.7), 1e-3, 40, random_state=2).fit(X, y)
@@ -70,7 +67,7 @@ def test_ridge_on_them_is_nystrom_krls_and_random_features_take_their_place() ->
 
 @pytest.mark.parametrize("n_centers", [1, 20, 2000])
 def test_single_precision_in_single_precision_out(n_centers: int) -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     features = NystromFeatures(Gaussian(0.7), n_centers, random_state=0).fit(X)
     expected: Any = features.transform(X)
     found = features.transform(X.astype(np.float32))

@@ -44,6 +44,10 @@ def same_bits(
     return all(np.array_equal(a, b) for a, b in zip(RU(one), RU(other), strict=True))
 
 
+def same_state(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
+
+
 def triangular(core: RecursiveLeastSquares) -> bool:
     """Whether R has zeros below its diagonal, and a positive one."""
     R, _ = RU(core)
