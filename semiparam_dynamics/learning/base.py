@@ -98,17 +98,12 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 
 class RegularisationPath(ABC):
-    """Gives an estimator its `path`, from a `_path` that knows how settings share their work.
-
-    Attributes
-    ----------
-    path_parameters : the parameters that a path may go over.
-    """
+    """Gives an estimator its `path`, from a `_path` that knows how settings share their work."""
 
     @property
     @abstractmethod
     def path_parameters(self) -> tuple[str, ...]:
-        """The parameters whose values share one pass or one run."""
+        """The parameters that a path may go over: their values share one pass or one run."""
 
     def path(
         self, X: Any, y: Any, grid: Grid, X_validation: Any, *, sample_weight: Any = None
@@ -274,11 +269,9 @@ def hold_out(rows: Rows, share: float, draw: np.random.RandomState) -> tuple[Row
 
 
 class HeldOut:
-    """Errors on validation rows, whose kernel with the centres is kept if it fits.
+    """Means of `error`, of targets and predictions (k, T), on validation rows.
 
-    Parameters
-    ----------
-    error : of targets and predictions, (k, T) each, of which the mean is taken.
+    Their kernel with the centres is kept if it fits into the limit.
     """
 
     def __init__(

@@ -31,15 +31,10 @@ SLOW = 20.0  # how much faster products of matrices are, by operation, than matr
 
 @dataclass(frozen=True)
 class Steps:
-    """Step sizes step * t^-decay for t = 1, 2, ..., of S settings (thesis 6.3).
+    """Step sizes step * t^-decay for t = 1, 2, ..., of S settings (thesis 6.3)."""
 
-    Attributes
-    ----------
-    step, decay : (S,).
-    """
-
-    step: Array
-    decay: Array
+    step: Array  # (S,)
+    decay: Array  # (S,)
 
     @classmethod
     def of(cls, settings: list[tuple[Any, Any]], default: float) -> Steps:

@@ -211,13 +211,8 @@ class FalkonSystem:
     """(Phi' W Phi / n + penalty I) w = Phi' W Y / n, for any number of penalties.
 
     Phi = K_nM L'^-1 are the rows' features (n, q), and the coefficients are L'^-1 w: the Nyström
-    problem's H alpha = K_nM' W Y without the directions that rounding leaves undetermined.
-
-    Parameters
-    ----------
-    rows, kernel, centers : the data, the kernel, and the chosen centres (M).
-    memory_limit : bytes for kernel matrices; None: a quarter of what is free.
-    sample : rows from which the preconditioner is made; None: from the centres.
+    problem's H alpha = K_nM' W Y without the directions that rounding leaves undetermined. The
+    preconditioner is made from the rows of `sample`, or from the centres where that is None.
     """
 
     def __init__(

@@ -200,21 +200,17 @@ class GrowingFeatures:
     def __init__(self, n_inputs: int, length_scale: float, capacity: int, novelty: float) -> None:
         self._features = IncrementalNystromFeatures(n_inputs, length_scale, capacity, novelty)
 
-    def transform(self, X: Array) -> Array:
+    def learn(self, X: Array) -> Array:
+        """Features, and each row that the centres don't explain becomes one, before the next."""
+        return self.transform(X, grow=True)
+
+    def transform(self, X: Array, grow: bool = False) -> Array:
         """Features (n, capacity) of inputs (n, d)."""
         Z = np.zeros((len(X), self._features.capacity))
         for z, x in zip(Z, X, strict=True):
             phi = self._features.transform(x)
             z[: len(phi)] = phi
-        return Z
-
-    def learn(self, X: Array) -> Array:
-        """The same, and each row that the centres don't explain becomes one, before the next."""
-        Z = np.zeros((len(X), self._features.capacity))
-        for z, x in zip(Z, X, strict=True):
-            phi = self._features.transform(x)
-            z[: len(phi)] = phi
-            if self._features.grow(x, phi):
+            if grow and self._features.grow(x, phi):
                 z[len(phi)] = np.sqrt(1.0 - float(phi @ phi))
         return Z
 

@@ -13,12 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import (
-    ConfigurationError,
-    LearningError,
-    positive,
-    positive_count,
-)
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
 from semiparam_dynamics.learning.class_recursion import (
     EXPONENTS,
     ClassRecursion,
@@ -119,9 +114,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         The temperature is the one with the smallest loss on held-out examples.
         """
-        X = self._checked(X)
-        found: Array = self.recursion_.probabilities(X, self.recoding_)[:, self._order()]
-        return found
+        found: Array = self.recursion_.probabilities(self._checked(X), self.recoding_)
+        return found[:, self._order()]
 
     def predict(self, X: Any) -> Any:
         """Labels (n,) of inputs (n, d), or `unknown`: see `threshold` and `max_novelty`."""

@@ -180,21 +180,11 @@ class Problem:
 class Spectrum:
     """W^(1/2) K W^(1/2) / n = Q Sigma Q', with n the total weight.
 
-    Attributes
-    ----------
-    problem : the rows and their targets.
-    eigenvalues : (n,), ascending, at least zero.
-    vectors : Q, (n, n).
-    projected : Q' W^(1/2) Y, (n, T).
-    rounding : eigenvalues up to this one are noise.
+    Time O(n^3), and memory for three matrices (n, n). Raises LearningError where that is too much,
+    and for a kernel that isn't positive semidefinite on these rows.
     """
 
     def __init__(self, problem: Problem, kernel: Kernel, memory_limit: int | None = None) -> None:
-        """Time O(n^3), and memory for three matrices (n, n).
-
-        Raises LearningError where that is too much, and for a kernel that isn't positive
-        semidefinite on these rows.
-        """
         self.problem = problem
         K = problem.gram(kernel, 3, memory_limit)
         noise = problem.rounding(K)
@@ -204,9 +194,9 @@ class Spectrum:
                 f"The kernel is not positive semidefinite: on these rows its eigenvalues lie "
                 f"between {values[0]:.3g} and {values[-1]:.3g}."
             )
-        self.rounding = noise / problem.total
-        self.eigenvalues = np.maximum(values, 0.0) / problem.total
-        self.projected: Array = self.vectors.T @ problem.targets
+        self.rounding = noise / problem.total  # eigenvalues up to this one are noise
+        self.eigenvalues = np.maximum(values, 0.0) / problem.total  # (n,), ascending
+        self.projected: Array = self.vectors.T @ problem.targets  # (n, T)
 
     def coefficients(self, g: Array) -> Array:
         """(n, T), of the kernels at the problem's rows, for filter values g (n,).

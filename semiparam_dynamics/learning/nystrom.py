@@ -58,14 +58,8 @@ class GrowingNystrom:
 
     Appending k centres to m costs O(n m k) where the rows' features fit into half of the memory
     limit, and are kept; elsewhere they are computed again, O(n m^2). The same holds for a penalty
-    so small that Cholesky factors of A'A have too few digits (see ridge.py).
-
-    Parameters
-    ----------
-    rows, kernel : the data and the kernel.
-    penalty : lambda, times the total weight.
-    max_centers : how many centres there will be at most.
-    memory_limit : bytes.
+    so small that Cholesky factors of A'A have too few digits (see ridge.py). The penalty is lambda,
+    times the total weight; there will be at most `max_centers`.
     """
 
     def __init__(

@@ -14,13 +14,7 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
-from semiparam_dynamics.learning.base import (
-    Callback,
-    HeldOut,
-    IterationLog,
-    Path,
-    StoppedEarly,
-)
+from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.losses import as_loss
@@ -42,18 +36,9 @@ LANCZOS = 30  # iterations, about, for the largest eigenvalue
 
 
 class Gradient:
-    """A'W(A beta - Y) / sum w with A = K_nm S, for beta (q, T).
+    """A'W(A beta - Y) / sum w with A = K_nm S, the features of `basis`, for beta (q, T)."""
 
-    Attributes
-    ----------
-    basis : its features are the rows of A.
-    centers : (q, d), those that brought a feature.
-    step : the step size of the descent that uses this.
-    targets : (q, T), A'WY / sum w once the Gram matrix is made.
-    rest : bytes of the memory limit that are left for validation: an eighth at least.
-    """
-
-    step: float
+    step: float  # of the descent that uses this
 
     def __init__(
         self,
@@ -70,7 +55,7 @@ class Gradient:
         the Gram matrix was asked for and doesn't fit into the memory limit.
         """
         self.basis = basis
-        self.centers = basis.centers[basis.kept].astype(rows.dtype)
+        self.centers = basis.centers[basis.kept].astype(rows.dtype)  # (q, d)
         self._rows = rows
         self._factor = np.asfortranarray(basis.factor)  # as LAPACK wants it
         n, q, T = rows.n_samples, basis.n_features, rows.n_outputs
@@ -89,10 +74,12 @@ class Gradient:
         kept_limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
         self._data = KernelRows(rows, basis.kernel, self.centers, kept_limit, keep)
         kept = n * q * rows.dtype.itemsize if self._data.fits else 0
+        # What is left of the limit for validation.
+        # What is left of the limit for validation.
         self.rest = max(budget - gram_bytes - kept, budget // 8)
         self._products = 0
         self._gram: Array | None = None
-        self.targets = np.empty((q, T))
+        self.targets = np.empty((q, T))  # A'WY / sum w once the Gram matrix is made
 
     def __call__(self, beta: Array) -> Array:
         """The gradient at beta (q, T)."""

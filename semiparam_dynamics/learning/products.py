@@ -56,14 +56,8 @@ class KernelProducts(Protocol):
 class KernelRows:
     """K(rows, centres) as a linear map, computed by this process.
 
+    With `keep` it is kept where it fits into the limit, which isn't worth it for a single product.
     A Gaussian kernel that isn't kept is never stored at all: see :class:`GaussianBlocks`.
-
-    Parameters
-    ----------
-    rows : the data, n of them.
-    kernel, centers : the kernel and the centres (m, d).
-    memory_limit : bytes; None: a quarter of what is free.
-    keep : whether K is kept where it fits; not worth it for a single product.
     """
 
     def __init__(

@@ -98,12 +98,9 @@ Stream = Callable[[], Iterable[FeatureBlock]]
 
 
 class NestedRidge:
-    """A'WA and A'WY, or the triangular factor of [A Y], summed up over blocks of rows.
+    """A'WA and A'WY, summed up over blocks of rows with q features and T outputs.
 
-    Parameters
-    ----------
-    n_features, n_outputs : q and T.
-    orthogonal : keep the triangular factor, by QR, in place of A'WA: for tiny ridges.
+    If `orthogonal`, for tiny ridges, the triangular factor of [A Y] in their place, by QR.
     """
 
     def __init__(self, n_features: int, n_outputs: int, orthogonal: bool = False) -> None:

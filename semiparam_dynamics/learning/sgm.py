@@ -20,13 +20,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError, positive_count
 from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.centers import basis_of
-from semiparam_dynamics.learning.descents import (
-    Descent,
-    KernelDescent,
-    NystromDescent,
-    Steps,
-    Task,
-)
+from semiparam_dynamics.learning.descents import Descent, KernelDescent, NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
