@@ -125,13 +125,8 @@ class NystromAggregator(KernelRegressor):
         self._keep(rows, centers, total)
 
     def _estimator(self, rows: Rows, centers: Array, alpha: Array) -> NystromKRLS:
-        estimator = NystromKRLS(
-            self.kernel,
-            self.penalty,
-            len(centers),
-            self.centers,
-            memory_limit=self.memory_limit,
-        )
+        size, limit = len(centers), self.memory_limit
+        estimator = NystromKRLS(self.kernel, self.penalty, size, self.centers, memory_limit=limit)
         estimator._keep(rows, centers, alpha)
         estimator.n_features_in_ = rows.n_features
         return estimator

@@ -6,6 +6,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -167,7 +168,7 @@ class Iteration:
 Callback = Callable[[Iteration], Any]  # a true answer ends the fit after this iteration
 
 
-class IterationLog:
+class IterationLog(ExitStack):
     """Validation errors of a fit and its best iteration; calls the user's callback, draws a bar.
 
     Use it as a context manager around the iterations, and call `done` after each.
@@ -185,6 +186,7 @@ class IterationLog:
         """`patience`: stop when the error hasn't fallen by the relative `tolerance` for so many
         iterations; None: never because of it.
         """
+        super().__init__()
         self.total = total
         self.errors: list[float] = []
         self.improved = False
@@ -192,7 +194,7 @@ class IterationLog:
         self._tolerance = tolerance
         self._patience = None if patience is None else positive_count(patience, "patience")
         self._callback = callback
-        self._bar = ProgressBar(label, sys.stderr) if verbose else None
+        self._bar = self.enter_context(ProgressBar(label, sys.stderr)) if verbose else None
         self._start = time.perf_counter()
 
     def done(self, number: int, error: float | None = None) -> bool:
@@ -214,15 +216,6 @@ class IterationLog:
             seconds = time.perf_counter() - self._start
             stop |= bool(self._callback(Iteration(number, self.total, seconds, error)))
         return stop
-
-    def __enter__(self) -> IterationLog:
-        if self._bar is not None:
-            self._bar.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(*error)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -129,9 +129,9 @@ class Descent(ABC):
     def coefficients(self, learned: Array) -> Array:
         """Of the kernels at the centres, (m, S T), a copy, for what was learned (., S T)."""
 
-    @abstractmethod
     def used(self) -> Any:
         """Which of the centres belong to the function: an index of them."""
+        return slice(None)
 
     def _next_sizes(self, count: int) -> Array:
         sizes = self._steps.after(self._done, count)
@@ -274,10 +274,6 @@ class NystromDescent(Descent):
         result = np.zeros((len(self.centers), weights.shape[1]))
         result[self._basis.kept] = weights
         return result
-
-    def used(self) -> Any:
-        """See :class:`Descent`: all of them."""
-        return slice(None)
 
     def _small_batches(self, J: Indices, Z: Array) -> None:
         """The steps of the batches that the draws J (k,) are made of, with features Z (k, q)."""

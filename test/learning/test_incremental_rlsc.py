@@ -14,6 +14,7 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
 from semiparam_dynamics.learning.class_recursion import EXPONENTS, TEMPERATURES
 
+from ..recursion.cases import same_state
 from .oracles import ridge
 
 NAMES = np.array(["mug", "book", "ball", "pen"])
@@ -51,12 +52,6 @@ def teach(model: IncrementalRLSC, X: Any, y: Any) -> None:
     """Examples one by one."""
     for k in range(len(X)):
         model.partial_fit(X[k : k + 1], y[k : k + 1])
-
-
-def unchanged(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    return before.keys() == after.keys() and all(
-        np.array_equal(before[name], after[name]) for name in before
-    )
 
 
 @pytest.mark.parametrize("recoding", [0.0, 0.3, 1.0])
@@ -144,7 +139,7 @@ def test_recoding_may_change_at_any_moment() -> None:
         expected = plain * (len(X) / model.class_count_) ** recoding
         np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12)
         assert model.recoding_ == recoding
-    assert unchanged(before, model.state())
+    assert same_state(before, model.state())
     rare = model.classes_[np.argmin(model.class_count_)]
     model.recoding = 0.0
     ignored = np.sum(model.predict(X) == rare)
@@ -182,7 +177,7 @@ def test_bad_examples_change_nothing(X: Any, y: Any) -> None:
     before = model.state()
     with pytest.raises(ValueError):
         model.partial_fit(X, y)
-    assert unchanged(before, model.state())
+    assert same_state(before, model.state())
 
 
 def test_a_saved_model_goes_on_as_if_nothing_had_been() -> None:
@@ -206,7 +201,7 @@ def test_a_model_of_other_parameters_is_refused_and_nothing_changes() -> None:
         before = other.state()
         with pytest.raises(LearningError):
             other.restore(saved)
-        assert unchanged(before, other.state())
+        assert same_state(before, other.state())
 
 
 def ring(n: int, seed: int) -> tuple[Any, Any]:
@@ -462,4 +457,4 @@ def test_editing_classes_that_are_not_there_is_refused() -> None:
         with pytest.raises(LearningError) as refusal:
             wrong()
         assert len(str(refusal.value)) < 200
-    assert unchanged(before, model.state())
+    assert same_state(before, model.state())
