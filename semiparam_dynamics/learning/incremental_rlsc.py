@@ -106,7 +106,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Array:
         """Recoded scores (n, T) of inputs (n, d); for two classes (n,), positive for the second."""
-        scores: Array = self.recursion_.scores(self._checked(X), self.recoding_)[:, self._order()]
+        X = self._checked(X)
+        scores: Array = self.recursion_.scores(X, self.recoding_)[:, self._order()]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, X: Any) -> Array:
@@ -114,8 +115,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         The temperature is the one with the smallest loss on held-out examples.
         """
-        found: Array = self.recursion_.probabilities(self._checked(X), self.recoding_)
-        return found[:, self._order()]
+        X = self._checked(X)
+        found: Array = self.recursion_.probabilities(X, self.recoding_)[:, self._order()]
+        return found
 
     def predict(self, X: Any) -> Any:
         """Labels (n,) of inputs (n, d), or `unknown`: see `threshold` and `max_novelty`."""
