@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,15 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, positive_penalty
 from semiparam_dynamics.learning.base import KernelRegressor, hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem, centers_of
-from semiparam_dynamics.learning.products import KernelRows, coefficients
+from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
+from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Block, Rows, training_rows
 
 MAX_SEED = 2**31 - 1
 Candidate = tuple[Array, Array]  # centres (m, d) and coefficients (m, T)
 
 
+@dataclass(eq=False, repr=False)
 class NystromAggregator(KernelRegressor):
     """The best linear combination of Nyström estimators f_1, ..., f_l with m_1, ..., m_l centres.
 
@@ -50,25 +52,14 @@ class NystromAggregator(KernelRegressor):
     centers_, coef_ : of the combination.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_centers: Any = (100, 300, 1000),
-        centers: Any = "uniform",
-        independent: bool = False,
-        validation: float | None = None,
-        random_state: Any = None,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_centers = n_centers
-        self.centers = centers
-        self.independent = independent
-        self.validation = validation
-        self.random_state = random_state
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_centers: Any = (100, 300, 1000)
+    centers: Any = "uniform"
+    independent: bool = False
+    validation: float | None = None
+    random_state: Any = None
+    memory_limit: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromAggregator:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
@@ -96,8 +87,7 @@ class NystromAggregator(KernelRegressor):
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
         """Candidates (centres (m, d), coefficients (m, T)), G (T, l, l) and g (T, l)."""
-        points = centers_of(self, rows, max(sizes), self.random_state)
-        problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
+        problem = NystromProblem.of(self, rows, max(sizes), self.penalty, self.random_state)
         basis, T = problem.basis, rows.n_outputs
         factor = problem.system.factor(self.penalty * rows.total_weight)
         betas = np.zeros((T, basis.n_features, len(sizes)))
@@ -105,7 +95,7 @@ class NystromAggregator(KernelRegressor):
         for i, m in enumerate(sizes):
             beta = factor.weights(basis.n_features_of(m))
             betas[:, : len(beta), i] = beta.T
-            candidates.append((points[:m], coefficients(basis, beta)[:m]))
+            candidates.append((basis.centers[:m], basis.coefficients(beta)[:m]))
         gram, moments = problem.system.second_moments()
         transposed = betas.transpose(0, 2, 1)
         return candidates, transposed @ (gram @ betas), (transposed @ moments.T[..., None])[..., 0]
@@ -117,10 +107,9 @@ class NystromAggregator(KernelRegressor):
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:
-            points = centers_of(self, rows, m, draw.randint(MAX_SEED))
-            problem = NystromProblem.of(rows, kernel, points, self.penalty, self.memory_limit)
+            problem = NystromProblem.of(self, rows, m, self.penalty, draw.randint(MAX_SEED))
             beta = problem.system.factor(self.penalty * rows.total_weight).weights()
-            candidates.append((points, coefficients(problem.basis, beta)))
+            candidates.append((problem.basis.centers, problem.basis.coefficients(beta)))
         return candidates, *_moments(rows, kernel, candidates, self.memory_limit)
 
     def _combine(self, rows: Rows, candidates: list[Candidate], weights: Array) -> None:
@@ -136,13 +125,8 @@ class NystromAggregator(KernelRegressor):
         self._keep(rows, centers, total)
 
     def _estimator(self, rows: Rows, centers: Array, alpha: Array) -> NystromKRLS:
-        estimator = NystromKRLS(
-            self.kernel,
-            self.penalty,
-            len(centers),
-            self.centers,
-            memory_limit=self.memory_limit,
-        )
+        size, limit = len(centers), self.memory_limit
+        estimator = NystromKRLS(self.kernel, self.penalty, size, self.centers, memory_limit=limit)
         estimator._keep(rows, centers, alpha)
         estimator.n_features_in_ = rows.n_features
         return estimator

@@ -6,8 +6,9 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -85,6 +86,7 @@ def kernel_sum(
 # -------------------------------------------------------------------------------------------------
 # Regularisation paths: many settings of an estimator from one pass over the data, or one run.
 
+Iterate = TypeVar("Iterate")
 Setting = dict[str, Any]
 Path = Iterator[tuple[Setting, Array]]
 Grid = Mapping[str, Sequence[Any]]
@@ -97,17 +99,12 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 
 class RegularisationPath(ABC):
-    """Gives an estimator its `path`, from a `_path` that knows how settings share their work.
-
-    Attributes
-    ----------
-    path_parameters : the parameters that a path may go over.
-    """
+    """Gives an estimator its `path`, from a `_path` that knows how settings share their work."""
 
     @property
     @abstractmethod
     def path_parameters(self) -> tuple[str, ...]:
-        """The parameters whose values share one pass or one run."""
+        """The parameters that a path may go over: their values share one pass or one run."""
 
     def path(
         self, X: Any, y: Any, grid: Grid, X_validation: Any, *, sample_weight: Any = None
@@ -171,7 +168,7 @@ class Iteration:
 Callback = Callable[[Iteration], Any]  # a true answer ends the fit after this iteration
 
 
-class IterationLog:
+class IterationLog(ExitStack):
     """Validation errors of a fit and its best iteration; calls the user's callback, draws a bar.
 
     Use it as a context manager around the iterations, and call `done` after each.
@@ -189,30 +186,26 @@ class IterationLog:
         """`patience`: stop when the error hasn't fallen by the relative `tolerance` for so many
         iterations; None: never because of it.
         """
+        super().__init__()
         self.total = total
         self.errors: list[float] = []
-        self.best = 0
         self.improved = False
-        self._reference = np.inf
-        self._since = 0
+        self._reference, self._since = np.inf, 0
         self._tolerance = tolerance
-        self._patience = patience
+        self._patience = None if patience is None else positive_count(patience, "patience")
         self._callback = callback
-        self._bar = ProgressBar(label, sys.stderr) if verbose else None
+        self._bar = self.enter_context(ProgressBar(label, sys.stderr)) if verbose else None
         self._start = time.perf_counter()
 
     def done(self, number: int, error: float | None = None) -> bool:
         """Iteration `number` (from 1) ended with this validation error; True: stop here.
 
-        `improved` then says whether the error is the smallest so far, and `best` is the
-        iteration that it was reached in.
+        `improved` then says whether the error is the smallest so far.
         """
         stop = False
         if error is not None:
             self.improved = not self.errors or error < min(self.errors)
             self.errors.append(error)
-            if self.improved:
-                self.best = number
             self._since += 1
             if error < self._reference * (1.0 - self._tolerance):
                 self._reference, self._since = error, 0
@@ -223,15 +216,6 @@ class IterationLog:
             seconds = time.perf_counter() - self._start
             stop |= bool(self._callback(Iteration(number, self.total, seconds, error)))
         return stop
-
-    def __enter__(self) -> IterationLog:
-        if self._bar is not None:
-            self._bar.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(*error)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -278,11 +262,9 @@ def hold_out(rows: Rows, share: float, draw: np.random.RandomState) -> tuple[Row
 
 
 class HeldOut:
-    """Errors on validation rows, whose kernel with the centres is kept if it fits.
+    """Means of `error`, of targets and predictions (k, T), on validation rows.
 
-    Parameters
-    ----------
-    error : of targets and predictions, (k, T) each, of which the mean is taken.
+    Their kernel with the centres is kept if it fits into the limit.
     """
 
     def __init__(
@@ -311,12 +293,46 @@ class HeldOut:
         return float(total / self._rows.total_weight)
 
 
-def squared_error(Y: Array, predicted: Array) -> Array:
-    """(Y - predicted)^2, of each row and output."""
-    square: Array = (Y - predicted) ** 2
-    return square
+class StoppedEarly(RegularisationPath, KernelRegressor):
+    """Base of the estimators that keep the iterate with the smallest validation error."""
+
+    max_iter: int
+    validation: float | None
+    tolerance: float
+    patience: int | None
+    random_state: Any
+    callback: Callback | None
+    verbose: bool
+
+    def _split(
+        self, rows: Rows, validation_data: Any, draw: np.random.RandomState
+    ) -> tuple[Rows, Rows | None]:
+        """Rows to learn from, and those to validate on: given, or held out, or none."""
+        if validation_data is not None:
+            return rows, validation_rows(self, validation_data, rows)
+        return (rows, None) if self.validation is None else hold_out(rows, self.validation, draw)
+
+    def _best(
+        self,
+        iterates: Iterator[Iterate],
+        log: IterationLog,
+        check: HeldOut | None,
+        coefficients: Callable[[Iterate], Array],
+    ) -> Iterate:
+        """The iterate of the smallest error, or the last without `check`; sets n_iter_."""
+        with log:
+            for number, iterate in enumerate(iterates, 1):
+                error = None if check is None else check.mean_error(coefficients(iterate))
+                stop = log.done(number, error)
+                if check is None or log.improved:
+                    best, self.n_iter_ = iterate, number
+                if stop:
+                    break
+        if check is not None:
+            self.validation_errors_ = np.array(log.errors)
+        return best
 
 
 def mean_squared_error(Y: Array, predicted: Array) -> float:
     """Mean over rows and outputs of (Y - predicted)^2."""
-    return float(squared_error(Y, predicted).mean())
+    return float(((Y - predicted) ** 2).mean())

@@ -89,8 +89,9 @@ class NystromBasis:
         """The kernels' coefficients (M, T) of the q' <= q leading features' weights (q', T)."""
         q = len(weights)
         result = np.zeros((len(self.centers), weights.shape[1]))
-        L = self.expansion[self.kept[:q], :q]
-        result[self.kept[:q]] = solve_triangular(L, weights, lower=True, trans=1)
+        if q:
+            L = self.expansion[self.kept[:q], :q]
+            result[self.kept[:q]] = solve_triangular(L, weights, lower=True, trans=1)
         return result
 
     def weights(self, coefficients: Array) -> Array:

@@ -11,7 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.utils import check_array, check_random_state
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import KernelRows
@@ -68,7 +68,7 @@ def uniform(X: Any, n_centers: int, random_state: Any = None) -> Centers:
     """
     rows = _rows(X)
     draw = check_random_state(random_state)
-    indices = draw.permutation(rows.n_samples)[: _positive(n_centers)]
+    indices = draw.permutation(rows.n_samples)[: positive_count(n_centers, "n_centers")]
     return Centers(rows.take(indices), indices)
 
 
@@ -86,11 +86,11 @@ def leverage_scores(
     preconditioner (thesis 4.2.2; Rudi, Carratino, Rosasco 2017, appendix A).
     """
     rows = _rows(X)
-    draw = check_random_state(random_state)
+    draw, n_centers = check_random_state(random_state), positive_count(n_centers, "n_centers")
     sketch = uniform(rows, n_centers, draw).points
     scores = approximate_leverage_scores(rows, sketch, kernel, penalty, memory_limit)
     probabilities = scores / scores.sum()
-    indices = draw.choice(rows.n_samples, size=_positive(n_centers), p=probabilities)
+    indices = draw.choice(rows.n_samples, size=n_centers, p=probabilities)
     return Centers(rows.take(indices), indices, probabilities[indices])
 
 
@@ -107,17 +107,19 @@ def approximate_leverage_scores(
     has the score a_i (A'A + penalty n I)^-1 a_i', and the rest, K_ii - |a_i|^2, has at most
     itself over penalty n. With all rows as the sketch the scores are exact. Time O(n m^2).
     """
-    if penalty <= 0.0:
-        raise ConfigurationError(f"The leverage scores' penalty must be positive, not {penalty}.")
-    rows = _rows(X)
-    the_kernel = as_kernel(kernel)
+    rows, the_kernel = _rows(X), as_kernel(kernel)
     basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
     if not basis.n_features:
         raise LearningError("The kernel is zero on every centre of the sketch.")
     data = KernelRows(rows, the_kernel, basis.centers[basis.kept], memory_limit)
-    ridge = penalty * rows.n_samples
+    ridge = positive(penalty, "penalty") * rows.n_samples
     gram = ridge * np.eye(basis.n_features)
-    for part in data.blocks(lambda K, block: _gram(basis.from_kernel(K.copy()))):
+
+    def moments(K: Array, block: Block) -> Array:
+        A = basis.from_kernel(K.copy())
+        return np.asarray(A.T @ A, dtype=float)
+
+    for part in data.blocks(moments):
         gram += part
     R = cholesky(gram)
 
@@ -162,18 +164,24 @@ def choose_centers(
     return Centers(points)
 
 
-def _gram(A: Array) -> Array:
-    gram: Array = (A.T @ A).astype(float)
-    return gram
+def basis_of(
+    estimator: Any, rows: Rows, draw: np.random.RandomState, memory_limit: int | None
+) -> NystromBasis:
+    """The basis of an estimator's centres, by leverage scores of the penalty 1 / sqrt(n).
+
+    Raises LearningError for a kernel that is zero on all of them.
+    """
+    kernel, penalty = as_kernel(estimator.kernel), 1.0 / np.sqrt(rows.n_samples)
+    centers = choose_centers(
+        estimator.centers, rows, estimator.n_centers, kernel, penalty, draw, memory_limit
+    )
+    basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
+    if not basis.n_features:
+        raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
+    return basis
 
 
 def _rows(X: Any) -> Rows:
     if isinstance(X, Rows):
         return X
     return ArrayRows(check_array(X, dtype=FLOATS))
-
-
-def _positive(n_centers: int) -> int:
-    if n_centers < 1:
-        raise ConfigurationError(f"n_centers must be at least 1, not {n_centers}.")
-    return int(n_centers)

@@ -8,7 +8,6 @@ those.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,10 +34,13 @@ class ClassSums:
     def __init__(self, n_features: int) -> None:
         self.labels: list[Hashable] = []
         self._numbers: dict[Hashable, int] = {}
-        self._sums: Array = np.zeros((8, n_features))
-        self._counts: Array = np.zeros(8)
-        self._shown: Array = np.zeros(8)
         self._order: Indices | None = None
+        # With room for more classes.
+        self._arrays = {
+            "sums": np.zeros((8, n_features)),
+            "counts": np.zeros(8),
+            "shown": np.zeros(8),
+        }
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -56,17 +58,17 @@ class ClassSums:
     @property
     def sums(self) -> Array:
         """(T, D): the sum of each class' inputs; a view."""
-        return self._sums[: len(self.labels)]
+        return self._arrays["sums"][: len(self.labels)]
 
     @property
     def counts(self) -> Array:
         """(T,): gamma, how many examples of each class were learned; a view."""
-        return self._counts[: len(self.labels)]
+        return self._arrays["counts"][: len(self.labels)]
 
     @property
     def shown(self) -> Array:
         """(T,): how many examples of each class came, learned or held out; a view."""
-        return self._shown[: len(self.labels)]
+        return self._arrays["shown"][: len(self.labels)]
 
     def number(self, label: Hashable) -> int:
         """The class' number. Raises LearningError, naming some that there are, for no class."""
@@ -81,10 +83,9 @@ class ClassSums:
         if label in self._numbers:
             return self._numbers[label]
         number = len(self.labels)
-        if number == len(self._counts):  # doubled: O(D) a class on the average
-            self._sums = np.concatenate((self._sums, np.zeros_like(self._sums)))
-            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
-            self._shown = np.concatenate((self._shown, np.zeros_like(self._shown)))
+        for name, array in self._arrays.items():
+            if number == len(array):  # doubled: O(D) a class on the average
+                self._arrays[name] = np.concatenate((array, np.zeros_like(array)))
         self.labels.append(label)
         self._numbers[label], self._order = number, None
         return number
@@ -96,20 +97,20 @@ class ClassSums:
         """
         held = np.zeros(len(numbers), dtype=bool)
         for i, number in enumerate(numbers):
-            self._shown[number] += 1.0
-            held[i] = hold_out > 0 and self._shown[number] % hold_out == 0
+            self.shown[number] += 1.0
+            held[i] = hold_out > 0 and self.shown[number] % hold_out == 0
         return held
 
     def learn(self, rows: Array, numbers: Indices) -> None:
         """Add inputs (k, D) to the classes of these numbers (k,)."""
         if len(rows) == 1:
-            self._sums[numbers[0]] += rows[0]
-            self._counts[numbers[0]] += 1.0
+            self.sums[numbers[0]] += rows[0]
+            self.counts[numbers[0]] += 1.0
             return
         for number in np.unique(numbers):
             own = numbers == number
-            self._sums[number] += rows[own].sum(axis=0)
-            self._counts[number] += np.count_nonzero(own)
+            self.sums[number] += rows[own].sum(axis=0)
+            self.counts[number] += np.count_nonzero(own)
 
     def rename(self, label: Hashable, new: Hashable) -> None:
         """Rename a class. Raises LearningError if there is a class of the new name."""
@@ -127,9 +128,8 @@ class ClassSums:
         source, target = self.number(label), self.number(into)
         if source == target:
             raise LearningError(f"The class {label!r} can't be merged with itself.")
-        self._sums[target] += self._sums[source]
-        self._counts[target] += self._counts[source]
-        self._shown[target] += self._shown[source]
+        for array in self._arrays.values():
+            array[target] += array[source]
         numbers = self.forget(label)
         numbers[source] = numbers[target]
         return numbers
@@ -137,9 +137,9 @@ class ClassSums:
     def forget(self, label: Hashable) -> Indices:
         """Remove a class' sum and count; returns the new number of each old one, or -1."""
         number, n = self.number(label), len(self.labels)
-        for column in (self._sums, self._counts, self._shown):
-            column[number : n - 1] = column[number + 1 : n]
-            column[n - 1] = 0.0
+        for array in self._arrays.values():
+            array[number : n - 1] = array[number + 1 : n]
+            array[n - 1] = 0.0
         del self.labels[number]
         self._order = None
         self._numbers = {label: i for i, label in enumerate(self.labels)}
@@ -148,59 +148,43 @@ class ClassSums:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs, without the labels."""
-        return {"sums": self.sums.copy(), "counts": self.counts.copy(), "shown": self.shown.copy()}
+        return {name: array[: len(self)].copy() for name, array in self._arrays.items()}
 
     def restore(self, labels: Iterable[Hashable], state: dict[str, Array]) -> None:
         """Resume from labels and a :meth:`state`."""
-        self.__init__(self._sums.shape[1])  # type: ignore[misc]
+        self.__init__(self.sums.shape[1])  # type: ignore[misc]
         for label in labels:
             self.add(label)
-        self.sums[:], self.counts[:] = state["sums"], state["counts"]
-        self.shown[:] = state["shown"]
+        for name, array in self._arrays.items():
+            array[: len(self)] = state[name]
 
 
 # -------------------------------------------------------------------------------------------------
 # Examples that are never learned, and how each candidate does on them (thesis 7.6.3).
 
-FREE = -1
+FREE = -1  # the number where there is no example
 
 
-@dataclass
 class HeldOutExamples:
-    """A bounded buffer of inputs, their classes' numbers, and the last results on each.
+    """A bounded buffer of V inputs, their classes' numbers, and the last results on each.
 
-    When it is full the class with most examples gives up its oldest. Built by :meth:`empty`.
-
-    inputs : (V, d). numbers : (V,), of classes; -1 where there is no example.
-    hits : (V, ridges, exponents), whether each candidate was right.
-    losses : (V, ridges, temperatures), minus the logarithm of the true class' probability.
-    leverages : (V,), x'A^-1 x with the smallest ridge.
-    arrived, checked : (V,), when the example came, and was last looked at.
+    When it is full the class with most examples gives up its oldest.
     """
 
-    inputs: Array
-    numbers: Indices
-    hits: npt.NDArray[np.bool_]
-    losses: Array
-    leverages: Array
-    arrived: Indices
-    checked: Indices
-    clock: int = 0
-
-    @classmethod
-    def empty(
-        cls, size: int, n_inputs: int, ridges: int, exponents: int, temperatures: int
-    ) -> HeldOutExamples:
-        """A buffer for `size` examples."""
-        return cls(
-            inputs=np.zeros((size, n_inputs)),
-            numbers=np.full(size, FREE),
-            hits=np.zeros((size, ridges, exponents), dtype=bool),
-            losses=np.zeros((size, ridges, temperatures)),
-            leverages=np.zeros(size),
-            arrived=np.zeros(size, dtype=np.intp),
-            checked=np.zeros(size, dtype=np.intp),
-        )
+    def __init__(
+        self, size: int, n_inputs: int, ridges: int, exponents: int, temperatures: int
+    ) -> None:
+        self.inputs: Array = np.zeros((size, n_inputs))
+        self.numbers: Indices = np.full(size, FREE)  # of classes
+        # Whether each candidate was right; minus the logarithm of the true class' probability;
+        # x'A^-1 x with the smallest ridge.
+        self.hits = np.zeros((size, ridges, exponents), dtype=bool)
+        self.losses: Array = np.zeros((size, ridges, temperatures))
+        self.leverages: Array = np.zeros(size)
+        # When the example came, and was last looked at.
+        self.arrived: Indices = np.zeros(size, dtype=np.intp)
+        self.checked: Indices = np.zeros(size, dtype=np.intp)
+        self.clock = 0
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.numbers != FREE))
@@ -394,7 +378,7 @@ class ClassRecursion:
     def buffer(self, size: int) -> HeldOutExamples:
         """An empty buffer for held-out examples."""
         candidates = len(self.factors), len(EXPONENTS), len(TEMPERATURES)
-        return HeldOutExamples.empty(size, self.n_inputs, *candidates)
+        return HeldOutExamples(size, self.n_inputs, *candidates)
 
     def learn(self, X: Array, numbers: Indices) -> None:
         """Learn examples X (n, d) of the classes of these numbers (n,)."""

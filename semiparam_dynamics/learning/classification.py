@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.base import Grid, Path
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.rows import FLOATS, checked_weights, validate_data
 
 PREFIX = "estimator__"
 
 
+@dataclass(eq=False, repr=False)
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Regularised least squares classification with any of the library's regressors.
 
@@ -44,9 +47,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : d.
     """
 
-    def __init__(self, estimator: Any = None, class_weight: Any = None) -> None:
-        self.estimator = estimator
-        self.class_weight = class_weight
+    estimator: Any = None
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit to X (n, d) and labels y (n,); weights (n,) multiply those of the classes.
@@ -55,10 +57,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         X, codes, weights = self._coded(X, y, sample_weight)
         self.estimator_ = self._regressor()
-        if weights is None:
-            self.estimator_.fit(X, codes)
-        else:
-            self.estimator_.fit(X, codes, sample_weight=weights)
+        self.estimator_.fit(X, codes, **weights)
         if hasattr(self.estimator_, "n_iter_"):
             self.n_iter_ = self.estimator_.n_iter_
         return self
@@ -67,7 +66,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Scores of inputs (n, d): (n, C), or (n,) for two classes, positive for the second."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=FLOATS, reset=False)
-        scores: Array = self.estimator_.predict(X) + self._offset()
+        offset = self.intercept_[0] if len(self.classes_) == 2 else self.intercept_
+        scores: Array = self.estimator_.predict(X) + offset
         return scores
 
     def predict(self, X: Any) -> Any:
@@ -76,14 +76,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[_winners(scores)]
 
     def path(
-        self,
-        X: Any,
-        y: Any,
-        grid: Mapping[str, Sequence[Any]],
-        X_validation: Any,
-        *,
-        sample_weight: Any = None,
-    ) -> Iterator[tuple[dict[str, Any], Any]]:
+        self, X: Any, y: Any, grid: Grid, X_validation: Any, *, sample_weight: Any = None
+    ) -> Path:
         """Labels (n_val,) on X_validation along the regressor's own path over `grid`.
 
         The names are those of `path_parameters`, `estimator__penalty` for instance.
@@ -97,9 +91,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         inner = {name.removeprefix(PREFIX): values for name, values in grid.items()}
         X, codes, weights = self._coded(X, y, sample_weight)
-        given = {} if weights is None else {"sample_weight": weights}
         X_validation = validate_data(self, X_validation, dtype=FLOATS, reset=False)
-        for found, scores in regressor.path(X, codes, inner, X_validation, **given):
+        for found, scores in regressor.path(X, codes, inner, X_validation, **weights):
             setting = {PREFIX + name: value for name, value in found.items()}
             yield setting, self.classes_[_winners(scores + self.intercept_)]
 
@@ -109,14 +102,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inner = getattr(self.estimator, "path_parameters", ())
         return tuple(PREFIX + name for name in inner)
 
-    def _offset(self) -> Any:
-        return self.intercept_[0] if len(self.classes_) == 2 else self.intercept_
-
     def _regressor(self) -> Any:
         return Falkon(random_state=0) if self.estimator is None else clone(self.estimator)
 
-    def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        """Inputs, codes (n,) or (n, C), and the rows' weights if they have any."""
+    def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, dict[str, Array]]:
+        """Inputs, codes (n,) or (n, C), and the argument sample_weight if there are any."""
         X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
         encoder = LabelEncoder()
@@ -139,7 +129,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = np.where(labels[:, None] == columns, 1.0, -1.0)
         self.intercept_ = np.average(codes, axis=0, weights=weights)
         codes = (codes - self.intercept_).astype(X.dtype)
-        return X, codes[:, 0] if binary else codes, weights
+        given = {} if weights is None else {"sample_weight": weights}
+        return X, codes[:, 0] if binary else codes, given
 
     def _class_weights(self, y: Any, weights: Array) -> Array:
         """(C,); "balanced" counts the rows with their weights, so that weight 2 is a row twice."""

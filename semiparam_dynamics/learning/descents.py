@@ -6,9 +6,10 @@ Nyström centres (thesis chapter 6; Lin, Rosasco 2017).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -28,39 +29,12 @@ SMALL = 32  # batches below this size are gone through in blocks, by their inner
 SLOW = 20.0  # how much faster products of matrices are, by operation, than matrix times vector
 
 
-class Descent(Protocol):
-    """Gradient descents that advance together, one for each setting and output.
-
-    Attributes
-    ----------
-    centers : (m, d).
-    memory : bytes of the kernel matrix that is kept, or zero.
-    """
-
-    centers: Array
-    memory: int
-
-    def run_pass(self) -> None:
-        """One pass: as many draws as there are rows."""
-
-    def coefficients(self, average: bool) -> Array:
-        """Of the kernels at the centres now, (m, S T), setting by setting."""
-
-    def used(self) -> Any:
-        """Which of the centres belong to the function: an index of them."""
-
-
 @dataclass(frozen=True)
 class Steps:
-    """Step sizes step * t^-decay for t = 1, 2, ..., of S settings (thesis 6.3).
+    """Step sizes step * t^-decay for t = 1, 2, ..., of S settings (thesis 6.3)."""
 
-    Attributes
-    ----------
-    step, decay : (S,).
-    """
-
-    step: Array
-    decay: Array
+    step: Array  # (S,)
+    decay: Array  # (S,)
 
     @classmethod
     def of(cls, settings: list[tuple[Any, Any]], default: float) -> Steps:
@@ -85,55 +59,112 @@ class Steps:
         return sizes
 
 
-class KernelDescent:
-    """Coefficients of all rows, for each of P = S T columns (S step settings, T outputs).
+@dataclass(frozen=True)
+class Task:
+    """What descents are made for: the loss of these rows, with these steps, within `budget` bytes.
+
+    There will be so many `passes`; from two on, the kernel matrix is kept if it fits.
+    """
+
+    rows: Rows
+    kernel: Kernel
+    loss: Loss
+    steps: Steps
+    passes: int
+    draw: np.random.RandomState
+    budget: int
+
+
+class Descent(ABC):
+    """Gradient descents that advance together, one for each of P = S T columns.
+
+    These are S step settings times T outputs.
+
+    Attributes
+    ----------
+    centers : (m, d).
+    memory : bytes of the kernel matrix that is kept, or zero.
+    """
+
+    centers: Array
+
+    def __init__(self, task: Task, n_columns: int, size: int) -> None:
+        """`n_columns` of the kernel matrix, and `size` numbers that are learned in each of P."""
+        self._rows, self._loss, self._steps = task.rows, task.loss, task.steps
+        self._draw, self._passes, self._budget = task.draw, task.passes, task.budget
+        n, S = task.rows.n_samples, len(task.steps.step)
+        row_bytes = n_columns * task.rows.dtype.itemsize
+        keep = task.passes > 1 and n * row_bytes <= KEPT_SHARE * task.budget
+        self.memory = n * row_bytes if keep else 0
+        self._fitting = block_rows(task.budget, row_bytes)
+        self._learned = np.zeros((size, S * task.rows.n_outputs))
+        self._moved = np.zeros_like(self._learned)
+        self._done = 0  # steps
+        self._total = np.zeros(S)  # the sum of the step sizes so far
+
+    @property
+    def rest(self) -> int:
+        """Bytes of the memory limit that are left for validation."""
+        return int(self._budget * (1.0 - BLOCKS_SHARE)) - self.memory
+
+    def iterates(self, average: bool) -> Iterator[Array]:
+        """Coefficients of the kernels at the centres after each pass, (m, S T), by settings.
+
+        With `average` the mean over t of w_t, before its draw, weighted by its step: the change
+        at draw i is in all later iterates, whose weights sum to a_t - a_i.
+        """
+        for _ in range(self._passes):
+            with np.errstate(over="ignore", invalid="ignore"):  # what diverged is found afterwards
+                self.run_pass()
+            learned = self._learned
+            if average:
+                learned = learned - self._moved / np.repeat(self._total, self._rows.n_outputs)
+            yield self.coefficients(learned)
+
+    @abstractmethod
+    def run_pass(self) -> None:
+        """One pass: as many draws as there are rows."""
+
+    @abstractmethod
+    def coefficients(self, learned: Array) -> Array:
+        """Of the kernels at the centres, (m, S T), a copy, for what was learned (., S T)."""
+
+    def used(self) -> Any:
+        """Which of the centres belong to the function: an index of them."""
+        return slice(None)
+
+    def _next_sizes(self, count: int) -> Array:
+        sizes = self._steps.after(self._done, count)
+        self._done += count
+        return sizes
+
+
+class KernelDescent(Descent):
+    """Coefficients of all rows.
 
     The rows are put into the order of their first draw, so that in the first pass, where most
     coefficients are still zero, only the rows drawn so far need to be evaluated.
-
-    Parameters
-    ----------
-    X, Y : (n, d), (n, T).
-    passes : how many there will be; from two on, the kernel matrix is kept if it fits.
-    budget : bytes for kernel matrices; `memory` of them are then in use for good.
     """
 
-    def __init__(
-        self,
-        X: Array,
-        Y: Array,
-        kernel: Kernel,
-        loss: Loss,
-        steps: Steps,
-        passes: int,
-        draw: np.random.RandomState,
-        budget: int,
-    ) -> None:
-        n, T = Y.shape
-        self._kernel, self._loss, self._steps, self._draw = kernel, loss, steps, draw
-        first = draw.randint(n, size=n)
+    def __init__(self, task: Task) -> None:
+        block, n = task.rows.whole(), task.rows.n_samples
+        super().__init__(task, n, n)
+        self._kernel = task.kernel
+        first = self._draw.randint(n, size=n)
         drawn, when = np.unique(first, return_index=True)
         order = np.concatenate((drawn[np.argsort(when)], np.setdiff1d(np.arange(n), drawn)))
         self._rank = np.empty(n, dtype=np.intp)
         self._rank[order] = np.arange(n)
         self._pass: Indices | None = self._rank[first]
         self._seen = np.zeros(n, dtype=bool)
-        self.centers = X[order]
-        self._targets = np.ascontiguousarray(Y[order].T, dtype=float)
-        self._coef = np.zeros((n, len(steps.step) * T))
-        self._moved = np.zeros_like(self._coef)
         self._reach = 0  # rows beyond have not been drawn
-        self._done = 0  # draws
-        self._total = np.zeros(len(steps.step))  # the sum of the step sizes so far
-        row_bytes = n * X.dtype.itemsize
+        self.centers = block.X[order]
+        self._targets = np.ascontiguousarray(block.Y[order].T, dtype=float)
         self._kept: Array | None = None
-        self.memory = 0
-        if passes > 1 and n * row_bytes <= KEPT_SHARE * budget:
-            self.memory = n * row_bytes
-            self._kept = np.empty((n, n), X.dtype)
-            evaluate_into(kernel.bind(self.centers), self.centers, self._kept)
-        fitting = block_rows(budget, row_bytes)
-        self._block = min(BLOCK, fitting, max(32, n // 8))
+        if self.memory:
+            self._kept = np.empty((n, n), block.X.dtype)
+            evaluate_into(task.kernel.bind(self.centers), self.centers, self._kept)
+        self._block = min(BLOCK, self._fitting, max(32, n // 8))
 
     def run_pass(self) -> None:
         """See :class:`Descent`."""
@@ -144,19 +175,13 @@ class KernelDescent:
         for J, K in map_in_order(self._evaluate, self._blocks(drawn)):
             self._step(J, K)
 
-    def coefficients(self, average: bool) -> Array:
-        """See :class:`Descent`; the mean over t of w_t, before its draw, weighted by its step.
-
-        The change at draw i is in all later iterates, whose weights sum to a_t - a_i.
-        """
-        if not average:
-            return self._coef.copy()
-        T = len(self._targets)
-        return self._coef - self._moved / np.repeat(self._total, T)
+    def coefficients(self, learned: Array) -> Array:
+        """See :class:`Descent`."""
+        return learned.copy()
 
     def used(self) -> Any:
         """See :class:`Descent`: the rows that have been drawn."""
-        return self._seen
+        return self._seen.copy()
 
     def _blocks(self, drawn: Indices) -> Iterator[tuple[Indices, int]]:
         """Draws (k,), and how many leading rows have been drawn by their end."""
@@ -177,20 +202,19 @@ class KernelDescent:
         K coef is what was predicted before the first of them; each step then changes the later
         predictions by its own row's kernel, so that the long products are done for all at once.
         """
-        F = np.ascontiguousarray((K @ self._coef[: K.shape[1]].astype(K.dtype)).T, dtype=float)
+        F = np.ascontiguousarray((K @ self._learned[: K.shape[1]].astype(K.dtype)).T, dtype=float)
         G = np.ascontiguousarray(K[:, J], dtype=float)
         Y = np.ascontiguousarray(self._targets[:, J])
-        sizes = self._steps.after(self._done, len(J))
+        sizes = self._next_sizes(len(J))
         done = self._total + np.cumsum(sizes, axis=0)
         change = np.empty_like(F)
         descend(F, G, Y, sizes, 1, self._loss.code, self._loss.epsilon, change)
-        scatter(change, done, J, len(Y), self._coef, self._moved)
-        self._done += len(J)
+        scatter(change, done, J, len(Y), self._learned, self._moved)
         self._total = done[-1]
 
 
-class NystromDescent:
-    """Weights of the span's features, for each of P = S T columns (S settings, T outputs).
+class NystromDescent(Descent):
+    """Weights of the span's features.
 
     There are two ways to the same iterates. With the features of every drawn row, at O(q^2) a
     row, a step is a product with them. With the kernels as they are, a step needs K(C, C)^+ of
@@ -198,49 +222,30 @@ class NystromDescent:
 
     Parameters
     ----------
-    rows : the data, n of them; targets are kept in memory, inputs are not.
+    task : targets of its rows are kept in memory, inputs are not.
     batch : rows in each step.
-    passes : how many there will be; from two on, the n x q matrix is kept if it fits.
-    budget : bytes for kernel matrices; `memory` of them are then in use for good.
     features : which way; None: the cheaper one.
     """
 
     def __init__(
-        self,
-        rows: Rows,
-        basis: NystromBasis,
-        loss: Loss,
-        steps: Steps,
-        batch: int,
-        passes: int,
-        draw: np.random.RandomState,
-        budget: int,
-        features: bool | None = None,
+        self, task: Task, basis: NystromBasis, batch: int, features: bool | None = None
     ) -> None:
-        n, q = rows.n_samples, basis.n_features
-        self._rows, self._basis, self._loss, self._steps = rows, basis, loss, steps
-        self._batch, self._draw, self._budget = batch, draw, budget
+        rows, n, q = task.rows, task.rows.n_samples, basis.n_features
+        super().__init__(task, q, q)
+        self._basis, self._batch = basis, batch
         self._factor = np.asfortranarray(basis.factor)  # as LAPACK wants it
         self.centers = basis.centers.astype(rows.dtype)
         self._targets = np.concatenate([b.Y.T for b in rows.blocks(n)], axis=1).astype(float)
-        P = len(steps.step) * rows.n_outputs
-        row_bytes = q * rows.dtype.itemsize
-        keep = passes > 1 and n * row_bytes <= KEPT_SHARE * budget
         self._features = features
         if features is None:
             # Solves for all draws, or once for all rows; or two for every batch and column.
-            rows_solved = n if keep else passes * n
-            batches = passes * -(-n // batch)
+            rows_solved = n if self.memory else task.passes * n
+            batches, P = task.passes * -(-n // batch), self._learned.shape[1]
             self._features = rows_solved <= 2 * batches * max(SLOW, P) or batch < SMALL
         self._bound = basis.kernel.bind(self.centers[basis.kept])
-        self._block = min(BLOCK, block_rows(budget, row_bytes))
-        self._weights = np.zeros((q, P))
-        self._moved = np.zeros((q, P))
-        self._gradient = np.zeros((q, P))
-        self._done = 0  # steps
-        self._total = np.zeros(len(steps.step))  # the sum of the step sizes so far
-        self.memory = n * row_bytes if keep else 0
-        self._kept = self._evaluate_all() if keep else None
+        self._block = min(BLOCK, self._fitting)
+        self._gradient = np.zeros_like(self._learned)
+        self._kept = self._evaluate_all() if self.memory else None
 
     def run_pass(self) -> None:
         """See :class:`Descent`."""
@@ -263,24 +268,16 @@ class NystromDescent:
             if seen % self._batch == 0:
                 self._large_step()
 
-    def coefficients(self, average: bool) -> Array:
+    def coefficients(self, learned: Array) -> Array:
         """See :class:`Descent`."""
-        weights = self._weights
-        if average:
-            weights = weights - self._moved / np.repeat(self._total, self._rows.n_outputs)
-        if self._features:
-            weights = self._solve(weights, 1)
+        weights = self._solve(learned, 1) if self._features else learned
         result = np.zeros((len(self.centers), weights.shape[1]))
         result[self._basis.kept] = weights
         return result
 
-    def used(self) -> Any:
-        """See :class:`Descent`: all of them."""
-        return slice(None)
-
     def _small_batches(self, J: Indices, Z: Array) -> None:
         """The steps of the batches that the draws J (k,) are made of, with features Z (k, q)."""
-        F = np.ascontiguousarray((Z @ self._weights.astype(Z.dtype)).T, dtype=float)
+        F = np.ascontiguousarray((Z @ self._learned.astype(Z.dtype)).T, dtype=float)
         G = np.ascontiguousarray(Z @ Z.T, dtype=float)
         sizes = self._next_sizes(len(J) // self._batch)
         change = np.empty_like(F)
@@ -290,11 +287,11 @@ class NystromDescent:
         done = np.repeat(self._total + np.cumsum(sizes, axis=0), self._batch, axis=0)
         self._total = self._total + sizes.sum(axis=0)
         late = change * np.repeat(done.T, len(Y), axis=0)
-        self._weights += Z.T @ change.T.astype(Z.dtype)
+        self._learned += Z.T @ change.T.astype(Z.dtype)
         self._moved += Z.T @ late.T.astype(Z.dtype)
 
     def _add_gradient(self, J: Indices, Z: Array) -> None:
-        F = (Z @ self._weights.astype(Z.dtype)).astype(float)
+        F = (Z @ self._learned.astype(Z.dtype)).astype(float)
         Y = np.tile(self._targets[:, J].T, len(self._steps.step))
         slopes = self._loss.derivative(Y, F) / self._batch
         self._gradient += Z.T @ slopes.astype(Z.dtype)
@@ -307,7 +304,7 @@ class NystromDescent:
         T = len(self._targets)
         change = -np.repeat(sizes[0], T) * gradient
         self._total = self._total + sizes[0]
-        self._weights += change
+        self._learned += change
         self._moved += change * np.repeat(self._total, T)
         self._gradient[:] = 0.0
 
@@ -316,11 +313,6 @@ class NystromDescent:
         L = self._factor
         X: Array = solve_triangular(L, B, lower=True, trans=transposed, check_finite=False)
         return X
-
-    def _next_sizes(self, count: int) -> Array:
-        sizes = self._steps.after(self._done, count)
-        self._done += count
-        return sizes
 
     def _evaluate(self, drawn: Indices, parts: list[slice]) -> Iterator[tuple[Indices, Array]]:
         """Each part of the draws, and its features or kernels (k, q)."""

@@ -47,6 +47,7 @@ Predictor = Callable[[Array], Array]
 Follow = Callable[[int, Array], bool]
 
 
+@dataclass(eq=False, repr=False)
 class Falkon(RegularisationPath, KernelRegressor):
     """Kernel ridge regression on Nyström centres, for many rows (Rudi, Carratino, Rosasco 2017).
 
@@ -63,14 +64,11 @@ class Falkon(RegularisationPath, KernelRegressor):
     it fits, within `memory_limit`; beside them two matrices (M, M) of float64, and a third while
     the preconditioner is made of `preconditioner_rows` or of centres that some were left out of.
 
-    PyTorch's and CuPy's arrays are computed with where they are, on a GPU for instance, if
-    scikit-learn's `array_api_dispatch` is on: kernel blocks and their products there, within
-    `memory_limit` there (by default 1 GB), the (M, M) matrices in NumPy. The fitted attributes are
-    NumPy's; predictions come as the inputs do.
-
-    Dask arrays, or :class:`~.backends.dask_arrays.DaskRows`, stay in their chunks on a cluster's
-    workers, which compute the products of K_nM; centres and preconditioner are made here.
-    ``centers="leverage_scores"`` reads all chunks through this process.
+    PyTorch's and CuPy's arrays stay where they are, on a GPU for instance, if scikit-learn's
+    `array_api_dispatch` is on: K_nM there, within `memory_limit` there (by default 1 GB), the
+    (M, M) matrices and what is fitted in NumPy. Dask arrays, or
+    :class:`~.backends.dask_arrays.DaskRows`, stay in their chunks on a cluster's workers, which
+    compute the products of K_nM; ``centers="leverage_scores"`` reads them through this process.
 
     Parameters
     ----------
@@ -101,31 +99,17 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     path_parameters: ClassVar[tuple[str, ...]] = ("penalty", "max_iter")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_centers: int = 1000,
-        centers: Any = "uniform",
-        max_iter: int = 20,
-        tolerance: float = 1e-10,
-        random_state: Any = None,
-        memory_limit: int | None = None,
-        preconditioner_rows: int | None = None,
-        callback: Callback | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_centers = n_centers
-        self.centers = centers
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.preconditioner_rows = preconditioner_rows
-        self.callback = callback
-        self.verbose = verbose
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_centers: int = 1000
+    centers: Any = "uniform"
+    max_iter: int = 20
+    tolerance: float = 1e-10
+    random_state: Any = None
+    memory_limit: int | None = None
+    preconditioner_rows: int | None = None
+    callback: Callback | None = None
+    verbose: bool = False
 
     def fit(
         self,
@@ -227,13 +211,8 @@ class FalkonSystem:
     """(Phi' W Phi / n + penalty I) w = Phi' W Y / n, for any number of penalties.
 
     Phi = K_nM L'^-1 are the rows' features (n, q), and the coefficients are L'^-1 w: the Nyström
-    problem's H alpha = K_nM' W Y without the directions that rounding leaves undetermined.
-
-    Parameters
-    ----------
-    rows, kernel, centers : the data, the kernel, and the chosen centres (M).
-    memory_limit : bytes for kernel matrices; None: a quarter of what is free.
-    sample : rows from which the preconditioner is made; None: from the centres.
+    problem's H alpha = K_nM' W Y without the directions that rounding leaves undetermined. The
+    preconditioner is made from the rows of `sample`, or from the centres where that is None.
     """
 
     def __init__(
@@ -253,7 +232,7 @@ class FalkonSystem:
         if sample is not None and self.basis.n_features:
             self._moments = _sampled_moments(rows, self.basis, centers, sample)
         self._n = rows.total_weight
-        self._targets = self.data.targets() if self.basis.n_features else None
+        self._targets = self.data.targets()[: self.basis.n_features]
 
     def preconditioner(self, penalty: float) -> Preconditioner:
         """That of one penalty; the one before should be gone by then, for it is as large."""
@@ -276,9 +255,6 @@ class FalkonSystem:
             gradient = B.from_coefficients(gradient) / self._n + penalty * weights
             return B.from_features(gradient)
 
-        if self._targets is None:
-            none = np.zeros((0, self.data.rows.n_outputs))
-            return conjugate_gradient(product, none, max_iter=max_iter)
         b = B.from_features(B.from_coefficients(self._targets) / self._n)
         return conjugate_gradient(
             product,
@@ -292,7 +268,7 @@ class FalkonSystem:
 
     def coefficients(self, preconditioner: Preconditioner, beta: Array) -> Array:
         """Coefficients (q, T) of the kernels at ``data.centers``, for the solution beta (q, T)."""
-        if self._targets is None:
+        if not len(beta):
             return np.zeros((1, beta.shape[1]))
         return preconditioner.to_coefficients(preconditioner.to_features(beta))
 
@@ -446,18 +422,11 @@ def mean_products(basis: NystromBasis, share: Array, X: Array | None = None) -> 
 
 @dataclass(frozen=True)
 class Solution:
-    """The result of conjugate gradient.
+    """The result of conjugate gradient, after t products with the matrix."""
 
-    Attributes
-    ----------
-    x : (q, T), the solution of each column.
-    residuals : (t, T), after each iteration, relative to b; a column's last one once it stopped.
-    converged : (T,), whether the residual reached the tolerance.
-    """
-
-    x: Array
-    residuals: Array
-    converged: Array
+    x: Array  # (q, T), the solution of each column
+    residuals: Array  # (t, T), relative to b; a column's last one once it stopped
+    converged: Array  # (T,), whether the residual reached the tolerance
 
     @property
     def n_iter(self) -> int:

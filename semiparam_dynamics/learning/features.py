@@ -5,6 +5,7 @@ Thesis 4.2, chapter 5 and 8.2.2.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from semiparam_dynamics.recursion.features import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map inputs to features whose inner products are the kernel's Nyström approximation.
 
@@ -52,17 +54,10 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     n_components : q <= m, the number of features: of centres that others don't explain.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        n_centers: int = 100,
-        centers: Any = "uniform",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_centers = n_centers
-        self.centers = centers
-        self.random_state = random_state
+    kernel: Any = None
+    n_centers: int = 100
+    centers: Any = "uniform"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> NystromFeatures:
         """Choose centres among inputs (n, d).
@@ -101,6 +96,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return np.ascontiguousarray(phi, dtype=X.dtype)
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map inputs to random features whose inner products approximate a Gaussian kernel.
 
@@ -111,12 +107,9 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
     random_state : seed or generator of the frequencies.
     """
 
-    def __init__(
-        self, n_features: int = 500, length_scale: float = 1.0, random_state: Any = None
-    ) -> None:
-        self.n_features = n_features
-        self.length_scale = length_scale
-        self.random_state = random_state
+    n_features: int = 500
+    length_scale: float = 1.0
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> RandomFourierFeatures:
         """Draw the frequencies for inputs (n, d)."""
@@ -207,21 +200,17 @@ class GrowingFeatures:
     def __init__(self, n_inputs: int, length_scale: float, capacity: int, novelty: float) -> None:
         self._features = IncrementalNystromFeatures(n_inputs, length_scale, capacity, novelty)
 
-    def transform(self, X: Array) -> Array:
+    def learn(self, X: Array) -> Array:
+        """Features, and each row that the centres don't explain becomes one, before the next."""
+        return self.transform(X, grow=True)
+
+    def transform(self, X: Array, grow: bool = False) -> Array:
         """Features (n, capacity) of inputs (n, d)."""
         Z = np.zeros((len(X), self._features.capacity))
         for z, x in zip(Z, X, strict=True):
             phi = self._features.transform(x)
             z[: len(phi)] = phi
-        return Z
-
-    def learn(self, X: Array) -> Array:
-        """The same, and each row that the centres don't explain becomes one, before the next."""
-        Z = np.zeros((len(X), self._features.capacity))
-        for z, x in zip(Z, X, strict=True):
-            phi = self._features.transform(x)
-            z[: len(phi)] = phi
-            if self._features.grow(x, phi):
+            if grow and self._features.grow(x, phi):
                 z[len(phi)] = np.sqrt(1.0 - float(phi @ phi))
         return Z
 

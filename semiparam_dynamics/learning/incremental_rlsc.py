@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import (
-    ConfigurationError,
-    LearningError,
-    positive,
-    positive_count,
-)
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
 from semiparam_dynamics.learning.class_recursion import (
     EXPONENTS,
     ClassRecursion,
+    HeldOutExamples,
     class_weights,
     nearest_exponent,
 )
@@ -36,6 +33,7 @@ REFRESH = 2  # held-out examples looked at again whenever one comes
 NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one
 
 
+@dataclass(eq=False, repr=False)
 class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Regularised least squares classification, example by example, new classes included.
 
@@ -76,40 +74,21 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     features_ : the fitted transformer, or None. n_features_in_ : d.
     """
 
-    def __init__(
-        self,
-        ridge: float | Sequence[float] = 1.0,
-        recoding: float | str = "auto",
-        *,
-        tolerance: float = 0.0,
-        hold_out: int = 6,
-        validation_size: int = 600,
-        min_validation: int = 5,
-        refresh_later: bool = False,
-        features: Any = None,
-        kernel: Any = None,
-        n_features: int = 500,
-        threshold: float = 0.0,
-        max_novelty: float = 0.0,
-        unknown: Any = "unknown",
-        random_state: Any = None,
-    ) -> None:
-        self.ridge = ridge
-        self.recoding = recoding
-        self.tolerance = tolerance
-        self.hold_out = hold_out
-        self.validation_size = validation_size
-        self.min_validation = min_validation
-        self.refresh_later = refresh_later
-        self.features = features
-        self.kernel = kernel
-        self.n_features = n_features
-        self.threshold = threshold
-        self.max_novelty = max_novelty
-        self.unknown = unknown
-        self.random_state = random_state
-
-    recursion_: ClassRecursion
+    ridge: float | Sequence[float] = 1.0
+    recoding: float | str = "auto"
+    _: KW_ONLY
+    tolerance: float = 0.0
+    hold_out: int = 6
+    validation_size: int = 600
+    min_validation: int = 5
+    refresh_later: bool = False
+    features: Any = None
+    kernel: Any = None
+    n_features: int = 500
+    threshold: float = 0.0
+    max_novelty: float = 0.0
+    unknown: Any = "unknown"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> IncrementalRLSC:
         """Forget everything, learn X (n, d) with labels y (n,) in their order, and validate."""
@@ -127,8 +106,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Array:
         """Recoded scores (n, T) of inputs (n, d); for two classes (n,), positive for the second."""
-        check_is_fitted(self, "recursion_")
-        scores: Array = self.recursion_.scores(self._checked(X), self.recoding_)[:, self._order()]
+        X = self._checked(X)
+        scores: Array = self.recursion_.scores(X, self.recoding_)[:, self._order()]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, X: Any) -> Array:
@@ -186,8 +165,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             held = self.recursion_.buffer(len(X))
             for x, number in zip(X, numbers, strict=True):
                 held.add(x, number)
-        self.recursion_.look_at(held, held.stalest(len(held)), self.recoding_)
-        self.recursion_.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
+        self._choose(held, len(held))
         return self
 
     def refresh(self, k: int) -> int:
@@ -196,10 +174,13 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For pauses: :meth:`validate` in small pieces.
         """
         check_is_fitted(self, "recursion_")
-        recursion, held = self.recursion_, self.recursion_.held_out
-        recursion.look_at(held, held.stalest(k), self.recoding_)
-        recursion.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
-        return recursion.outdated()
+        self._choose(self.recursion_.held_out, k)
+        return self.recursion_.outdated()
+
+    def _choose(self, held: HeldOutExamples, k: int) -> None:
+        """Look at the k of these examples that wait longest, then choose ridge and exponent."""
+        self.recursion_.look_at(held, held.stalest(k), self.recoding_)
+        self.recursion_.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
 
     def class_accuracy(self) -> tuple[Array, Array]:
         """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""

@@ -68,15 +68,7 @@ class Laplacian(Kernel):
 
     def bind(self, C: Array) -> Bound:
         """See :class:`Kernel`."""
-        widths = _widths(self.length_scale, C.shape[1])
-        centers = C / widths
-
-        def block(X: Array) -> Array:
-            K = cdist(X / widths, centers, "cityblock")
-            result: Array = np.exp(-K, out=K).astype(C.dtype, copy=False)
-            return result
-
-        return block
+        return _of_distances(C, self.length_scale, "cityblock", lambda r: np.exp(-r, out=r))
 
 
 class Matern(Kernel):
@@ -96,22 +88,18 @@ class Matern(Kernel):
         """See :class:`Kernel`. Distances are exact ones: the root would amplify cancellation."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ConfigurationError(f"Matern's nu must be 0.5, 1.5 or 2.5, not {self.nu}.")
-        widths = _widths(self.length_scale, C.shape[1])
-        centers = C / widths
         root = np.sqrt(2.0 * self.nu)
 
-        def block(X: Array) -> Array:
-            r = cdist(X / widths, centers)
+        def of_distances(r: Array) -> Array:
             r *= root
             K = np.exp(-r)
             if self.nu == 1.5:
                 K *= 1.0 + r
             elif self.nu == 2.5:
                 K *= 1.0 + r * (1.0 + r / 3.0)
-            result: Array = K.astype(C.dtype, copy=False)
-            return result
+            return K
 
-        return block
+        return _of_distances(C, self.length_scale, "euclidean", of_distances)
 
 
 class Polynomial(Kernel):
@@ -214,6 +202,15 @@ def as_kernel(kernel: Any) -> Kernel:
         f"kernel must be a kernel such as Gaussian(length_scale=1.0), or a function of two "
         f"matrices of rows, not {kernel!r}."
     )
+
+
+def _of_distances(
+    C: Array, length_scale: Any, metric: str, function: Callable[[Array], Array]
+) -> Bound:
+    """X -> function(r) of the distances r (k, m) between rows over widths, which it may use up."""
+    widths = _widths(length_scale, C.shape[1])
+    centers = C / widths
+    return lambda X: function(cdist(X / widths, centers, metric)).astype(C.dtype, copy=False)
 
 
 def _widths(length_scale: Any, n_inputs: int) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,19 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh
 from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_penalty
-from semiparam_dynamics.learning.base import KernelRegressor, Path, RegularisationPath, kernel_sum
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    positive_count,
+    positive_penalty,
+)
+from semiparam_dynamics.learning.base import (
+    Grid,
+    KernelRegressor,
+    Path,
+    RegularisationPath,
+    kernel_sum,
+)
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import evaluate_into
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
@@ -48,12 +59,10 @@ def filter_values(
     `nu` is the order of the nu-method. Raises ConfigurationError for a value out of range.
     """
     if name in ("landweber", "nu"):
-        counts = [iterations(value) for value in values]
-        return (
-            landweber(eigenvalues, counts)
-            if name == "landweber"
-            else nu_method(eigenvalues, counts, nu)
-        )
+        counts = [positive_count(value, "max_iter") for value in values]
+        if name == "nu":
+            return nu_method(eigenvalues, counts, nu)
+        return landweber(eigenvalues, counts)
     if name == "tikhonov":
         return [1.0 / (eigenvalues + positive_penalty(value)) for value in values]
     if name == "cutoff":
@@ -102,13 +111,6 @@ def nu_method(eigenvalues: Array, counts: Sequence[int], nu: float = 1.0) -> lis
     return [found[t] for t in counts]
 
 
-def iterations(value: Any) -> int:
-    """`value` as a number of iterations, or ConfigurationError if it isn't a whole one above 0."""
-    if value < 1 or int(value) != value:
-        raise ConfigurationError(f"max_iter must be a whole number above 0, not {value}.")
-    return int(value)
-
-
 def _scaled(eigenvalues: Array) -> tuple[float, Array]:
     """gamma = 1 / max sigma, and gamma sigma; with no eigenvalue above zero any step will do."""
     largest = float(eigenvalues.max())
@@ -133,19 +135,12 @@ class Problem:
 
     Weights w turn K into W^(1/2) K W^(1/2), and Y into W^(1/2) Y: the same problem as if each row
     were there w times.
-
-    Attributes
-    ----------
-    X : (n, d), in the rows' precision.
-    targets : W^(1/2) Y, (n, T), in float64.
-    roots : W^(1/2), (n,); ones where there are no weights.
-    total : the sum of the weights, which multiplies the penalty.
     """
 
-    X: Array
-    targets: Array
-    roots: Array
-    total: float
+    X: Array  # (n, d), in the rows' precision
+    targets: Array  # W^(1/2) Y, (n, T), in float64
+    roots: Array  # W^(1/2), (n,); ones where there are no weights
+    total: float  # the sum of the weights, which multiplies the penalty
 
     @classmethod
     def of(cls, rows: Rows) -> Problem:
@@ -185,21 +180,11 @@ class Problem:
 class Spectrum:
     """W^(1/2) K W^(1/2) / n = Q Sigma Q', with n the total weight.
 
-    Attributes
-    ----------
-    problem : the rows and their targets.
-    eigenvalues : (n,), ascending, at least zero.
-    vectors : Q, (n, n).
-    projected : Q' W^(1/2) Y, (n, T).
-    rounding : eigenvalues up to this one are noise.
+    Time O(n^3), and memory for three matrices (n, n). Raises LearningError where that is too much,
+    and for a kernel that isn't positive semidefinite on these rows.
     """
 
     def __init__(self, problem: Problem, kernel: Kernel, memory_limit: int | None = None) -> None:
-        """Time O(n^3), and memory for three matrices (n, n).
-
-        Raises LearningError where that is too much, and for a kernel that isn't positive
-        semidefinite on these rows.
-        """
         self.problem = problem
         K = problem.gram(kernel, 3, memory_limit)
         noise = problem.rounding(K)
@@ -209,9 +194,9 @@ class Spectrum:
                 f"The kernel is not positive semidefinite: on these rows its eigenvalues lie "
                 f"between {values[0]:.3g} and {values[-1]:.3g}."
             )
-        self.rounding = noise / problem.total
-        self.eigenvalues = np.maximum(values, 0.0) / problem.total
-        self.projected: Array = self.vectors.T @ problem.targets
+        self.rounding = noise / problem.total  # eigenvalues up to this one are noise
+        self.eigenvalues = np.maximum(values, 0.0) / problem.total  # (n,), ascending
+        self.projected: Array = self.vectors.T @ problem.targets  # (n, T)
 
     def coefficients(self, g: Array) -> Array:
         """(n, T), of the kernels at the problem's rows, for filter values g (n,).
@@ -281,6 +266,7 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
 COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
 
 
+@dataclass(eq=False, repr=False)
 class KRLS(RegularisationPath, KernelRegressor):
     """Kernel least squares on all n rows: O(n^2) memory and O(n^3) time.
 
@@ -305,21 +291,12 @@ class KRLS(RegularisationPath, KernelRegressor):
     n_iter_ : iterations; 1 for the filters that don't iterate.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        filter: str = "tikhonov",
-        max_iter: int = 100,
-        nu: float = 1.0,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.filter = filter
-        self.max_iter = max_iter
-        self.nu = nu
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    filter: str = "tikhonov"
+    max_iter: int = 100
+    nu: float = 1.0
+    memory_limit: int | None = None
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
@@ -344,13 +321,14 @@ class KRLS(RegularisationPath, KernelRegressor):
             values = [None if parameter is None else getattr(self, parameter)]
             (g,) = filter_values(self.filter, spectrum.eigenvalues, values, self.nu)
             alpha = spectrum.coefficients(g)
-        self.n_iter_ = iterations(self.max_iter) if parameter == "max_iter" else 1
+        self.n_iter_ = int(self.max_iter) if parameter == "max_iter" else 1
         self._keep(rows, problem.X, alpha)
         return self
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
         """One eigendecomposition serves all values of the filter's parameter; each is O(n^2 T)."""
-        settings, values = _settings(chosen)
+        settings = [{name: value} for name, values in chosen.items() for value in values] or [{}]
+        values = [next(iter(setting.values()), None) for setting in settings]
         problem, kernel = Problem.of(rows), as_kernel(self.kernel)
         spectrum = Spectrum(problem, kernel, self.memory_limit)
         filters = filter_values(self.filter, spectrum.eigenvalues, values, self.nu)
@@ -364,29 +342,16 @@ class KRLS(RegularisationPath, KernelRegressor):
                 yield setting, predicted[:, i * T : (i + 1) * T]
 
     @available_if(lambda self: self.filter == "tikhonov")  # type: ignore[untyped-decorator]
-    def leave_one_out(
-        self, X: Any, y: Any, grid: Mapping[str, Sequence[Any]], *, sample_weight: Any = None
-    ) -> Iterator[tuple[dict[str, Any], Array]]:
+    def leave_one_out(self, X: Any, y: Any, grid: Grid, *, sample_weight: Any = None) -> Path:
         """(setting, predictions (n, T)) for every penalty in the grid: of row i, by the others.
 
         Exactly what n fits to n - 1 rows each would predict, for one eigendecomposition and
         O(n^2 T) a penalty. Only of the filter "tikhonov"; other filters don't have the method.
         """
-        settings, values = _settings(self._chosen(grid))
-        rows = training_rows(self, X, y, sample_weight)
-        kernel, penalties = as_kernel(self.kernel), [positive_penalty(value) for value in values]
-        yield from zip(
-            settings,
-            leave_one_out_predictions(rows, kernel, penalties, self.memory_limit),
-            strict=True,
-        )
-
-
-def _settings(chosen: dict[str, list[Any]]) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The settings of the filter's one parameter, and its values; of "ols", which has none."""
-    for name, values in chosen.items():
-        return [{name: value} for value in values], values
-    return [{}], [None]
+        penalties = self._chosen(grid)["penalty"]
+        rows, kernel = training_rows(self, X, y, sample_weight), as_kernel(self.kernel)
+        found = leave_one_out_predictions(rows, kernel, penalties, self.memory_limit)
+        yield from zip([{"penalty": penalty} for penalty in penalties], found, strict=True)
 
 
 def _solve(problem: Problem, kernel: Kernel, penalty: float, limit: int | None) -> Array | None:

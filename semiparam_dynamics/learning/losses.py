@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from semiparam_dynamics.jit import compiled
 # -------------------------------------------------------------------------------------------------
 # The compiled inner loops of the stochastic gradient methods.
 
+LOSSES = ("square", "hinge", "logistic", "absolute", "epsilon_insensitive")
 SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE = range(5)
 
 
@@ -93,24 +92,38 @@ def scatter(change: Array, done: Array, drawn: Indices, T: int, coef: Array, mov
 
 
 @dataclass(frozen=True)
-class Loss(ABC):
-    """A loss and its left-hand derivative, elementwise over arrays of one shape.
+class Loss:
+    """One of LOSSES and its left-hand derivative, elementwise over arrays of one shape.
 
-    The derivative at f is the one from below, which a convex loss has everywhere (thesis 6.2).
-
-    Attributes
-    ----------
-    code : the loss' number in the compiled loops.
-    labels : whether targets must be -1 and 1.
+    "square" is (f - y)^2 / 2, whose derivative is the residual; "hinge", the support vector
+    machine's, max(0, 1 - y f) for y = -1 or 1; "logistic" log(1 + exp(-y f)) for such y;
+    "absolute" |f - y|; "epsilon_insensitive", support vector regression's,
+    max(0, |f - y| - epsilon). The derivative at f is the one from below, which a convex loss has
+    everywhere (thesis 6.2).
     """
 
+    name: str
     epsilon: float = 0.0
-    code: ClassVar[int]
-    labels: ClassVar[bool] = False
 
-    @abstractmethod
+    @property
+    def code(self) -> int:
+        """The loss' number in the compiled loops."""
+        return LOSSES.index(self.name)
+
+    @property
+    def labels(self) -> bool:
+        """Whether targets must be -1 and 1."""
+        return self.name in ("hinge", "logistic")
+
     def value(self, y: Array, f: Array) -> Array:
         """The loss of each prediction."""
+        if self.name == "square":
+            return np.asarray(0.5 * (f - y) ** 2)
+        if self.name == "hinge":
+            return np.maximum(1.0 - y * f, 0.0)
+        if self.name == "logistic":  # never overflows
+            return np.asarray(np.logaddexp(0.0, -y * f))
+        return np.maximum(np.abs(f - y) - (0.0 if self.name == "absolute" else self.epsilon), 0.0)
 
     def derivative(self, y: Array, f: Array) -> Array:
         """Its left-hand derivative with respect to f."""
@@ -121,84 +134,16 @@ class Loss(ABC):
         return result
 
     def error(self, y: Array, f: Array) -> Array:
-        """The loss, or the error of which a validation error is the mean."""
-        return self.value(y, f)
+        """The loss, of which a validation error is the mean; for "square" the square itself."""
+        return np.asarray((f - y) ** 2) if self.name == "square" else self.value(y, f)
 
     def check(self, Y: Array) -> None:
         """Raise LearningError for targets that the loss has no meaning for."""
         if self.labels and not np.isin(Y, (-1.0, 1.0)).all():
             raise LearningError(
-                f"With the {type(self).__name__.lower()} loss y must be -1 or 1: encode the "
-                f"labels so, or wrap the estimator in a classifier."
+                f"With the {self.name} loss y must be -1 or 1: encode the labels so, or wrap the "
+                f"estimator in a classifier."
             )
-
-
-class Square(Loss):
-    """(f - y)^2 / 2, whose derivative is the residual; validation errors are mean squares."""
-
-    code = SQUARE
-
-    def value(self, y: Array, f: Array) -> Array:
-        """See :class:`Loss`."""
-        half: Array = 0.5 * (f - y) ** 2
-        return half
-
-    def error(self, y: Array, f: Array) -> Array:
-        """(f - y)^2."""
-        square: Array = (f - y) ** 2
-        return square
-
-
-class Hinge(Loss):
-    """max(0, 1 - y f) for y = -1 or 1: the support vector machine's."""
-
-    code = HINGE
-    labels = True
-
-    def value(self, y: Array, f: Array) -> Array:
-        """See :class:`Loss`."""
-        return np.maximum(1.0 - y * f, 0.0)
-
-
-class Logistic(Loss):
-    """log(1 + exp(-y f)) for y = -1 or 1."""
-
-    code = LOGISTIC
-    labels = True
-
-    def value(self, y: Array, f: Array) -> Array:
-        """See :class:`Loss`; never overflows."""
-        result: Array = np.logaddexp(0.0, -y * f)
-        return result
-
-
-class Absolute(Loss):
-    """|f - y|."""
-
-    code = ABSOLUTE
-
-    def value(self, y: Array, f: Array) -> Array:
-        """See :class:`Loss`."""
-        return np.abs(f - y)
-
-
-class EpsilonInsensitive(Loss):
-    """max(0, |f - y| - epsilon): support vector regression's."""
-
-    code = EPSILON_INSENSITIVE
-
-    def value(self, y: Array, f: Array) -> Array:
-        """See :class:`Loss`."""
-        return np.maximum(np.abs(f - y) - self.epsilon, 0.0)
-
-
-LOSSES: dict[str, type[Loss]] = {
-    "square": Square,
-    "hinge": Hinge,
-    "logistic": Logistic,
-    "absolute": Absolute,
-    "epsilon_insensitive": EpsilonInsensitive,
-}
 
 
 def as_loss(name: str, epsilon: float = 0.0) -> Loss:
@@ -210,4 +155,4 @@ def as_loss(name: str, epsilon: float = 0.0) -> Loss:
         raise ConfigurationError(f"loss must be one of {', '.join(LOSSES)}, not {name!r}.")
     if not (np.isfinite(epsilon) and epsilon >= 0.0):
         raise ConfigurationError(f"epsilon must not be negative, not {epsilon}.")
-    return LOSSES[name](float(epsilon))
+    return Loss(name, float(epsilon))

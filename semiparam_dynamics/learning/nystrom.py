@@ -11,9 +11,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_penalty
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    positive_count,
+    positive_penalty,
+)
 from semiparam_dynamics.learning.base import (
     Grid,
+    IterationLog,
     KernelRegressor,
     Path,
     RegularisationPath,
@@ -27,13 +33,13 @@ from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import (
     FeatureMap,
     KernelRows,
-    coefficients,
     feature_blocks,
     nystrom_map,
     second_moments,
 )
 from semiparam_dynamics.learning.ridge import (
     QR_BELOW,
+    FeatureBlock,
     NestedFactor,
     NestedRidge,
     accumulate,
@@ -52,14 +58,8 @@ class GrowingNystrom:
 
     Appending k centres to m costs O(n m k) where the rows' features fit into half of the memory
     limit, and are kept; elsewhere they are computed again, O(n m^2). The same holds for a penalty
-    so small that Cholesky factors of A'A have too few digits (see ridge.py).
-
-    Parameters
-    ----------
-    rows, kernel : the data and the kernel.
-    penalty : lambda, times the total weight.
-    max_centers : how many centres there will be at most.
-    memory_limit : bytes.
+    so small that Cholesky factors of A'A have too few digits (see ridge.py). The penalty is lambda,
+    times the total weight; there will be at most `max_centers`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class GrowingNystrom:
         cross, own = np.zeros((q, k)), self._ridge * np.eye(k)
         moments = np.zeros((k, self._rows.n_outputs))
         for block in self._blocks(self.basis, q):
-            _add_products(block, cross, own, moments)
+            _add_products(*block, cross, own, moments)
         try:
             self._factor.append(cross, own, moments)
         except np.linalg.LinAlgError:
@@ -105,11 +105,9 @@ class GrowingNystrom:
         """Coefficients of K(x, c_j), (m, T)."""
         if self.basis is None:
             return np.zeros((0, self._rows.n_outputs))
-        return coefficients(self.basis, self._factor.weights())
+        return self.basis.coefficients(self._factor.weights())
 
-    def _blocks(
-        self, basis: NystromBasis, known: int
-    ) -> Iterator[tuple[Array, Array, Array | None]]:
+    def _blocks(self, basis: NystromBasis, known: int) -> Iterator[FeatureBlock]:
         """The rows' features, of which the first `known` may have been kept."""
         if self._kept is None:
             features = nystrom_map(basis, self._rows.dtype)
@@ -137,14 +135,12 @@ class GrowingNystrom:
 
 
 def _add_products(
-    block: tuple[Array, Array, Array | None], cross: Array, own: Array, moments: Array
+    A: Array, Y: Array, weights: Array | None, cross: Array, own: Array, moments: Array
 ) -> None:
     """Add A1'WA2, A2'WA2 and A2'WY of a block of rows, with A2 the features after the first q."""
-    A, Y, weights = block
-    first = A[:, : len(cross)].astype(float, copy=False)
-    new = A[:, len(cross) :].astype(float, copy=False)
+    known, new = (part.astype(float, copy=False) for part in np.hsplit(A, [len(cross)]))
     weighted = new if weights is None else new * weights[:, None]
-    cross += first.T @ weighted
+    cross += known.T @ weighted
     own += new.T @ weighted
     moments += weighted.T @ Y
 
@@ -157,27 +153,23 @@ def _add_products(
 class NystromProblem:
     """The centres' basis, its features of the rows, and their system A'WA, A'WY."""
 
-    kernel: Kernel
     basis: NystromBasis
     features: FeatureMap
     system: NestedRidge
 
     @classmethod
     def of(
-        cls,
-        rows: Rows,
-        kernel: Kernel,
-        centers: Array,
-        penalty: float,
-        memory_limit: int | None = None,
+        cls, estimator: Any, rows: Rows, n_centers: int, penalty: float, random_state: Any
     ) -> NystromProblem:
-        """One pass over the rows, for centres (m, d) and penalties from `penalty` upwards."""
+        """One pass over the rows, for an estimator's centres and penalties from `penalty` up."""
+        kernel = as_kernel(estimator.kernel)
+        centers = centers_of(estimator, rows, n_centers, random_state)
         basis = NystromBasis(kernel, centers, dtype=rows.dtype)
         features = nystrom_map(basis, rows.dtype)
         largest = float(kernel.diagonal(basis.centers).max()) * rows.total_weight
         ridge = penalty * rows.total_weight
-        add_up = partial(second_moments, rows, features, memory_limit)
-        return cls(kernel, basis, features, accumulate(add_up, ridge, largest))
+        add_up = partial(second_moments, rows, features, estimator.memory_limit)
+        return cls(basis, features, accumulate(add_up, ridge, largest))
 
 
 def centers_of(estimator: Any, rows: Rows, n_centers: int, random_state: Any) -> Array:
@@ -193,6 +185,7 @@ def centers_of(estimator: Any, rows: Rows, n_centers: int, random_state: Any) ->
     ).points
 
 
+@dataclass(eq=False, repr=False)
 class NystromKRLS(RegularisationPath, KernelRegressor):
     """The minimiser of sum_i w_i (f(x_i) - y_i)^2 / n + penalty |f|^2 among sums of K(c_j, .).
 
@@ -223,21 +216,12 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
 
     path_parameters: ClassVar[tuple[str, ...]] = ("n_centers", "penalty")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_centers: int = 1000,
-        centers: Any = "uniform",
-        random_state: Any = None,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_centers = n_centers
-        self.centers = centers
-        self.random_state = random_state
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_centers: int = 1000
+    centers: Any = "uniform"
+    random_state: Any = None
+    memory_limit: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromKRLS:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
@@ -245,7 +229,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         rows = training_rows(self, X, y, sample_weight)
         problem = self._problem(rows, self.n_centers, penalty)
         beta = problem.system.factor(penalty * rows.total_weight).weights()
-        self._keep(rows, problem.basis.centers, coefficients(problem.basis, beta))
+        self._keep(rows, problem.basis.centers, problem.basis.coefficients(beta))
         return self
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
@@ -257,12 +241,12 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         problem = self._problem(rows, max(sizes), min(penalties))
         basis = problem.basis
         held_out = ArrayRows(X_validation.astype(rows.dtype, copy=False))
-        K = KernelRows(held_out, problem.kernel, basis.centers, self.memory_limit)
+        K = KernelRows(held_out, basis.kernel, basis.centers, self.memory_limit)
         features = [basis.n_features_of(t) for t in sizes]
         ridges = [penalty * rows.total_weight for penalty in penalties]
         T = rows.n_outputs
         for penalty, betas in zip(penalties, problem.system.path(features, ridges), strict=True):
-            alphas = np.hstack([coefficients(basis, beta) for beta in betas])
+            alphas = np.hstack([basis.coefficients(beta) for beta in betas])
             predicted = np.concatenate(list(K.multiply(alphas)))
             for i, size in enumerate(sizes):
                 setting = {"n_centers": size, "penalty": penalty}
@@ -307,34 +291,27 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         fallen by the relative `tolerance` for `patience` steps, or at `n_centers`; the fit with
         the smallest error is kept.
         """
-        if step < 1 or patience < 1:
-            raise ConfigurationError("step and patience must be at least 1.")
-        penalty = positive_penalty(self.penalty)
+        step, penalty = positive_count(step, "step"), positive_penalty(self.penalty)
         rows = training_rows(self, X, y, sample_weight)
         kernel = as_kernel(self.kernel)
         points = centers_of(self, rows, self.n_centers, self.random_state)
         growing = GrowingNystrom(rows, kernel, penalty, len(points), self.memory_limit)
         held_out = validation_rows(self, validation_data, rows).whole()
-        self.validation_errors_: list[float] = []
-        reference, since = np.inf, 0
+        log = IterationLog(len(points), tolerance=tolerance, patience=patience)
         for start in range(0, len(points), step):
             growing.append(points[start : start + step])
             alpha, centers = growing.coefficients(), points[: start + step]
             predicted = kernel_sum(held_out.X, kernel, centers, alpha, self.memory_limit)
-            error = mean_squared_error(held_out.Y, predicted)
-            if not self.validation_errors_ or error < min(self.validation_errors_):
+            stop = log.done(len(centers), mean_squared_error(held_out.Y, predicted))
+            if log.improved:
                 self._keep(rows, centers, alpha)
-            self.validation_errors_.append(error)
-            since += 1
-            if error < reference * (1.0 - tolerance):
-                reference, since = error, 0
-            if since >= patience:
+            if stop:
                 break
+        self.validation_errors_ = log.errors
         return self
 
     def _problem(self, rows: Rows, n_centers: int, penalty: float) -> NystromProblem:
-        points = centers_of(self, rows, n_centers, self.random_state)
-        return NystromProblem.of(rows, as_kernel(self.kernel), points, penalty, self.memory_limit)
+        return NystromProblem.of(self, rows, n_centers, penalty, self.random_state)
 
     def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
         chosen = super()._chosen(grid)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,20 +14,10 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
-from semiparam_dynamics.learning.base import (
-    Callback,
-    HeldOut,
-    IterationLog,
-    KernelRegressor,
-    Path,
-    RegularisationPath,
-    hold_out,
-    squared_error,
-    validation_rows,
-)
+from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers
-from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.centers import basis_of
+from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
@@ -44,17 +36,9 @@ LANCZOS = 30  # iterations, about, for the largest eigenvalue
 
 
 class Gradient:
-    """A'W(A beta - Y) / sum w with A = K_nm S, for beta (q, T).
+    """A'W(A beta - Y) / sum w with A = K_nm S, the features of `basis`, for beta (q, T)."""
 
-    Attributes
-    ----------
-    basis : its features are the rows of A.
-    centers : (q, d), those that brought a feature.
-    step : the step size of the descent that uses this.
-    rest : bytes of the memory limit that are left for validation: an eighth at least.
-    """
-
-    step: float
+    step: float  # of the descent that uses this
 
     def __init__(
         self,
@@ -71,7 +55,7 @@ class Gradient:
         the Gram matrix was asked for and doesn't fit into the memory limit.
         """
         self.basis = basis
-        self.centers = basis.centers[basis.kept].astype(rows.dtype)
+        self.centers = basis.centers[basis.kept].astype(rows.dtype)  # (q, d)
         self._rows = rows
         self._factor = np.asfortranarray(basis.factor)  # as LAPACK wants it
         n, q, T = rows.n_samples, basis.n_features, rows.n_outputs
@@ -90,16 +74,18 @@ class Gradient:
         kept_limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
         self._data = KernelRows(rows, basis.kernel, self.centers, kept_limit, keep)
         kept = n * q * rows.dtype.itemsize if self._data.fits else 0
+        # What is left of the limit for validation.
+        # What is left of the limit for validation.
         self.rest = max(budget - gram_bytes - kept, budget // 8)
         self._products = 0
         self._gram: Array | None = None
-        self._targets = np.empty((q, T))
+        self.targets = np.empty((q, T))  # A'WY / sum w once the Gram matrix is made
 
     def __call__(self, beta: Array) -> Array:
         """The gradient at beta (q, T)."""
         gram = self._gram_if_due()
         if gram is not None:
-            result: Array = gram @ beta - self._targets
+            result: Array = gram @ beta - self.targets
             return result
         gradient = self._data.gradient(self.coefficients(beta))
         return self._to_features(gradient) / self._rows.total_weight
@@ -152,7 +138,7 @@ class Gradient:
         total /= self._rows.total_weight
         if not np.isfinite(total).all():
             raise LearningError("The kernel has values that are not finite.")
-        self._gram, self._targets = total[:, :q].copy(), total[:, q:].copy()
+        self._gram, self.targets = total[:, :q].copy(), total[:, q:].copy()
 
     def _to_features(self, gradient: Array) -> Array:
         """S' times the gradient (q, T) with respect to the kernels' coefficients."""
@@ -160,7 +146,8 @@ class Gradient:
         return solved
 
 
-class NYTRO(RegularisationPath, KernelRegressor):
+@dataclass(eq=False, repr=False)
+class NYTRO(StoppedEarly):
     """Gradient descent for least squares within the span of m kernels, stopped early.
 
     beta_t = beta_{t-1} - (gamma / n) S'K_nm'(K_nm S beta_{t-1} - Y) from beta_0 = 0, and the
@@ -203,35 +190,19 @@ class NYTRO(RegularisationPath, KernelRegressor):
 
     path_parameters: ClassVar[tuple[str, ...]] = ("max_iter",)
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        n_centers: int = 1000,
-        centers: Any = "uniform",
-        max_iter: int = 500,
-        step: Any = "kernel",
-        validation: float | None = None,
-        tolerance: float = 0.05,
-        patience: int | None = 50,
-        solver: str = "auto",
-        random_state: Any = None,
-        memory_limit: int | None = None,
-        callback: Callback | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.n_centers = n_centers
-        self.centers = centers
-        self.max_iter = max_iter
-        self.step = step
-        self.validation = validation
-        self.tolerance = tolerance
-        self.patience = patience
-        self.solver = solver
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.callback = callback
-        self.verbose = verbose
+    kernel: Any = None
+    n_centers: int = 1000
+    centers: Any = "uniform"
+    max_iter: int = 500
+    step: Any = "kernel"
+    validation: float | None = None
+    tolerance: float = 0.05
+    patience: int | None = 50
+    solver: str = "auto"
+    random_state: Any = None
+    memory_limit: int | None = None
+    callback: Callback | None = None
+    verbose: bool = False
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, validation_data: Any = None
@@ -244,36 +215,19 @@ class NYTRO(RegularisationPath, KernelRegressor):
         total = positive_count(self.max_iter, "max_iter")
         rows = training_rows(self, X, y, sample_weight)
         draw = check_random_state(self.random_state)
-        held = None
-        if validation_data is not None:
-            held = validation_rows(self, validation_data, rows)
-        elif self.validation is not None:
-            rows, held = hold_out(rows, self.validation, draw)
-        patience = None if self.patience is None else positive_count(self.patience, "patience")
+        rows, held = self._split(rows, validation_data, draw)
+        # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
+        tolerance, patience = 1.0 - (1.0 - self.tolerance) ** 2, self.patience
+        log = IterationLog(total, self.callback, self.verbose, "iterations", tolerance, patience)
         early = self.callback is not None or (held is not None and patience is not None)
         descent = self._gradient(rows, total, early, draw)
         basis, check = descent.basis, None
         if held is not None:
-            check = HeldOut(held, basis.kernel, descent.centers, squared_error, descent.rest)
-        # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
-        tolerance = 1.0 - (1.0 - self.tolerance) ** 2
-        log = IterationLog(total, self.callback, self.verbose, "iterations", tolerance, patience)
-        best = beta = np.zeros((basis.n_features, rows.n_outputs))
-        with log:
-            for t in range(1, total + 1):
-                beta = self._next(beta, descent)
-                error = None
-                if check is not None:
-                    error = check.mean_error(descent.coefficients(beta))
-                stop = log.done(t, error)
-                if check is None or log.improved:
-                    best, self.n_iter_ = beta, t
-                if stop:
-                    break
-        if check is not None:
-            self.validation_errors_ = np.array(log.errors)
+            error = as_loss("square").error
+            check = HeldOut(held, basis.kernel, descent.centers, error, descent.rest)
+        beta = self._best(self._iterates(descent, total), log, check, descent.coefficients)
         self.step_ = descent.step
-        self._keep(rows, basis.centers, basis.coefficients(best))
+        self._keep(rows, basis.centers, basis.coefficients(beta))
         return self
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
@@ -282,12 +236,9 @@ class NYTRO(RegularisationPath, KernelRegressor):
         asked = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         total = max(counts)
         descent = self._gradient(rows, total, False, check_random_state(self.random_state))
-        basis = descent.basis
-        keep = len(counts) > 1
-        data = KernelRows(asked, basis.kernel, descent.centers, descent.rest, keep)
-        beta = np.zeros((basis.n_features, rows.n_outputs))
-        for t in range(1, total + 1):
-            beta = self._next(beta, descent)
+        kernel, keep = descent.basis.kernel, len(counts) > 1
+        data = KernelRows(asked, kernel, descent.centers, descent.rest, keep)
+        for t, beta in enumerate(self._iterates(descent, total), 1):
             if t in counts:
                 predicted = np.concatenate(list(data.multiply(descent.coefficients(beta))))
                 yield {"max_iter": t}, predicted
@@ -300,15 +251,10 @@ class NYTRO(RegularisationPath, KernelRegressor):
             raise ConfigurationError(
                 f'solver must be "auto", "direct" or "gram", not {self.solver!r}.'
             )
-        kernel, limit = as_kernel(self.kernel), self.memory_limit
-        penalty = 1.0 / np.sqrt(rows.n_samples)
-        centers = choose_centers(self.centers, rows, self.n_centers, kernel, penalty, draw, limit)
-        basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
-        if not basis.n_features:
-            raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
-        descent = Gradient(rows, basis, total, early, self.solver, limit)
+        basis = basis_of(self, rows, draw, self.memory_limit)
+        descent = Gradient(rows, basis, total, early, self.solver, self.memory_limit)
         if self.step == "kernel":
-            descent.step = 1.0 / largest_diagonal(rows, kernel)
+            descent.step = 1.0 / largest_diagonal(rows, basis.kernel)
         elif self.step == "spectral":
             descent.step = 1.0 / descent.largest_eigenvalue()
         elif isinstance(self.step, str):
@@ -319,12 +265,15 @@ class NYTRO(RegularisationPath, KernelRegressor):
             descent.step = positive(self.step, "step")
         return descent
 
-    def _next(self, beta: Array, descent: Gradient) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            beta = beta - descent.step * descent(beta)
-        if not np.isfinite(beta).all():
-            raise LearningError(
-                f"The iteration diverged with step={self.step}: take a smaller step, or "
-                f'"kernel", which always converges.'
-            )
-        return beta
+    def _iterates(self, descent: Gradient, total: int) -> Iterator[Array]:
+        """beta_1, ..., beta_total, each (q, T)."""
+        beta = np.zeros_like(descent.targets)
+        for _ in range(total):
+            with np.errstate(over="ignore", invalid="ignore"):
+                beta = beta - descent.step * descent(beta)
+            if not np.isfinite(beta).all():
+                raise LearningError(
+                    f"The iteration diverged with step={self.step}: take a smaller step, or "
+                    f'"kernel", which always converges.'
+                )
+            yield beta

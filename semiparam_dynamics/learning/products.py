@@ -19,7 +19,7 @@ from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import Bound, Kernel
-from semiparam_dynamics.learning.ridge import NestedRidge
+from semiparam_dynamics.learning.ridge import FeatureBlock, NestedRidge
 from semiparam_dynamics.learning.rows import (
     Block,
     Rows,
@@ -56,14 +56,8 @@ class KernelProducts(Protocol):
 class KernelRows:
     """K(rows, centres) as a linear map, computed by this process.
 
+    With `keep` it is kept where it fits into the limit, which isn't worth it for a single product.
     A Gaussian kernel that isn't kept is never stored at all: see :class:`GaussianBlocks`.
-
-    Parameters
-    ----------
-    rows : the data, n of them.
-    kernel, centers : the kernel and the centres (m, d).
-    memory_limit : bytes; None: a quarter of what is free.
-    keep : whether K is kept where it fits; not worth it for a single product.
     """
 
     def __init__(
@@ -107,23 +101,10 @@ class KernelRows:
 
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        return self._normal(B, with_outputs=False)
+        return self.gradient(B, with_outputs=False)
 
-    def gradient(self, B: Array) -> Array:
-        """K' W (K B - Y) for B (m, T), in float64."""
-        return self._normal(B, with_outputs=True)
-
-    def targets(self) -> Array:
-        """K' W Y, (m, T) in float64."""
-        T = self.rows.n_outputs
-        fused = self._fused(T)
-        if fused is not None:
-            each = self._each(lambda b: fused.transposed(b.X, _weighted(b.Y, b.weights)))
-            return self._sum(each, T)
-        each = self.blocks(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
-        return self._sum(each, T)
-
-    def _normal(self, B: Array, with_outputs: bool) -> Array:
+    def gradient(self, B: Array, with_outputs: bool = True) -> Array:
+        """K' W (K B - Y) for B (m, T), in float64; Y is zero unless `with_outputs`."""
         B = np.asarray(B, dtype=float)
         fused = self._fused(B.shape[1])
 
@@ -135,6 +116,16 @@ class KernelRows:
         else:
             each = self.blocks(lambda K, b: _normal(K, B, outputs(b), b.weights))
         return self._sum(each, B.shape[1])
+
+    def targets(self) -> Array:
+        """K' W Y, (m, T) in float64."""
+        T = self.rows.n_outputs
+        fused = self._fused(T)
+        if fused is not None:
+            each = self._each(lambda b: fused.transposed(b.X, _weighted(b.Y, b.weights)))
+            return self._sum(each, T)
+        each = self.blocks(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
+        return self._sum(each, T)
 
     def _fused(self, n_columns: int = 1) -> GaussianBlocks | None:
         """The kernel's products without a stored K, where they take less time; or None."""
@@ -272,12 +263,8 @@ BLOCK_BYTES = 2**27
 class FeatureMap:
     """x -> features (q,).
 
-    Attributes
-    ----------
-    n_features : q.
-    evaluate : inputs (k, d) -> (k, q); it runs on blocks that the processor's cache holds.
-    finish : what makes the features (k, q) from those values, and uses them up; on large blocks,
-        by BLAS.
+    `evaluate` makes of inputs (k, d) values (k, q), on blocks that the processor's cache holds.
+    `finish` makes the features of them and uses them up; on large blocks, by BLAS.
     """
 
     n_features: int
@@ -299,7 +286,7 @@ def nystrom_map(basis: NystromBasis, dtype: np.dtype) -> FeatureMap:
 
 def feature_blocks(
     rows: Rows, features: FeatureMap, memory_limit: int | None = None, beside: int = 0
-) -> Iterator[tuple[Array, Array, Array | None]]:
+) -> Iterator[FeatureBlock]:
     """(A (k, q), Y (k, T), weights (k,) or None), as many rows at a time as the limit lets.
 
     `beside` is what the caller takes for each row of a block beside a few copies of A, in bytes.
@@ -316,7 +303,7 @@ def feature_blocks(
     Y = np.empty((size, rows.n_outputs), rows.dtype)
     weights = np.empty(size, rows.dtype) if rows.weighted else None
 
-    def ready(k: int) -> tuple[Array, Array, Array | None]:
+    def ready(k: int) -> FeatureBlock:
         part = A[:k]
         if features.finish is not None and features.n_features:
             part = features.finish(part)
@@ -368,10 +355,3 @@ def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
         block = block[room:]
     for i in range(0, len(block.X), size):
         yield block[i : i + size]
-
-
-def coefficients(basis: NystromBasis, beta: Array) -> Array:
-    """Coefficients of K(x, c_j), (M, T), for weights (t, T) of the basis' first t features."""
-    if not len(beta):  # a kernel that is zero at every centre
-        return np.zeros((len(basis.centers), beta.shape[1]))
-    return basis.coefficients(beta)

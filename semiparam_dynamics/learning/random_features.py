@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,14 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, positive_penalty
 from semiparam_dynamics.learning.base import Path, RegularisationPath
-from semiparam_dynamics.learning.kernels import (
-    Bound,
-    Gaussian,
-    Kernel,
-    Laplacian,
-    Matern,
-    as_kernel,
-)
+from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Laplacian, Matern, as_kernel
 from semiparam_dynamics.learning.products import FeatureMap, feature_blocks, second_moments
 from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, training_rows, validate_data
@@ -72,15 +66,10 @@ class SpectralFeatures:
             directions = directions * np.sqrt(freedom / chi2.ppf(mixing, freedom))[:, None]
         self.frequencies: Array = directions / kernel_widths(kernel, n_inputs)
         self.offsets: Array | None = 2.0 * np.pi * phase if kind == "phase" else None
-        self.n_features = n if kind == "phase" else 2 * n
-
-    def bound(self, dtype: Any) -> Bound:
-        """The function X (k, d) -> [psi_1(x), ..., psi_m(x)] (k, m), in `dtype`."""
-        return fourier_map(self.frequencies, self.offsets, dtype)
 
 
-def fourier_map(frequencies: Array, offsets: Array | None, dtype: Any) -> Bound:
-    """X (k, d) -> sqrt(2) cos(w'x + b), or pairs of sqrt(2) cos(w'x) and sqrt(2) sin(w'x)."""
+def fourier_map(frequencies: Array, offsets: Array | None, dtype: Any) -> FeatureMap:
+    """x -> sqrt(2) cos(w'x + b), or pairs of sqrt(2) cos(w'x) and sqrt(2) sin(w'x), in `dtype`."""
     transposed = np.ascontiguousarray(frequencies.T, dtype=dtype)
     shift = None if offsets is None else offsets.astype(dtype)
     root = np.dtype(dtype).type(np.sqrt(2.0))
@@ -97,7 +86,7 @@ def fourier_map(frequencies: Array, offsets: Array | None, dtype: Any) -> Bound:
         result *= root
         return result
 
-    return block
+    return FeatureMap(len(frequencies) * (1 if offsets is not None else 2), block)
 
 
 def kernel_widths(kernel: Any, n_inputs: int) -> Array:
@@ -106,6 +95,7 @@ def kernel_widths(kernel: Any, n_inputs: int) -> Array:
     return np.broadcast_to(np.asarray(kernel.length_scale, dtype=float), (n_inputs,))
 
 
+@dataclass(eq=False, repr=False)
 class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Ridge regression on random features of a stationary kernel (thesis 5.3; Rudi, Camoriano,
     Rosasco 2016, equations 5.6 and 5.7 in the thesis).
@@ -133,32 +123,23 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
 
     path_parameters: ClassVar[tuple[str, ...]] = ("n_features", "penalty")
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        penalty: float = 1e-3,
-        n_features: int = 500,
-        kind: str = "phase",
-        random_state: Any = None,
-        memory_limit: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.n_features = n_features
-        self.kind = kind
-        self.random_state = random_state
-        self.memory_limit = memory_limit
+    kernel: Any = None
+    penalty: float = 1e-3
+    n_features: int = 500
+    kind: str = "phase"
+    random_state: Any = None
+    memory_limit: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RandomFeaturesKRLS:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
         penalty = positive_penalty(self.penalty)
         rows = training_rows(self, X, y, sample_weight)
-        features = self._features(rows, self.n_features)
-        m = features.n_features
-        system = self._system(rows, features, penalty * m)
+        spectral, psi = self._features(rows, self.n_features)
+        m = psi.n_features
+        system = self._system(rows, psi, penalty * m)
         # psi / sqrt(m) with the ridge penalty n is psi with the ridge penalty n m.
         beta = system.factor(penalty * m * rows.total_weight).weights()
-        self.frequencies_, self.offsets_ = features.frequencies, features.offsets
+        self.frequencies_, self.offsets_ = spectral.frequencies, spectral.offsets
         self._dtype = rows.dtype
         coefficients = beta * np.sqrt(m)
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
@@ -169,7 +150,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         check_is_fitted(self)
         X = validate_data(self, X, dtype=self._dtype, reset=False)
         m = len(self.coef_)
-        psi = FeatureMap(m, fourier_map(self.frequencies_, self.offsets_, self._dtype))
+        psi = fourier_map(self.frequencies_, self.offsets_, self._dtype)
         weights = self.coef_.reshape(m, -1) / np.sqrt(m)
         result = _products(X, psi, weights, self._dtype, self.memory_limit)
         return result[:, 0] if self.coef_.ndim == 1 else result
@@ -182,15 +163,14 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         scale out. There one factor has all m, but the penalty means something else for each.)
         """
         sizes, penalties = chosen["n_features"], chosen["penalty"]
-        features = self._features(rows, max(sizes))
+        _, psi = self._features(rows, max(sizes))
         nested = [size if self.kind == "phase" else size - size % 2 for size in sizes]
         if min(nested) < 1:
             raise ConfigurationError(f'n_features={min(sizes)} is too few for kind="{self.kind}".')
-        system = self._system(rows, features, min(penalties) * min(nested))
-        psi = FeatureMap(features.n_features, features.bound(rows.dtype))
+        system = self._system(rows, psi, min(penalties) * min(nested))
         T, n = rows.n_outputs, rows.total_weight
         for penalty in penalties:
-            weights = np.zeros((features.n_features, len(sizes) * T))
+            weights = np.zeros((psi.n_features, len(sizes) * T))
             for i, m in enumerate(nested):
                 columns = slice(i * T, (i + 1) * T)
                 weights[:m, columns] = system.factor(penalty * m * n, m).weights()
@@ -199,13 +179,13 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
                 setting = {"n_features": size, "penalty": penalty}
                 yield setting, predicted[:, i * T : (i + 1) * T]
 
-    def _features(self, rows: Rows, n_features: int) -> SpectralFeatures:
-        kernel = as_kernel(self.kernel)
-        return SpectralFeatures(kernel, n_features, rows.n_features, self.kind, self.random_state)
+    def _features(self, rows: Rows, n_features: int) -> tuple[SpectralFeatures, FeatureMap]:
+        kernel, d = as_kernel(self.kernel), rows.n_features
+        spectral = SpectralFeatures(kernel, n_features, d, self.kind, self.random_state)
+        return spectral, fourier_map(spectral.frequencies, spectral.offsets, rows.dtype)
 
-    def _system(self, rows: Rows, features: SpectralFeatures, penalty: float) -> NestedRidge:
+    def _system(self, rows: Rows, psi: FeatureMap, penalty: float) -> NestedRidge:
         """The system of the unscaled features; `penalty` is the smallest for them."""
-        psi = FeatureMap(features.n_features, features.bound(rows.dtype))
         ridge, largest = penalty * rows.total_weight, psi.n_features * rows.total_weight
         return accumulate(partial(second_moments, rows, psi, self.memory_limit), ridge, largest)
 

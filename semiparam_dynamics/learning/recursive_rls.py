@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ BLOCK = 2048  # rows, and at least four times the features, so that a block outw
 BLOCK_VALUES = 2**21  # features held at a time
 
 
+@dataclass(eq=False, repr=False)
 class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Ridge regression row by row: `partial_fit` costs the same however many rows came before.
 
@@ -60,22 +62,13 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     n_features_in_ : d.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        ridge: float = 1.0,
-        *,
-        features: Any = None,
-        n_features: int = 500,
-        forgetting: float = 1.0,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.ridge = ridge
-        self.features = features
-        self.n_features = n_features
-        self.forgetting = forgetting
-        self.random_state = random_state
+    kernel: Any = None
+    ridge: float = 1.0
+    _: KW_ONLY
+    features: Any = None
+    n_features: int = 500
+    forgetting: float = 1.0
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecursiveRLS:
         """Forget everything, then learn rows X (n, d) with y (n,) or (n, T), in their order."""

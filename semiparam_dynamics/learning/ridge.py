@@ -27,16 +27,10 @@ from semiparam_dynamics.learning.rows import Rows
 
 @dataclass
 class NestedFactor:
-    """The triangular system R beta = U of all leading blocks.
+    """The triangular system R beta = U of all leading blocks."""
 
-    Attributes
-    ----------
-    R : (q, q), upper triangular.
-    U : (q, T).
-    """
-
-    R: Array
-    U: Array
+    R: Array  # (q, q), upper triangular
+    U: Array  # (q, T)
 
     def weights(self, n_features: int | None = None) -> Array:
         """beta_t (t, T) of the first t = `n_features` features; None: of all.
@@ -99,16 +93,14 @@ QR_BLOCK = 32
 # An eigendecomposition takes as long as about a dozen Cholesky factors.
 EIGEN_ABOVE = 12
 
-Stream = Callable[[], Iterable[tuple[Array, Array, Array | None]]]  # A (k, q), Y (k, T), weights
+FeatureBlock = tuple[Array, Array, Array | None]  # A (k, q), Y (k, T), weights
+Stream = Callable[[], Iterable[FeatureBlock]]
 
 
 class NestedRidge:
-    """A'WA and A'WY, or the triangular factor of [A Y], summed up over blocks of rows.
+    """A'WA and A'WY, summed up over blocks of rows with q features and T outputs.
 
-    Parameters
-    ----------
-    n_features, n_outputs : q and T.
-    orthogonal : keep the triangular factor, by QR, in place of A'WA: for tiny ridges.
+    If `orthogonal`, for tiny ridges, the triangular factor of [A Y] in their place, by QR.
     """
 
     def __init__(self, n_features: int, n_outputs: int, orthogonal: bool = False) -> None:

@@ -70,12 +70,10 @@ class Rows:
         self.n_samples = 0
         self.total_weight = 0.0
         self.one_output = True
-        first = True
-        for block in self._read():
-            if first:
+        for number, block in enumerate(self._read()):
+            if not number:
                 self.n_features, self.n_outputs = block.X.shape[1], block.Y.shape[1]
                 self.weighted = block.weights is not None
-                first = False
             self._check(block)
             self.n_samples += len(block.X)
             self.total_weight += len(block.X) if block.weights is None else block.weights.sum()

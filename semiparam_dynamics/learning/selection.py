@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
@@ -15,6 +15,7 @@ from sklearn.model_selection import LeaveOneOut, ShuffleSplit, check_cv
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.base import Grid, Setting
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.progress import ProgressBar
 
@@ -150,8 +151,8 @@ def _average(errors: Any, weights: Any) -> float:
 
 def candidate_predictions(
     estimator: Any,
-    grid: Mapping[str, Sequence[Any]],
-    settings: Sequence[Mapping[str, Any]],
+    grid: Grid,
+    settings: Sequence[Setting],
     fold: Fold,
     leave_one_out: bool = False,
 ) -> Iterator[tuple[int, Any]]:
@@ -172,7 +173,8 @@ def candidate_predictions(
         has_path = inner and set(inner) <= set(model.path_parameters)
         if not (has_path or leave_one_out):
             for i in numbers:
-                yield i, _fit_predict(with_setting(estimator, settings[i]), fold, weights)
+                fitted = with_setting(estimator, settings[i]).fit(fold.X, fold.y, **weights)
+                yield i, fitted.predict(fold.X_validation)
             continue
         if leave_one_out:
             results = model.leave_one_out(fold.X, fold.y, path_grid, **weights)
@@ -192,7 +194,7 @@ def candidate_predictions(
             )
 
 
-def with_setting(estimator: Any, setting: Mapping[str, Any]) -> Any:
+def with_setting(estimator: Any, setting: Setting) -> Any:
     """A clone of the estimator with these parameters; ConfigurationError if it has no such."""
     try:
         return clone(estimator).set_params(**setting)
@@ -203,9 +205,7 @@ def with_setting(estimator: Any, setting: Mapping[str, Any]) -> Any:
         ) from problem
 
 
-def _by_outer_setting(
-    grid: Mapping[str, Sequence[Any]], outer: list[str], inner: list[str]
-) -> list[list[int]]:
+def _by_outer_setting(grid: Grid, outer: list[str], inner: list[str]) -> list[list[int]]:
     """The settings' numbers, a list for each setting of the outer parameters."""
     names = list(grid)
     numbers = np.arange(np.prod([len(values) for values in grid.values()], dtype=int))
@@ -214,14 +214,6 @@ def _by_outer_setting(
     n_outer = np.prod([len(grid[name]) for name in outer], dtype=int)
     groups: list[list[int]] = turned.reshape(n_outer, -1).tolist()
     return groups
-
-
-def _fit_predict(model: Any, fold: Fold, weights: Mapping[str, Any]) -> Any:
-    if fold.y is None:
-        model.fit(fold.X, **weights)
-    else:
-        model.fit(fold.X, fold.y, **weights)
-    return model.predict(fold.X_validation)
 
 
 @dataclass(frozen=True)
@@ -238,7 +230,7 @@ class Selection:
     """
 
     grid: dict[str, list[Any]]
-    settings: list[dict[str, Any]]
+    settings: list[Setting]
     errors: Array
     best_index: int
     estimator: Any = None
@@ -273,7 +265,7 @@ def select(
     estimator: Any,
     X: Any,
     y: Any,
-    grid: Mapping[str, Sequence[Any]],
+    grid: Grid,
     *,
     validation: Any = 0.2,
     error: Any = None,
@@ -364,8 +356,7 @@ def select(
     best = _choose(table, rule)
     fitted = None
     if refit:
-        fitted = with_setting(estimator, settings[best])
-        fitted.fit(X, **weights) if y is None else fitted.fit(X, y, **weights)
+        fitted = with_setting(estimator, settings[best]).fit(X, y, **weights)
     return Selection(values, settings, table, best, fitted)
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,25 +18,9 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError, positive_count
-from semiparam_dynamics.learning.base import (
-    Callback,
-    HeldOut,
-    IterationLog,
-    KernelRegressor,
-    Path,
-    RegularisationPath,
-    hold_out,
-    validation_rows,
-)
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers
-from semiparam_dynamics.learning.descents import (
-    BLOCKS_SHARE,
-    Descent,
-    KernelDescent,
-    NystromDescent,
-    Steps,
-)
+from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
+from semiparam_dynamics.learning.centers import basis_of
+from semiparam_dynamics.learning.descents import Descent, KernelDescent, NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
@@ -43,48 +30,15 @@ DIVERGED = 1e9  # times the largest target: beyond that, a path's predictions ar
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
 
 
-class StochasticRegressor(RegularisationPath, KernelRegressor):
-    """Base of the stochastic gradient estimators, with the parameters of :class:`SGM`.
+class StochasticRegressor(StoppedEarly):
+    """Base of the stochastic gradient estimators, with the parameters of :class:`SGM`."""
 
-    Attributes
-    ----------
-    n_iter_ : the pass whose function is kept.
-    validation_errors_ : (passes,), where there were validation data.
-    """
-
+    loss: str
+    step: float | None
+    decay: float
+    average: bool
+    epsilon: float
     path_parameters: ClassVar[tuple[str, ...]] = ("step", "decay", "max_iter")
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        loss: str = "square",
-        step: float | None = None,
-        decay: float = 0.0,
-        max_iter: int = 10,
-        average: bool = False,
-        epsilon: float = 0.1,
-        validation: float | None = None,
-        tolerance: float = 0.0,
-        patience: int | None = None,
-        random_state: Any = None,
-        memory_limit: int | None = None,
-        callback: Callback | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.loss = loss
-        self.step = step
-        self.decay = decay
-        self.max_iter = max_iter
-        self.average = average
-        self.epsilon = epsilon
-        self.validation = validation
-        self.tolerance = tolerance
-        self.patience = patience
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.callback = callback
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, *, validation_data: Any = None) -> Any:
         """Learn from inputs X (n, d) and outputs y (n,) or (n, T); X may be Rows, without y.
@@ -97,34 +51,26 @@ class StochasticRegressor(RegularisationPath, KernelRegressor):
         rows = training_rows(self, X, y)
         loss = self._loss(rows)
         draw = check_random_state(self.random_state)
-        held = None
-        if validation_data is not None:
-            held = validation_rows(self, validation_data, rows)
-        elif self.validation is not None:
-            rows, held = hold_out(rows, self.validation, draw)
-        budget = memory_budget(self.memory_limit)
-        descent = self._descent(rows, loss, [(self.step, self.decay)], passes, draw, budget)
-        check = None
+        rows, held = self._split(rows, validation_data, draw)
+        log = IterationLog(
+            passes, self.callback, self.verbose, "passes", self.tolerance, self.patience
+        )
+        task = self._task(rows, loss, [(self.step, self.decay)], passes, draw)
+        descent, check = self._descent(task), None
         if held is not None:
-            kernel, rest = as_kernel(self.kernel), _rest(budget, descent)
-            check = HeldOut(held, kernel, descent.centers, loss.error, rest)
-        patience = None if self.patience is None else positive_count(self.patience, "patience")
-        log = IterationLog(passes, self.callback, self.verbose, "passes", self.tolerance, patience)
-        with log:
-            for number in range(1, passes + 1):
-                _run_pass(descent)
-                coefficients = descent.coefficients(self.average)
-                self._check_finite(coefficients)
-                error = None if check is None else check.mean_error(coefficients)
-                stop = log.done(number, error)
-                if check is None or log.improved:
-                    self.n_iter_ = number
-                    used = descent.used()
-                    self._keep(rows, descent.centers[used], coefficients[used])
-                if stop:
-                    break
-        if check is not None:
-            self.validation_errors_ = np.array(log.errors)
+            check = HeldOut(held, task.kernel, descent.centers, loss.error, descent.rest)
+
+        def iterates() -> Iterator[tuple[Array, Any]]:
+            for coefficients in descent.iterates(self.average):
+                if not np.isfinite(coefficients).all():
+                    raise LearningError(
+                        f"The iteration diverged with step={self.step}: take a smaller step. With "
+                        f"the square loss any step below 2 / max K(x, x) is safe; None chooses one."
+                    )
+                yield coefficients, descent.used()
+
+        coefficients, used = self._best(iterates(), log, check, itemgetter(0))
+        self._keep(rows, descent.centers[used], coefficients[used])
         return self
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
@@ -134,21 +80,18 @@ class StochasticRegressor(RegularisationPath, KernelRegressor):
         """
         counts = sorted(set(chosen["max_iter"]))
         settings = list(product(chosen["step"], chosen["decay"]))
-        loss = self._loss(rows)
         asked = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         draw = check_random_state(self.random_state)
-        budget = memory_budget(self.memory_limit)
-        passes = counts[-1]
-        descent = self._descent(rows, loss, settings, passes, draw, budget)
-        rest, kernel = _rest(budget, descent), as_kernel(self.kernel)
-        data = KernelRows(asked, kernel, descent.centers, rest, keep=len(counts) > 1)
+        task = self._task(rows, self._loss(rows), settings, counts[-1], draw)
+        descent = self._descent(task)
+        keep = len(counts) > 1
+        data = KernelRows(asked, task.kernel, descent.centers, descent.rest, keep=keep)
         limit = DIVERGED * max(1.0, max(float(np.abs(b.Y).max()) for b in rows.blocks(2**16)))
         T = rows.n_outputs
-        for number in range(1, passes + 1):
-            _run_pass(descent)
+        for number, found in enumerate(descent.iterates(self.average), 1):
             if number not in counts:
                 continue
-            coefficients = np.nan_to_num(descent.coefficients(self.average), nan=np.inf)
+            coefficients = np.nan_to_num(found, nan=np.inf)
             finite = np.clip(coefficients, -limit, limit)
             predicted = np.concatenate(list(data.multiply(finite)))
             diverged = (np.abs(coefficients) > limit).any(axis=0)
@@ -166,26 +109,30 @@ class StochasticRegressor(RegularisationPath, KernelRegressor):
             loss.check(block.Y)
         return loss
 
-    def _check_finite(self, coefficients: Array) -> None:
-        if not np.isfinite(coefficients).all():
-            raise LearningError(
-                f"The iteration diverged with step={self.step}: take a smaller step. With the "
-                f"square loss any step below 2 / max K(x, x) is safe; None chooses one."
-            )
-
-    @abstractmethod
-    def _descent(
+    def _task(
         self,
         rows: Rows,
         loss: Loss,
         settings: list[tuple[float | None, float]],
         passes: int,
         draw: np.random.RandomState,
-        budget: int,
-    ) -> Descent:
-        """The descents of all settings, before their first pass."""
+    ) -> Task:
+        """What the descents of all settings have in common."""
+        kernel, n = as_kernel(self.kernel), rows.n_samples
+        default = universal_step(n, self._batch(n), largest_diagonal(rows, kernel))
+        steps, budget = Steps.of(settings, default), memory_budget(self.memory_limit)
+        return Task(rows, kernel, loss, steps, passes, draw, budget)
+
+    def _batch(self, n: int) -> int:
+        """The number of rows in a step, of n."""
+        return 1
+
+    @abstractmethod
+    def _descent(self, task: Task) -> Descent:
+        """The descents, before their first pass."""
 
 
+@dataclass(eq=False, repr=False)
 class SGM(StochasticRegressor):
     """Stochastic gradient steps from zero, on one row at a time, drawn uniformly.
 
@@ -222,22 +169,26 @@ class SGM(StochasticRegressor):
         were validation data.
     """
 
-    def _descent(
-        self,
-        rows: Rows,
-        loss: Loss,
-        settings: list[tuple[float | None, float]],
-        passes: int,
-        draw: np.random.RandomState,
-        budget: int,
-    ) -> KernelDescent:
-        kernel = as_kernel(self.kernel)
-        n = rows.n_samples
-        steps = Steps.of(settings, universal_step(n, 1, largest_diagonal(rows, kernel)))
-        block = rows.whole()
-        return KernelDescent(block.X, block.Y, kernel, loss, steps, passes, draw, budget)
+    kernel: Any = None
+    loss: str = "square"
+    step: float | None = None
+    decay: float = 0.0
+    max_iter: int = 10
+    average: bool = False
+    epsilon: float = 0.1
+    validation: float | None = None
+    tolerance: float = 0.0
+    patience: int | None = None
+    random_state: Any = None
+    memory_limit: int | None = None
+    callback: Callback | None = None
+    verbose: bool = False
+
+    def _descent(self, task: Task) -> KernelDescent:
+        return KernelDescent(task)
 
 
+@dataclass(eq=False, repr=False)
 class NystromSGM(StochasticRegressor):
     """Stochastic gradient steps within the span of m kernels, on mini-batches drawn uniformly.
 
@@ -273,66 +224,31 @@ class NystromSGM(StochasticRegressor):
     n_iter_, validation_errors_ : as in :class:`SGM`.
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        n_centers: int = 1000,
-        centers: Any = "uniform",
-        loss: str = "square",
-        step: float | None = None,
-        decay: float = 0.0,
-        batch_size: int | None = None,
-        max_iter: int = 10,
-        average: bool = False,
-        epsilon: float = 0.1,
-        validation: float | None = None,
-        tolerance: float = 0.0,
-        patience: int | None = None,
-        random_state: Any = None,
-        memory_limit: int | None = None,
-        callback: Callback | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            kernel,
-            loss,
-            step,
-            decay,
-            max_iter,
-            average,
-            epsilon,
-            validation,
-            tolerance,
-            patience,
-            random_state,
-            memory_limit,
-            callback,
-            verbose,
-        )
-        self.n_centers = n_centers
-        self.centers = centers
-        self.batch_size = batch_size
+    kernel: Any = None
+    n_centers: int = 1000
+    centers: Any = "uniform"
+    loss: str = "square"
+    step: float | None = None
+    decay: float = 0.0
+    batch_size: int | None = None
+    max_iter: int = 10
+    average: bool = False
+    epsilon: float = 0.1
+    validation: float | None = None
+    tolerance: float = 0.0
+    patience: int | None = None
+    random_state: Any = None
+    memory_limit: int | None = None
+    callback: Callback | None = None
+    verbose: bool = False
 
-    def _descent(
-        self,
-        rows: Rows,
-        loss: Loss,
-        settings: list[tuple[float | None, float]],
-        passes: int,
-        draw: np.random.RandomState,
-        budget: int,
-    ) -> NystromDescent:
-        kernel, n = as_kernel(self.kernel), rows.n_samples
+    def _batch(self, n: int) -> int:
         batch = self.batch_size
-        batch = round(np.sqrt(n)) if batch is None else positive_count(batch, "batch_size")
-        steps = Steps.of(settings, universal_step(n, batch, largest_diagonal(rows, kernel)))
-        centers = choose_centers(
-            self.centers, rows, self.n_centers, kernel, 1.0 / np.sqrt(n), draw, budget
-        )
-        basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
-        if not basis.n_features:
-            raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
-        return NystromDescent(rows, basis, loss, steps, batch, passes, draw, budget)
+        return round(np.sqrt(n)) if batch is None else positive_count(batch, "batch_size")
+
+    def _descent(self, task: Task) -> NystromDescent:
+        basis = basis_of(self, task.rows, task.draw, task.budget)
+        return NystromDescent(task, basis, self._batch(task.rows.n_samples))
 
 
 def universal_step(n: int, batch: int, squared_norm: float) -> float:
@@ -343,13 +259,3 @@ def universal_step(n: int, batch: int, squared_norm: float) -> float:
     2017, theorem 3.1).
     """
     return min(batch / math.sqrt(n), 1.0) / (squared_norm or 1.0)
-
-
-def _rest(budget: int, descent: Descent) -> int:
-    return int(budget * (1.0 - BLOCKS_SHARE)) - descent.memory
-
-
-def _run_pass(descent: Descent) -> None:
-    """A pass whose overflow is no warning: what has diverged is found afterwards."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        descent.run_pass()

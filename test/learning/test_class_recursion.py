@@ -118,9 +118,7 @@ def test_the_largest_exponent_that_costs_nothing() -> None:
     assert choose_recoding(accuracy[:1], tolerance=0.1) == (0, 3)
     # A larger one may be as good though one before it isn't.
     assert choose_recoding(np.array([[0.8, 0.7, 0.8, 0.1]])) == (0, 2)
-
-
-def test_of_equal_penalties_the_largest() -> None:
+    # Of equal ridges the largest.
     assert choose_recoding(np.array([[0.9], [0.9], [0.1]])) == (1, 0)
 
 
@@ -133,7 +131,7 @@ def test_winners_of_each_exponent() -> None:
 
 
 def buffer(size: int) -> HeldOutExamples:
-    return HeldOutExamples.empty(size, 1, ridges=2, exponents=3, temperatures=2)
+    return HeldOutExamples(size, 1, ridges=2, exponents=3, temperatures=2)
 
 
 def kept(held: HeldOutExamples) -> list[tuple[int, float]]:

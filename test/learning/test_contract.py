@@ -28,6 +28,7 @@ from semiparam_dynamics.learning import (
     Falkon,
     Gaussian,
     IncrementalRLSC,
+    Iteration,
     KernelClassifier,
     Laplacian,
     Linear,
@@ -300,7 +301,7 @@ WRONG: list[tuple[Any, str]] = [
     (RandomFeaturesKRLS(penalty=0.0), "penalty must be a positive"),
     (NystromAggregator(penalty=0.0), "penalty must be a positive"),
     (RecursiveRLS(ridge=0.0), "ridge must be a positive"),
-    (KRLS(filter="lasso"), "filter must be one of"),
+    (KRLS(filter="lasso"), "filter must be one of tikhonov, cutoff"),
     *((make(n_centers=0), "n_centers must be") for make in (NystromKRLS, Falkon, NYTRO)),
     *((make(centers="some"), "centers must be") for make in (NystromKRLS, Falkon, NystromSGM)),
     *((make(kernel=3), "kernel must be a kernel") for make in (KRLS, Falkon, SGM)),
@@ -394,6 +395,30 @@ def test_validation_data_that_do_not_fit_are_refused(model: Any) -> None:
         model.fit(X, Y, validation_data=(X, Y[:, 0]))
     with pytest.raises(LearningError, match="20 and 90 rows"):
         model.fit(X, Y, validation_data=(X_NEW, Y))
+
+
+@pytest.mark.parametrize(
+    "model", [Falkon(KERNEL, 1e-6, 15), NYTRO(KERNEL), SGM(KERNEL), NystromSGM(KERNEL)], ids=str
+)
+def test_validation_errors_are_those_met_and_a_callback_ends_the_fit(model: Any) -> None:
+    seen: list[Iteration] = []
+
+    def stop_at_five(iteration: Iteration) -> bool:
+        seen.append(iteration)
+        return iteration.number == 5
+
+    new = np.column_stack((np.sin(2.0 * X_NEW[:, 0]), X_NEW[:, 1]))
+    model = clone(model).set_params(callback=stop_at_five, random_state=0)
+    model.fit(X, Y, validation_data=(X_NEW, new))
+    errors = [iteration.validation_error for iteration in seen]
+    assert [i.number for i in seen] == [1, 2, 3, 4, 5] and errors == list(model.validation_errors_)
+    best = 5 if isinstance(model, Falkon) else 1 + int(np.argmin(errors))
+    assert model.n_iter_ == best
+    kept = np.mean((model.predict(X_NEW) - new) ** 2)
+    np.testing.assert_allclose(errors[best - 1], kept, rtol=1e-8)
+    without = clone(model).fit(X, Y)
+    assert without.n_iter_ == 5 and seen[-1].validation_error is None
+    assert len(getattr(without, "validation_errors_", ())) == 0
 
 
 def test_weights_that_make_no_sense_are_refused() -> None:

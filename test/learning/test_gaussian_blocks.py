@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.gaussian_blocks import ROWS, GaussianBlocks, exponentials
+
+from .oracles import peak_memory
 
 RNG = np.random.default_rng(0)
 WIDTHS = np.array([1.5, 2.0, 0.7, 1.0, 3.0])
@@ -57,12 +58,7 @@ def test_a_product_takes_no_memory_for_the_matrix() -> None:
     X, C = RNG.standard_normal((20_000, 5)), RNG.standard_normal((500, 5))
     blocks = GaussianBlocks(C, WIDTHS)
     blocks.normal(X[:10], np.ones((500, 1)), None, None)  # compiled
-    tracemalloc.start()
-    try:
-        blocks.normal(X, np.ones((500, 1)), None, None)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = peak_memory(lambda: blocks.normal(X, np.ones((500, 1)), None, None))
     assert peak < 5 * X.nbytes + 8 * ROWS * 1000  # K would be 100 times X
 
 

@@ -14,15 +14,51 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
 from semiparam_dynamics.learning.class_recursion import EXPONENTS, TEMPERATURES
 
-from .rlsc_oracle import NAMES, examples, learned, solution, unchanged
+from ..recursion.cases import same_state
+from .oracles import ridge
+
+NAMES = np.array(["mug", "book", "ball", "pen"])
+
+
+def examples(
+    n: int = 200, d: int = 7, classes: int = 3, seed: int = 0, spread: float = 1.0
+) -> tuple[Any, Any]:
+    """Clusters around random centres, of sizes that differ, in random order."""
+    rng = np.random.default_rng(seed)
+    shares = np.arange(1, classes + 1) / np.arange(1, classes + 1).sum()
+    numbers = rng.choice(classes, n, p=shares)
+    centers = 2.0 * np.random.default_rng(99).normal(size=(classes, d))
+    return centers[numbers] + spread * rng.normal(size=(n, d)), NAMES[numbers]
+
+
+def solution(X: Any, y: Any, classes: Any, penalty: float, recoding: float) -> Any:
+    """W Gamma^recoding of thesis (7.15) and algorithm 2, in extended precision."""
+    Y = y[:, None] == classes
+    W = ridge(X, Y, penalty)
+    return np.asarray(W * (len(X) / Y.sum(axis=0)) ** recoding, dtype=float)
+
+
+def learned(X: Any, y: Any, every: int = 6) -> Any:
+    """Which examples are learned: of each class all but every so many-th."""
+    seen: dict[str, int] = {}
+    kept = []
+    for label in y:
+        seen[label] = seen.get(label, 0) + 1
+        kept.append(seen[label] % every != 0)
+    return np.array(kept)
+
+
+def teach(model: IncrementalRLSC, X: Any, y: Any) -> None:
+    """Examples one by one."""
+    for k in range(len(X)):
+        model.partial_fit(X[k : k + 1], y[k : k + 1])
 
 
 @pytest.mark.parametrize("recoding", [0.0, 0.3, 1.0])
 def test_one_by_one_is_the_batch_solution(recoding: float) -> None:
     X, y = examples()
     model = IncrementalRLSC(0.7, recoding, hold_out=0)
-    for k in range(len(X)):
-        model.partial_fit(X[k : k + 1], y[k : k + 1])
+    teach(model, X, y)
     W = solution(X, y, np.array(["ball", "book", "mug"]), 0.7, recoding)
     np.testing.assert_allclose(model.coef_, W, atol=1e-12 * np.abs(W).max())
     new, _ = examples(50, seed=1)
@@ -50,10 +86,7 @@ def test_a_hundred_thousand_examples_stay_the_batch_solution() -> None:
     X = rng.normal(size=(100_000, 5)) + 0.3
     y = NAMES[rng.integers(0, 4, len(X))]
     model = IncrementalRLSC(0.1, 0.5, hold_out=0)
-    for start in range(0, len(X), 1):
-        if start == 2000:
-            break
-        model.partial_fit(X[start : start + 1], y[start : start + 1])
+    teach(model, X[:2000], y[:2000])
     recursion = model.recursion_
     numbers = np.array([recursion.classes.number(name) for name in y[2000:].tolist()])
     for x, number in zip(X[2000:, None], numbers[:, None], strict=True):
@@ -106,7 +139,7 @@ def test_recoding_may_change_at_any_moment() -> None:
         expected = plain * (len(X) / model.class_count_) ** recoding
         np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12)
         assert model.recoding_ == recoding
-    assert unchanged(before, model.state())
+    assert same_state(before, model.state())
     rare = model.classes_[np.argmin(model.class_count_)]
     model.recoding = 0.0
     ignored = np.sum(model.predict(X) == rare)
@@ -144,7 +177,7 @@ def test_bad_examples_change_nothing(X: Any, y: Any) -> None:
     before = model.state()
     with pytest.raises(ValueError):
         model.partial_fit(X, y)
-    assert unchanged(before, model.state())
+    assert same_state(before, model.state())
 
 
 def test_a_saved_model_goes_on_as_if_nothing_had_been() -> None:
@@ -168,7 +201,7 @@ def test_a_model_of_other_parameters_is_refused_and_nothing_changes() -> None:
         before = other.state()
         with pytest.raises(LearningError):
             other.restore(saved)
-        assert unchanged(before, other.state())
+        assert same_state(before, other.state())
 
 
 def ring(n: int, seed: int) -> tuple[Any, Any]:
@@ -189,8 +222,7 @@ def test_features_make_it_nonlinear(features: str) -> None:
     model = IncrementalRLSC(
         1e-2, features=features, kernel=Gaussian(1.0), n_features=100, random_state=0
     )
-    for k in range(len(X)):
-        model.partial_fit(X[k : k + 1], y[k : k + 1])
+    teach(model, X, y)
     assert model.score(new, labels) > 0.97
     copy = IncrementalRLSC(
         1e-2, features=features, kernel=Gaussian(1.0), n_features=100, random_state=1
@@ -301,8 +333,7 @@ def test_pauses_bring_what_is_held_out_up_to_date() -> None:
 def test_held_out_examples_may_wait_for_pauses() -> None:
     X, y = examples(300, spread=4.0)
     waiting = IncrementalRLSC([0.1, 1.0, 10.0], refresh_later=True)
-    for k in range(len(X)):
-        waiting.partial_fit(X[k : k + 1], y[k : k + 1])
+    teach(waiting, X, y)
     assert (waiting.recoding_, waiting.ridge_) == (0.7, 1.0)
     while waiting.refresh(5):
         pass
@@ -426,4 +457,4 @@ def test_editing_classes_that_are_not_there_is_refused() -> None:
         with pytest.raises(LearningError) as refusal:
             wrong()
         assert len(str(refusal.value)) < 200
-    assert unchanged(before, model.state())
+    assert same_state(before, model.state())

@@ -92,11 +92,6 @@ def test_the_gaussian_of_a_row_with_itself_is_one_and_never_more() -> None:
     np.testing.assert_allclose(np.diag(K), 1.0, atol=8000 * np.finfo(np.float32).eps)
 
 
-def test_laplacian_and_exponential_agree_in_one_dimension() -> None:
-    x = points()[0][:, :1]
-    np.testing.assert_allclose(Laplacian(0.6)(x), Matern(0.6, 0.5)(x), rtol=1e-12)
-
-
 def test_parameters_are_scikit_learns() -> None:
     kernel = clone(Matern(2.0)).set_params(nu=2.5)
     assert kernel.get_params() == {"length_scale": 2.0, "nu": 2.5}

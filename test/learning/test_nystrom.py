@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,12 @@ from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
 
-
-def data(n: int = 200, d: int = 3, T: int = 0, seed: int = 0) -> tuple[np.ndarray, ...]:
-    draw = np.random.default_rng(seed)
-    X = draw.uniform(-1, 1, (n, d))
-    y = np.sin(3.0 * X.sum(axis=1)) + 0.1 * draw.standard_normal(n)
-    if T:
-        y = np.stack([y * (t + 1) + X[:, 0] * t for t in range(T)], axis=1)
-    return X, y, draw.uniform(-1, 1, (60, d))
+from .oracles import cube, peak_memory
 
 
 @pytest.mark.parametrize("penalty", [1e-1, 1e-5])
 def test_all_rows_as_centres_are_exact_kernel_ridge_regression(penalty: float) -> None:
-    X, y, X_new = data(T=2)
+    X, y, X_new = cube(T=2)
     K = rbf_kernel(X, gamma=0.5 / 0.7**2)
     alpha = np.linalg.solve(K + penalty * len(X) * np.eye(len(X)), y)
     model = NystromKRLS(Gaussian(0.7), penalty, random_state=0).fit(X, y)
@@ -40,7 +32,7 @@ def test_all_rows_as_centres_are_exact_kernel_ridge_regression(penalty: float) -
 
 
 def test_it_equals_scikit_learn_at_the_same_centres() -> None:
-    X, y, X_new = data()
+    X, y, X_new = cube()
     features = Nystroem(gamma=0.5, n_components=30, random_state=3).fit(X)
     A = features.transform(X)
     expected = Ridge(alpha=1e-3 * len(X), fit_intercept=False).fit(A, y)
@@ -50,7 +42,7 @@ def test_it_equals_scikit_learn_at_the_same_centres() -> None:
 
 
 def test_a_path_over_one_parameter_has_settings_of_that_one() -> None:
-    X, y, X_new = data()
+    X, y, X_new = cube()
     model = NystromKRLS(n_centers=20, penalty=1e-4, random_state=0)
     expected = model.fit(X, y).predict(X_new)
     [(setting, found)] = model.path(X, y, {"n_centers": [20]}, X_new)
@@ -68,7 +60,7 @@ def test_a_path_over_one_parameter_has_settings_of_that_one() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("penalty", [1e-3, 1e-10])
 def test_leave_one_out_equals_n_fits(weighted: bool, penalty: float) -> None:
-    X, y, _ = data(n=25, T=2)
+    X, y, _ = cube(n=25, T=2)
     w = np.random.default_rng(1).integers(0, 3, 25).astype(float) if weighted else np.ones(25)
     model = NystromKRLS(Gaussian(0.8), random_state=2)
     grid = {"n_centers": [5, 12], "penalty": [penalty, 1.0]}
@@ -86,7 +78,7 @@ def test_leave_one_out_equals_n_fits(weighted: bool, penalty: float) -> None:
 
 
 def test_leaving_the_only_weight_out_leaves_a_fit_to_nothing() -> None:
-    X, y, _ = data(n=10)
+    X, y, _ = cube(n=10)
     w = np.zeros(10)
     w[3] = 2.0
     model = NystromKRLS(penalty=1e-3, random_state=0)
@@ -99,8 +91,8 @@ def test_leaving_the_only_weight_out_leaves_a_fit_to_nothing() -> None:
 
 
 def test_growing_equals_a_fit_with_as_many_centres() -> None:
-    X, y, X_new = data(T=2)
-    X_val, y_val, _ = data(T=2, seed=9)
+    X, y, X_new = cube(T=2)
+    X_val, y_val, _ = cube(T=2, seed=9)
     w = np.random.default_rng(1).uniform(0, 2, len(X))
     for penalty in (1e-4, 1e-11):
         for limit in (None, 400_000):  # the second is too little to keep the features
@@ -119,10 +111,10 @@ def test_growing_equals_a_fit_with_as_many_centres() -> None:
 
 
 def test_growing_stops_where_the_error_no_longer_falls() -> None:
-    X, y, _ = data(n=60)
+    X, y, _ = cube(n=60)
     y = np.random.default_rng(3).standard_normal(60)  # noise: more centres only fit more of it
     model = NystromKRLS(Gaussian(0.3), 1e-6, 60, random_state=0)
-    model.grow(X, y, validation_data=data(n=60, seed=4)[:2], step=5, patience=2)
+    model.grow(X, y, validation_data=cube(n=60, seed=4)[:2], step=5, patience=2)
     errors = model.validation_errors_
     best = int(np.argmin(errors))
     assert len(errors) == best + 3 < 12
@@ -130,7 +122,7 @@ def test_growing_stops_where_the_error_no_longer_falls() -> None:
 
 
 def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> None:
-    X, y, X_new = data(n=100)
+    X, y, X_new = cube(n=100)
     X = np.repeat(X[:30], 4, axis=0)[:100]
     for kernel in (Gaussian(20.0), Linear()):
         model = NystromKRLS(kernel, 1e-10, 60, random_state=0)
@@ -141,7 +133,7 @@ def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> 
 
 @pytest.mark.parametrize("penalty", [1e-3, 1e-12])
 def test_duplicated_centres_change_nothing(penalty: float) -> None:
-    X, y, X_new = data()
+    X, y, X_new = cube()
     once = NystromKRLS(Gaussian(0.8), penalty, centers=X[:20]).fit(X, y)
     twice = NystromKRLS(Gaussian(0.8), penalty, centers=np.repeat(X[:20], 2, axis=0)).fit(X, y)
     np.testing.assert_allclose(twice.predict(X_new), once.predict(X_new), rtol=1e-7, atol=1e-8)
@@ -174,10 +166,7 @@ def test_memory_stays_within_the_limit_and_a_few_small_matrices(penalty: float) 
     rows = Rows.from_arrays(X, y)
     model = NystromKRLS(Gaussian(0.5), penalty, m, random_state=0, memory_limit=limit)
     model.fit(Rows.from_arrays(X[:500], y[:500]))
-    tracemalloc.start()
-    model.fit(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_memory(lambda: model.fit(rows))
     assert peak < limit + 12 * 8 * m * m + 3 * 8 * n  # a third of it: n row numbers, to draw from
     assert peak < 0.3 * 8 * n * m
     with pytest.raises(LearningError, match="memory_limit"):
@@ -193,10 +182,7 @@ def test_growing_stays_within_the_limit(limit: int) -> None:
     rows, held_out = Rows.from_arrays(X, y), (X[:100], y[:100])
     model = NystromKRLS(Gaussian(0.5), 1e-3, m, random_state=0, memory_limit=limit)
     model.grow(rows, validation_data=held_out, step=40, patience=9)
-    tracemalloc.start()
-    model.grow(rows, validation_data=held_out, step=8, patience=99)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_memory(lambda: model.grow(rows, validation_data=held_out, step=8, patience=99))
     assert peak < limit + 16 * 8 * m * m
 
 

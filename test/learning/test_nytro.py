@@ -9,7 +9,6 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.learning import nytro as gradient
-from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nytro import NYTRO
 
@@ -140,17 +139,3 @@ def test_the_held_out_share_is_not_learned_from() -> None:
     given = NYTRO(KERNEL, **settings).fit(X[rest], y[rest], validation_data=(X[held], y[held]))
     np.testing.assert_allclose(model.validation_errors_, given.validation_errors_, rtol=1e-12)
     np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-9, atol=1e-12)
-
-
-def test_a_callback_ends_the_fit() -> None:
-    X, y = data()
-    seen: list[Iteration] = []
-
-    def callback(iteration: Iteration) -> bool:
-        seen.append(iteration)
-        return iteration.number == 3
-
-    model = NYTRO(KERNEL, callback=callback).fit(X, y)
-    assert model.n_iter_ == len(seen) == 3
-    expected = NYTRO(KERNEL, max_iter=3, centers=model.centers_).fit(X, y).predict(X)
-    np.testing.assert_allclose(model.predict(X), expected, atol=1e-9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,14 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Matern
-from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS, SpectralFeatures
+from semiparam_dynamics.learning.random_features import (
+    RandomFeaturesKRLS,
+    SpectralFeatures,
+    fourier_map,
+)
 from semiparam_dynamics.learning.rows import Rows
+
+from .oracles import cube, peak_memory
 
 KERNELS = [
     Gaussian(1.7),
@@ -24,29 +29,25 @@ KERNELS = [
 ]
 
 
-def data(n: int = 200, T: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    draw = np.random.default_rng(0)
-    X = draw.uniform(-1, 1, (n, 3))
-    Y = np.sin(3.0 * X.sum(axis=1))[:, None] * np.arange(1, T + 1) + 0.1
-    return X, Y + 0.1 * draw.standard_normal((n, T)), draw.uniform(-1, 1, (50, 3))
-
-
 @pytest.mark.parametrize("kind", ["phase", "pair"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_inner_products_approximate_the_kernel(kernel: Any, kind: str) -> None:
     X = np.random.default_rng(0).standard_normal((30, 3))
-    features = SpectralFeatures(kernel, 40_000, 3, kind, 0)
-    psi = features.bound(np.float64)(X)
+
+    def evaluated(n: int) -> np.ndarray:
+        features = SpectralFeatures(kernel, n, 3, kind, 0)
+        return fourier_map(features.frequencies, features.offsets, np.float64).evaluate(X)
+
+    psi = evaluated(40_000)
     assert psi.shape == (30, 40_000)
     # Each entry is a mean of 40000 or 20000 values within [-2, 2], of variance 1 / 2 or so.
     assert np.abs(psi @ psi.T / 40_000 - kernel(X)).max() < 0.04
-    first = SpectralFeatures(kernel, 100, 3, kind, 0).bound(np.float64)(X)
-    np.testing.assert_allclose(first, psi[:, :100], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(evaluated(100), psi[:, :100], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["phase", "pair"])
 def test_it_equals_scikit_learns_ridge_on_the_same_features(kind: str) -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = cube(T=2)
     model = RandomFeaturesKRLS(Gaussian(0.7), 1e-3, 60, kind, random_state=0).fit(X, Y)
     angle = X @ model.frequencies_.T
     if kind == "phase":
@@ -59,7 +60,7 @@ def test_it_equals_scikit_learns_ridge_on_the_same_features(kind: str) -> None:
 
 
 def test_many_features_give_kernel_ridge_regression() -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = cube(T=2)
     kernel = Gaussian(0.7)
     alpha = np.linalg.solve(kernel(X) + 0.01 * len(X) * np.eye(len(X)), Y)
     model = RandomFeaturesKRLS(kernel, 0.01, 3000, random_state=0).fit(X, Y)
@@ -72,8 +73,4 @@ def test_memory_stays_within_the_limit() -> None:
     X = np.random.default_rng(0).standard_normal((n, 2))
     rows = Rows.from_arrays(X, X[:, 0])
     model = RandomFeaturesKRLS(n_features=m, random_state=0, memory_limit=limit)
-    tracemalloc.start()
-    model.fit(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < limit + 8 * 8 * m * m
+    assert peak_memory(lambda: model.fit(rows)) < limit + 8 * 8 * m * m

@@ -32,46 +32,29 @@ from semiparam_dynamics.learning.sgm import NystromSGM
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures, fourier_features
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
+from .oracles import ridge, waves
+
 FEATURES = (None, "random_fourier", "nystrom")
-
-
-def data(n: int = 80, d: int = 3, outputs: int = 2, seed: int = 0) -> tuple[Any, Any, Any]:
-    rng = np.random.default_rng(seed)
-    X, X_new = rng.standard_normal((n, d)), rng.standard_normal((20, d))
-    Y = np.column_stack([np.sin((t + 1) * X[:, 0]) + 0.1 * X[:, -1] for t in range(outputs)])
-    return X, Y + 0.1 * rng.standard_normal(Y.shape), X_new
-
-
-def extended_weights(Z: Any, Y: Any, ridge: float) -> Any:
-    """(Z'Z + ridge I)^-1 Z'Y by Gauss-Jordan elimination in extended precision."""
-    Z, Y = Z.astype(np.longdouble), Y.astype(np.longdouble)
-    A = Z.T @ Z + ridge * np.eye(Z.shape[1], dtype=np.longdouble)
-    M = np.concatenate((A, Z.T @ Y), axis=1)
-    for i in range(len(A)):
-        M[i] /= M[i, i]
-        others = np.arange(len(A)) != i
-        M[others] -= M[others, i : i + 1] * M[i]
-    return M[:, len(A) :]
 
 
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 30.0])
 def test_equals_ridge_on_the_same_features(features: str | None, penalty: float) -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = waves(80)
     model = RecursiveRLS(
         Gaussian(1.5), penalty, features=features, n_features=30, random_state=0
     ).fit(X, Y)
     Z, Z_new = (X, X_new) if features is None else map(model.features_.transform, (X, X_new))
-    ridge = Ridge(alpha=penalty, fit_intercept=False).fit(Z, Y)
-    np.testing.assert_allclose(model.predict(X_new), ridge.predict(Z_new), atol=1e-9)
-    np.testing.assert_allclose(model.coef_, ridge.coef_.T, atol=1e-8)
-    exact = extended_weights(Z, Y, penalty)
+    theirs = Ridge(alpha=penalty, fit_intercept=False).fit(Z, Y)
+    np.testing.assert_allclose(model.predict(X_new), theirs.predict(Z_new), atol=1e-9)
+    np.testing.assert_allclose(model.coef_, theirs.coef_.T, atol=1e-8)
+    exact = ridge(Z, Y, penalty)
     np.testing.assert_allclose(model.predict(X_new), Z_new @ exact, atol=1e-11)
 
 
 @pytest.mark.parametrize("features", FEATURES)
 def test_block_after_block_is_the_same_as_at_once(features: str | None) -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = waves(80)
     model = RecursiveRLS(features=features, n_features=30, random_state=0).fit(X, Y)
     parts = clone(model)
     if features == "nystrom":  # its centres come from the first rows: give both the same
@@ -85,7 +68,7 @@ def test_block_after_block_is_the_same_as_at_once(features: str | None) -> None:
 
 
 def test_features_are_interchangeable_by_a_parameter_or_a_transformer() -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = waves(80)
     by_name = RecursiveRLS(Gaussian(2.0), features="random_fourier", n_features=20, random_state=3)
     unfitted = RandomFourierFeatures(20, 2.0, random_state=3)
     for features in (unfitted, clone(unfitted).fit(X)):
@@ -99,7 +82,7 @@ def test_features_are_interchangeable_by_a_parameter_or_a_transformer() -> None:
 
 
 def test_a_pipeline_s_shapes_and_one_output() -> None:
-    X, Y, X_new = data()
+    X, Y, X_new = waves(80)
     model = make_pipeline(StandardScaler(), RecursiveRLS(features="nystrom", n_features=25))
     both = model.fit(X, Y).predict(X_new)
     assert both.shape == (20, 2)
@@ -111,7 +94,7 @@ def test_a_pipeline_s_shapes_and_one_output() -> None:
 
 
 def test_forgetting_weighs_rows_by_their_age() -> None:
-    X, Y, X_new = data(n=400)
+    X, Y, X_new = waves(400)
     mu = 0.97
     model = RecursiveRLS(ridge=1e-6, forgetting=mu).fit(X, Y)
     weights = mu ** np.arange(len(X))[::-1]
@@ -121,7 +104,7 @@ def test_forgetting_weighs_rows_by_their_age() -> None:
 
 @pytest.mark.parametrize("mu", [1.0, 0.95])
 def test_noise_is_the_running_mean_of_the_errors_met(mu: float) -> None:
-    X, Y, X_new = data(n=60)
+    X, Y, X_new = waves(60)
     model = RecursiveRLS(ridge=0.7, forgetting=mu).fit(X, Y)
     A, B = 0.7 * np.eye(3), np.zeros((3, 2))
     squares, count, ridge = np.zeros(2), 0.0, np.full(3, 0.7)
@@ -164,15 +147,8 @@ MODELS = {
 RIDGES = ("krls", "nystrom_krls", "falkon", "random_features")
 
 
-def batch_data(n: int = 150, d: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
-    rng = np.random.default_rng(seed)
-    X, X_new = rng.standard_normal((n, d)), rng.standard_normal((40, d))
-    Y = np.column_stack((np.sin(2.0 * X[:, 0]), X[:, 1] * X[:, 2]))
-    return X, Y + 0.1 * rng.standard_normal(Y.shape), X_new
-
-
 def continued(name: str) -> tuple[Any, RecursiveRLS, Any, Any, Any]:
-    X, Y, X_new = batch_data()
+    X, Y, X_new = waves(150)
     model = MODELS[name].fit(X, Y)
     penalty = None if hasattr(model, "penalty") else 0.15
     return model, RecursiveRLS.from_batch(model, X, Y, penalty), X, Y, X_new
@@ -182,13 +158,13 @@ def continued(name: str) -> tuple[Any, RecursiveRLS, Any, Any, Any]:
 def test_it_predicts_what_the_batch_model_predicts(name: str) -> None:
     model, recursive, _, _, X_new = continued(name)
     np.testing.assert_allclose(recursive.predict(X_new), model.predict(X_new), atol=1e-8)
-    model.fit(*batch_data()[:2])  # the recursion does not depend on it any more
+    model.fit(*waves(150)[:2])  # the recursion does not depend on it any more
 
 
 @pytest.mark.parametrize("name", RIDGES)
 def test_from_a_ridge_model_it_goes_on_as_if_all_had_come_one_by_one(name: str) -> None:
     model, recursive, X, Y, X_new = continued(name)
-    X2, Y2, _ = batch_data(seed=5)
+    X2, Y2, _ = waves(150, 5)
     recursive.partial_fit(X2, Y2)
     whole = RecursiveRLS(ridge=model.penalty * len(X), features=recursive.features_)
     whole.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
@@ -203,7 +179,7 @@ def test_from_a_ridge_model_it_goes_on_as_if_all_had_come_one_by_one(name: str) 
 def test_a_model_stopped_early_is_held_by_the_rows_it_has_seen() -> None:
     model, recursive, X, _, _ = continued("nytro")
     before = recursive.coef_
-    X2, Y2, _ = batch_data(seed=5)
+    X2, Y2, _ = waves(150, 5)
     recursive.partial_fit(X2, Y2)
     Z, Z2 = (recursive.features_.transform(A) for A in (X, X2))
     A = 0.15 * np.eye(Z.shape[1]) + Z.T @ Z
@@ -225,7 +201,7 @@ def test_the_information_factor_is_the_recursion_s(n: int) -> None:
 
 
 def test_what_a_row_left_out_leaves_is_its_error_in_a_refit() -> None:
-    X, Y, _ = batch_data(n=30)
+    X, Y, _ = waves(30)
     basis, weights = nystrom_start(NystromKRLS(KERNEL, 1e-2, centers=X[:12]).fit(X, Y))
     core = recursion_from(basis.transform, X, weights, 0.3)
     outputs, left = fitted_rows(core, basis.transform, X)
@@ -238,7 +214,7 @@ def test_what_a_row_left_out_leaves_is_its_error_in_a_refit() -> None:
 
 
 def test_the_robot_s_features_and_the_transformer_s_are_the_same() -> None:
-    X, _, X_new = batch_data()
+    X, _, X_new = waves(150)
     transformer = NystromFeatures(KERNEL, centers=X[:30]).fit(X)
     one_by_one = IncrementalNystromFeatures(3, 1.2, capacity=40, novelty=0.0)
     for x in X[:30]:
@@ -251,7 +227,7 @@ def test_the_robot_s_features_and_the_transformer_s_are_the_same() -> None:
 
 
 def test_more_centres_than_there_is_room_for_are_projected() -> None:
-    X, Y, X_new = batch_data()
+    X, Y, X_new = waves(150)
     model = KRLS(KERNEL, 1e-3).fit(X, Y)
     errors = []
     for capacity in (15, 60, 140):
@@ -267,7 +243,7 @@ def test_more_centres_than_there_is_room_for_are_projected() -> None:
 
 
 def test_the_least_explained_points_are_far_apart() -> None:
-    X = np.concatenate((batch_data()[0], batch_data()[0]))
+    X = np.concatenate((waves(150)[0], waves(150)[0]))
     chosen = least_explained(KERNEL, X, 20)
     for i in range(1, 20):
         C = X[chosen[:i]]
@@ -277,7 +253,7 @@ def test_the_least_explained_points_are_far_apart() -> None:
 
 
 def test_frequencies_and_weights_are_those_of_fourier_features() -> None:
-    X, Y, X_new = batch_data()
+    X, Y, X_new = waves(150)
     for name in ("random_features", "phases"):
         model = MODELS[name].fit(X, Y)
         frequencies, weights = fourier_start(model)
@@ -286,7 +262,7 @@ def test_frequencies_and_weights_are_those_of_fourier_features() -> None:
 
 
 def test_one_output_and_forgetting() -> None:
-    X, Y, X_new = batch_data()
+    X, Y, X_new = waves(150)
     model = KRLS(KERNEL, 1e-3).fit(X, Y[:, 0])
     recursive = RecursiveRLS.from_batch(model, X, Y[:, 0], forgetting=0.98)
     np.testing.assert_allclose(recursive.predict(X_new), model.predict(X_new), atol=1e-8)
@@ -296,7 +272,7 @@ def test_one_output_and_forgetting() -> None:
 
 
 def test_what_can_t_start_one_is_refused() -> None:
-    X, Y, _ = batch_data()
+    X, Y, _ = waves(150)
     with pytest.raises(LearningError, match="no centres"):
         nystrom_start(MODELS["random_features"].fit(X, Y))
     with pytest.raises(LearningError, match="no frequencies"):

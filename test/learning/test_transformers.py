@@ -1,4 +1,4 @@
-"""Nyström features as a transformer, and the feature options of estimators."""
+"""Nyström and random Fourier features as transformers, and the feature options of estimators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
@@ -20,14 +21,11 @@ from semiparam_dynamics.learning.features import (
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 
-
-def data() -> tuple[np.ndarray, np.ndarray]:
-    X = np.random.default_rng(0).uniform(-1, 1, (150, 3))
-    return X, np.sin(3.0 * X.sum(axis=1))
+from .oracles import cube
 
 
 def test_inner_products_are_those_of_scikit_learn_at_the_same_centres() -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     theirs = Nystroem(gamma=0.5 / 0.7**2, n_components=40, random_state=0).fit(X)
     expected = theirs.transform(X)
     centers = X[theirs.component_indices_]
@@ -38,7 +36,7 @@ def test_inner_products_are_those_of_scikit_learn_at_the_same_centres() -> None:
 
 @pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
 def test_they_are_exact_at_the_centres_and_nested(centers: str) -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     features = NystromFeatures(Laplacian(1.3), 30, centers, random_state=1).fit(X)
     C, phi = features.centers_, features.transform(X)
     kernel = Laplacian(1.3)
@@ -48,7 +46,7 @@ def test_they_are_exact_at_the_centres_and_nested(centers: str) -> None:
 
 
 def test_dependent_centres_bring_no_feature() -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     features = NystromFeatures(Linear(), 50, random_state=0).fit(X)
     assert features.n_components == 3
     assert len(features.get_feature_names_out()) == 3
@@ -58,7 +56,7 @@ def test_dependent_centres_bring_no_feature() -> None:
 
 
 def test_ridge_on_them_is_nystrom_krls_and_random_features_take_their_place() -> None:
-    X, y = data()
+    X, y, _ = cube(150)
     ridge = Ridge(1e-3 * len(X), fit_intercept=False)
     found = make_pipeline(NystromFeatures(Gaussian(0.7), 40, random_state=2), ridge).fit(X, y)
     expected = NystromKRLS(Gaussian(0.7), 1e-3, 40, random_state=2).fit(X, y)
@@ -69,7 +67,7 @@ def test_ridge_on_them_is_nystrom_krls_and_random_features_take_their_place() ->
 
 @pytest.mark.parametrize("n_centers", [1, 20, 2000])
 def test_single_precision_in_single_precision_out(n_centers: int) -> None:
-    X, _ = data()
+    X, *_ = cube(150)
     features = NystromFeatures(Gaussian(0.7), n_centers, random_state=0).fit(X)
     expected: Any = features.transform(X)
     found = features.transform(X.astype(np.float32))
@@ -118,3 +116,16 @@ def test_what_there_is_not_is_refused() -> None:
         feature_option("wavelets", None, 10, None, X)
     with pytest.raises(ConfigurationError, match="Gaussian"):
         feature_option("random_fourier", Laplacian(1.0), 10, None, X)
+
+
+def test_random_fourier_features_approximate_the_kernel() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    exact = rbf_kernel(X, gamma=0.5 / 1.7**2)
+    errors = []
+    for n in (200, 20_000):
+        phi = RandomFourierFeatures(n, length_scale=1.7, random_state=0).fit_transform(X)
+        assert phi.shape == (40, n)
+        np.testing.assert_allclose(np.sum(phi**2, axis=1), 1.0, rtol=1e-12)
+        errors.append(np.abs(phi @ phi.T - exact).max())
+    assert errors[1] < 0.04
+    assert errors[1] < 0.35 * errors[0]  # falls as 1 / sqrt(n)

@@ -21,6 +21,12 @@ def by_qr(Z: np.ndarray, Y: np.ndarray, ridge: float) -> tuple[np.ndarray, np.nd
     return R * sign[:, None], (Q.T @ np.vstack((np.zeros((n, Y.shape[1])), Y))) * sign[:, None]
 
 
+def learn(core: RecursiveLeastSquares | DeferredRotation, Z: np.ndarray, Y: np.ndarray) -> None:
+    """Rows one by one."""
+    for z, y in zip(Z, Y, strict=True):
+        core.update(z, y)
+
+
 def RU(core: RecursiveLeastSquares | DeferredRotation) -> tuple[np.ndarray, np.ndarray]:
     """R and U with everything learned in them."""
     core.apply_pending()
@@ -36,6 +42,10 @@ def same_bits(
     one: RecursiveLeastSquares | DeferredRotation, other: RecursiveLeastSquares | DeferredRotation
 ) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(RU(one), RU(other), strict=True))
+
+
+def same_state(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
 
 
 def triangular(core: RecursiveLeastSquares) -> bool:

@@ -19,7 +19,8 @@ from semiparam_dynamics.recursion.blocks import (
 )
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
-from .cases import RU, information
+from ..learning.oracles import ridge
+from .cases import RU, information, same_state
 
 
 @pytest.fixture(params=[True, False])
@@ -68,7 +69,7 @@ def same(got: BlockAnswer, wanted: BlockAnswer, tolerance: float = 1e-10) -> Non
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())
 
 
-def same_state(got: RecursiveLeastSquares, wanted: RecursiveLeastSquares) -> None:
+def same_factor(got: RecursiveLeastSquares, wanted: RecursiveLeastSquares) -> None:
     for a, b in zip(RU(got), RU(wanted), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
@@ -84,7 +85,7 @@ def test_equals_one_by_one(n: int, outputs: int, m: int) -> None:
     for _ in range(3):
         Z, Y = rng.standard_normal((m, n)), rng.standard_normal((m, outputs))
         same(update_block(block, Z, Y), one_by_one(rows, Z, Y))
-        same_state(block, rows)
+        same_factor(block, rows)
     query = rng.standard_normal((5, n))
     values, leverages = predict_block(block, query)
     np.testing.assert_allclose(values, query @ rows.weights(), rtol=1e-9, atol=1e-10)
@@ -99,7 +100,7 @@ def test_learned_in_parts_it_is_the_same(most: int) -> None:
     block = begun(11, 2, 1.0)
     rows = copy_of(block)
     same(update_block(block, Z, Y, most=most), one_by_one(rows, Z, Y))
-    same_state(block, rows)
+    same_factor(block, rows)
 
 
 def test_groups_are_asked_before_any_of_their_rows_is_learned() -> None:
@@ -112,7 +113,7 @@ def test_groups_are_asked_before_any_of_their_rows_is_learned() -> None:
     wanted = one_by_one(rows, Z, Y, group=3)
     np.testing.assert_allclose(errors, wanted.errors, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(leverages, wanted.leverage, rtol=1e-12)
-    same_state(block, rows)
+    same_factor(block, rows)
     for k in range(20):
         ways.update_rows(Z[3 * k : 3 * k + 3], Y[3 * k : 3 * k + 3])
         np.testing.assert_allclose(weights[k], ways.weights()[:, 0], rtol=1e-11, atol=1e-13)
@@ -131,28 +132,11 @@ def test_the_state_is_the_batch_solution_however_small_the_ridge(penalty: float)
     core = RecursiveLeastSquares(n, 2, penalty)
     for start in range(0, m, 100):
         update_block(core, Z[start : start + 100], Y[start : start + 100])
-    A = Z.astype(np.longdouble).T @ Z.astype(np.longdouble)
-    A += np.longdouble(penalty) * np.eye(n, dtype=np.longdouble)
-    B = Z.astype(np.longdouble).T @ Y.astype(np.longdouble)
-    expected = solve_exactly(A, B)
-    np.testing.assert_allclose(
-        information(core), A.astype(float), rtol=1e-12, atol=1e-12 * float(A.max())
-    )
+    expected = ridge(Z, Y, penalty).astype(float)
+    A = Z.T @ Z + penalty * np.eye(n)
+    np.testing.assert_allclose(information(core), A, rtol=1e-12, atol=1e-12 * A.max())
     error = np.abs(core.weights() - expected) * scale[:, None]
     assert error.max() <= 1e-11 * np.abs(expected * scale[:, None]).max()
-
-
-def solve_exactly(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A^-1 B in extended precision, by elimination (A is positive definite)."""
-    A, B = A.copy(), B.copy()
-    for i in range(len(A)):
-        for k in range(i + 1, len(A)):
-            factor = A[k, i] / A[i, i]
-            A[k] -= factor * A[i]
-            B[k] -= factor * B[i]
-    for i in reversed(range(len(A))):
-        B[i] = (B[i] - A[i, i + 1 :] @ B[i + 1 :]) / A[i, i]
-    return B.astype(float)
 
 
 @pytest.mark.usefixtures("products")
@@ -172,7 +156,7 @@ def test_new_features_of_zeros_say_what_was_said_without_them() -> None:
         small.add_feature()
     wanted = one_by_one(small, Z[20:], Y[20:])
     np.testing.assert_allclose(got.errors[20:], wanted.errors, rtol=1e-10, atol=1e-11)
-    same_state(large, small)
+    same_factor(large, small)
 
 
 @pytest.mark.usefixtures("products")
@@ -186,7 +170,7 @@ def test_arguments_are_kept_and_nothing_is_learned_of_no_rows() -> None:
     state = core.state()
     answer = update_block(core, Z[:0], Y[:0])
     assert answer.errors.shape == (0, 2) and len(answer.leverage) == 0
-    assert all(np.array_equal(value, core.state()[name]) for name, value in state.items())
+    assert same_state(core.state(), state)
 
 
 def test_without_features_nothing_is_known_or_learned() -> None:
@@ -210,7 +194,7 @@ def test_a_block_of_which_rounding_leaves_no_factor_is_learned_row_by_row(
     monkeypatch.setattr(blocks, "ROTATION", 1e9)
     monkeypatch.setattr(blocks, "cholesky", fail)
     same(update_block(block, Z, Y), one_by_one(rows, Z, Y))
-    same_state(block, rows)
+    same_factor(block, rows)
 
 
 def triangle(n: int, rng: np.random.Generator) -> np.ndarray:

@@ -25,7 +25,7 @@ from semiparam_dynamics.recursion.factor import (
     row_length,
 )
 
-from .cases import RU, by_qr, drawn, same_bits
+from .cases import RU, by_qr, drawn, learn, same_bits
 
 SIZES = [(1, 1), (2, 1), (7, 3), (8, 8), (9, 6), (16, 1), (31, 7), (64, 17), (83, 1), (130, 9)]
 
@@ -230,8 +230,7 @@ def test_a_copy_in_its_place_continues_alike(pending: bool) -> None:
     other.copy_from(factor)
     assert memory == [array.ctypes.data for array in RU(other)] and other.n == 9
     before = [array.copy() for array in RU(other)]
-    for z, y in zip(*drawn(12, 9, 2, seed=3), strict=True):
-        factor.update(z, y)
+    learn(factor, *drawn(12, 9, 2, seed=3))
     assert all(np.array_equal(a, b) for a, b in zip(RU(other), before, strict=True))
     other.copy_from(factor)
     for z, y in zip(*drawn(12, 10, 2, seed=4), strict=True):

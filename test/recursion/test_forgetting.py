@@ -8,7 +8,7 @@ import pytest
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
-from .cases import RU, information, triangular
+from .cases import RU, information, same_state, triangular
 
 D = 6
 
@@ -151,7 +151,7 @@ def test_what_has_no_answer_forgets_nothing() -> None:
     R, U = core.R.copy(), core.U.copy()
     core.forget_excited(directions, 0.1)
     assert np.array_equal(core.R, R) and np.array_equal(core.U, U)
-    assert all(np.array_equal(v, before[name]) for name, v in directions.state().items())
+    assert same_state(directions.state(), before)
 
 
 @pytest.mark.parametrize("penalty", [0.01, 40.0])

@@ -185,7 +185,7 @@ class DaskKernelRows:
     """:class:`KernelRows` of the chunks of a cluster. Kernel and centres are sent once.
 
     The workers compute K anew for each product, in blocks within `memory_limit` for a thread: of
-    many rows it wouldn't fit, and a worker's memory is left to its chunks.
+    many rows it wouldn't fit, and a worker's memory is left to its chunks, whatever `keep` says.
     """
 
     def __init__(
@@ -194,6 +194,7 @@ class DaskKernelRows:
         kernel: Kernel,
         centers: Array,
         memory_limit: int | None = None,
+        keep: bool = False,
     ) -> None:
         self.rows: Rows = rows
         self._there = rows
@@ -216,11 +217,7 @@ class DaskKernelRows:
         return result
 
 
-@kernel_rows.register
-def _(
-    rows: DaskRows, kernel: Kernel, centers: Array, limit: int | None = None, keep: bool = True
-) -> DaskKernelRows:
-    return DaskKernelRows(rows, kernel, centers, limit)
+kernel_rows.register(DaskRows, DaskKernelRows)
 
 
 @second_moments.register
