@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         metavar="FILE",
         default="",
-        help="start from a saved model, of the node or of `semiparam train`, with its --params",
+        help="start from a saved model, of the node or of `semiparam train`; without --params "
+        "with the parameters that it was learned with",
     )
     parser.add_argument(
         "--each",
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
     _check(args)
-    config = learner_config(args)
+    config = learner_config(args, args.model)
     bags = Bags(args.bags, args.train, args.urdf, args.joint_states, args.wrench)
     if args.each:
         return _run_each(args, bags, config)

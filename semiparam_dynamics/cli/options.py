@@ -6,7 +6,7 @@ import argparse
 import importlib.util
 import sys
 import typing
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from semiparam_dynamics.config_files import describe, load_yaml, parse_value
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.parameters import Parameter, from_flat, parameters, replace, to_flat
 from semiparam_dynamics.progress import processes
+from semiparam_dynamics.storage import saved_header
 
 C = TypeVar("C")
 
@@ -74,13 +75,14 @@ def config_from(
     node_name: str = "",
     *,
     ignore: Collection[str] = (),
+    saved: Mapping[str, object] | None = None,
 ) -> C:
     """The configuration that the options added above describe.
 
-    `node_name` and `ignore` are those of `load_yaml`. Raises ConfigurationError, saying which file
-    or which option is wrong.
+    saved: parameters that count where no file is named. `node_name` and `ignore` are those of
+    `load_yaml`. Raises ConfigurationError, saying which file or which option is wrong.
     """
-    config = config_type()
+    config = from_flat(config_type, saved or {})
     if args.params:
         config = load_yaml(args.params, config_type, node_name, ignore=ignore)
     known = {entry.name: entry for entry in parameters(config_type)}
@@ -143,21 +145,29 @@ def add_topics_and_output(
     add_config_options(parser, InverseDynamicsConfig)
 
 
-def learner_config(args: argparse.Namespace) -> InverseDynamicsConfig:
-    """The learner's configuration that the options describe. Raises ConfigurationError."""
-    config = node_config(args, InverseDynamicsConfig)
+def learner_config(args: argparse.Namespace, model: str = "") -> InverseDynamicsConfig:
+    """The learner's configuration that the options describe.
+
+    model : the file of a saved model, whose parameters count unless the options name a file.
+    Raises ConfigurationError, and StorageError where `model` can't be read.
+    """
+    saved = saved_header(model)[1] if model and not args.params else {}
+    config = node_config(args, InverseDynamicsConfig, saved)
     return replace(config, target=args.target) if args.target else config
 
 
-def node_config(args: argparse.Namespace, config_type: type[C]) -> C:
+def node_config(
+    args: argparse.Namespace, config_type: type[C], saved: Mapping[str, object] | None = None
+) -> C:
     """A part of the node's configuration, of `config_type`, that the options describe.
 
     The YAML of the node inverse_dynamics serves as it is: its other parameters are passed over.
+    saved : parameters that count where no file is named.
     Raises ConfigurationError.
     """
     names = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
     own = {entry.name for entry in parameters(config_type)}
-    return config_from(args, config_type, "inverse_dynamics", ignore=names - own)
+    return config_from(args, config_type, "inverse_dynamics", ignore=names - own, saved=saved)
 
 
 def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:

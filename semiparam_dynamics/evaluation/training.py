@@ -17,6 +17,8 @@ from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
 from semiparam_dynamics.errors import BagError, StorageError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
+from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.storage import save_state
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
     A node given params.yaml loads the model at its start and goes on learning from it. Raises
     StorageError where that fails.
     """
-    training.start.estimator.save(directory / "model.npz")
+    estimator = training.start.estimator
+    about = {**to_flat(training.config), "joints": estimator.model.joint_names}
+    save_state(directory / "model.npz", estimator.identity(), estimator.state(), parameters=about)
     config = InverseDynamicsNodeConfig(
         urdf=str(Path(urdf).expanduser().absolute()) if urdf else "",
         model_file=str((directory / "model.npz").expanduser().absolute()),

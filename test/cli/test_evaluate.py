@@ -126,3 +126,21 @@ def test_a_real_arms_bag(
     assert mean("delayed_rest", "semiparametric") < ratio * mean("delayed_rest", "rigid_body")
     assert mean("frozen", "semiparametric") < mean("frozen", "rigid_body")
     assert mean("frozen", "rigid_body") < 1.15 * 0.0292  # batch ridge on the same columns
+
+
+def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
+    saved, outs = tmp_path / "arm.npz", [tmp_path / name for name in ("own", "other")]
+    config = replace(InverseDynamicsConfig(), **{"filter.cutoff": 8.0, "nystrom.window": 1.0})
+    InverseDynamicsLearner(small_arm(), config).save(saved)
+    command = ["evaluate", str(bag), "--model", str(saved), "--out"]
+    assert main([*command, str(outs[0])]) == 0
+    assert main([*command, str(outs[1]), "--set", "filter.cutoff=6"]) == 0
+    used = [load_yaml(out / "params.yaml", InverseDynamicsConfig) for out in outs]
+    assert [one.filter.cutoff for one in used] == [8.0, 6.0]
+    assert used[0].estimator == config.estimator
+
+
+def test_what_an_evaluation_cannot_do_is_refused(bag: Path, tmp_path: Path, capsys) -> None:
+    command = ["evaluate", str(bag), "--set", "changes.detect=true", "--out", str(tmp_path)]
+    assert main(command) != 0
+    assert "an evaluation does not look for changes" in capsys.readouterr().err
