@@ -17,6 +17,8 @@ from rclpy.qos import QoSProfile
 
 from semiparam_dynamics.errors import SemiparamError
 
+REPORT_PERIOD = 1.0  # s
+
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
     """Lifecycle node with four steps to override, and `/diagnostics` once a second.
@@ -32,7 +34,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.problem = ""
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: with use_sim_time and no /clock it would never publish.
-        self.create_timer(1.0, self._publish_report, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(REPORT_PERIOD, self._publish_report, clock=steady)
 
     def set_up(self) -> None:
         """Configure."""

@@ -24,6 +24,8 @@ try:
     from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
     from semiparam_dynamics.nodes.processes import NodeProcess
     from semiparam_dynamics.nodes.session import Session
+
+    from .forks import ForkedNode
 except ImportError:  # no ROS 2 here: neither the extra 'ros' nor an installation
     collect_ignore_glob = ["test_*.py"]
 
@@ -157,7 +159,7 @@ def start(ros_environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[
     def start(name: str, params_file: Path | None = None, **parameters: object) -> NodeProcess:
         dotted = {key.replace("__", "."): value for key, value in parameters.items()}
         log = tmp_path / f"{name}.log"
-        started.append(NodeProcess(name, dotted, log, params_file))
+        started.append(ForkedNode(name, dotted, log, params_file))
         return started[-1]
 
     yield start

@@ -14,7 +14,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from .forks import ForkedNode
 
 NODE = "/inverse_dynamics"
 TRANSITIONS = int(os.environ.get("SEMIPARAM_TRANSITIONS", "40"))
@@ -69,7 +69,7 @@ def test_one_name_in_two_namespaces(peer, ros_environment, urdf, make_arm, tmp_p
         for side in ("left", "right"):
             given = {"urdf": urdf, "model_file": tmp_path / f"{side}.npz"}
             log = tmp_path / f"{side}.log"
-            started.append(NodeProcess("inverse_dynamics", given, log, namespace=side))
+            started.append(ForkedNode("inverse_dynamics", given, log, namespace=side))
         arm = make_arm(peer)
         arm.publisher = peer.node.create_publisher(JointState, "/left/joint_states", 50)
         both = {"left/inverse_dynamics", "right/inverse_dynamics"}

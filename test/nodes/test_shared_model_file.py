@@ -9,7 +9,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from .forks import ForkedNode
 
 NODE = "/inverse_dynamics"
 
@@ -27,7 +27,7 @@ def test_the_second_is_refused_until_the_first_has_ended(
     assert peer.call(Trigger, f"{NODE}/save").success
 
     log = tmp_path / "second.log"
-    with NodeProcess("inverse_dynamics", given, log, namespace="other") as second:
+    with ForkedNode("inverse_dynamics", given, log, namespace="other") as second:
         assert second.wait(30.0) == 1
     said = f"{path} is in use by {NODE}, process {first.pid}: give each node a model_file"
     assert said in log.read_text()
@@ -49,7 +49,7 @@ def test_one_that_is_cleaned_up_or_fails_to_come_up_gives_it_free(peer, start, u
         change.transition.id = identifier
         return peer.call(ChangeState, f"{name}/change_state", change).success
 
-    with NodeProcess(
+    with ForkedNode(
         "inverse_dynamics",
         {"urdf": urdf, "model_file": path, "autostart": "false"},
         tmp_path / "second.log",
@@ -72,7 +72,7 @@ def test_without_autosave_the_one_that_saves_has_it(peer, start, urdf, make_arm,
     path = tmp_path / "arm.npz"
     given = {"urdf": urdf, "model_file": path, "autosave": "false"}
     start("inverse_dynamics", **given)
-    with NodeProcess("inverse_dynamics", given, tmp_path / "second.log", namespace="other"):
+    with ForkedNode("inverse_dynamics", given, tmp_path / "second.log", namespace="other"):
         other = f"/other{NODE}"
         assert peer.call(Trigger, f"{NODE}/save").success
         refused = peer.call(Trigger, f"{other}/save")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from .forks import ForkedNode
 
 POLICY = Path(__file__).resolve().parents[2] / "config" / "sros2" / "policy.xml"
 NODES = (
@@ -162,7 +162,7 @@ def check(peer: Any, folder: Path, node: str, variants: Any) -> None:
             there = graph(peer, namespace, node)
             return all(wanted[rule] <= there[rule] for rule in wanted)
 
-        with NodeProcess(node, parameters, folder / f"{k}.log", namespace=namespace[1:]):
+        with ForkedNode(node, parameters, folder / f"{k}.log", namespace=namespace[1:]):
             peer.until(complete, f"{node} with all of {wanted}")
             peer.spin(0.5)
             assert graph(peer, namespace, node) == wanted
