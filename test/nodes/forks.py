@@ -14,10 +14,11 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class ForkedNode(NodeProcess):
 
 
 def serve() -> None:
-    """Answer orders until there are no more; in a fork, run the node and exit with its code."""
+    """Answer orders until there are no more; a fork runs its node and ends."""
     warm_up()
     for line in sys.stdin:
         order = json.loads(line)
@@ -100,8 +101,20 @@ def serve() -> None:
             _, _, module, *arguments = order["command"]
             become(order["log"], order["folder"], order["environment"])
             sys.argv = [module, *arguments]
-            sys.exit(importlib.import_module(module).main())
+            run(module)
         print(json.dumps(answer), flush=True)
+
+
+def run(module: str) -> NoReturn:
+    """Run a node's `main` and end, without taking down what the other nodes have imported."""
+    code = 1
+    try:
+        code = importlib.import_module(module).main()
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def warm_up() -> None:

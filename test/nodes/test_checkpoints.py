@@ -35,11 +35,14 @@ def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_
     process = start("inverse_dynamics", **given)
     arm = make_arm(peer)
     arm.connect()
-    arm.move(300)
+    arm.move(220)
     figures = peer.figures
-    peer.until(lambda: int(figures().get("samples learned", 0)) > 200, "samples learned")
-    peer.spin(1.5)
-    peer.until(lambda: figures()["changes not saved"] == "0", "the checkpoint")
+    peer.until(lambda: int(figures().get("samples learned", 0)) > 150, "samples learned")
+
+    def settled() -> bool:
+        return figures()["samples waiting"] == figures()["changes not saved"] == "0"
+
+    peer.until(settled, "the checkpoint")
     assert figures()["resumed from"] == ""
     learned = arrays(path)
     count = int(learned["counts"][0])

@@ -75,10 +75,14 @@ def test_one_name_in_two_namespaces(peer, ros_environment, urdf, make_arm, tmp_p
         both = {"left/inverse_dynamics", "right/inverse_dynamics"}
         peer.until(lambda: set(heard) == both, "both nodes")
         peer.until(lambda: arm.publisher.get_subscription_count() > 0, "the left node")
-        peer.spin(1.0)
-        arm.move(40)
-        peer.until(lambda: heard["left/inverse_dynamics"] >= 30, "what the left arm did")
-        peer.spin(1.5)
+
+        def learned() -> bool:
+            arm.move(1)
+            return heard["left/inverse_dynamics"] >= 30
+
+        peer.until(learned, "what the left arm did")
+        del heard["right/inverse_dynamics"]
+        peer.until(lambda: set(heard) == both, "what the right one says after it")
         assert heard["right/inverse_dynamics"] == 0
     finally:
         codes = [process.stop() for process in started]
