@@ -78,10 +78,9 @@ def test_desired_states_are_read_by_name_and_refused_with_a_reason():
         desired_states(message, names)
 
 
-def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, urdf, make_arm):
+def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, urdf, connect):
     start("inverse_dynamics", urdf=urdf, feedforward="true", defer_learning="false")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     topics = ("feedforward", "feedforward_std", "feedforward_rigid_body")
     heard = {t: peer.listen(JointTrajectory, f"/inverse_dynamics/{t}") for t in topics}
     ask = peer.node.create_publisher(JointTrajectory, "/inverse_dynamics/desired", 10)
@@ -127,12 +126,6 @@ def _answered(ask, question, heard, peer) -> bool:
         ask.publish(question)
         peer.spin(0.2)
     return all(heard.values())
-
-
-def test_a_wrench_learner_has_no_feed_forward(start, urdf, tmp_path):
-    wrench = {"target": "wrench", "sensor_frame": "elbow"}
-    assert start("inverse_dynamics", urdf=urdf, feedforward="true", **wrench).wait(60.0) == 1
-    assert "needs the target 'effort'" in (tmp_path / "inverse_dynamics.log").read_text()
 
 
 def test_commands_come_from_the_learner_and_without_it_from_the_urdf(peer, start):
