@@ -171,11 +171,10 @@ def watch(
     return messages, text
 
 
+@pytest.mark.usefixtures("simulator")
 def test_demo_predicts_and_ends_cleanly(
     prefix: Path, ros_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    pytest.importorskip("mujoco", reason="the simulator needs the extra sim")
-    pytest.importorskip("icub_models", reason="the simulator needs the extra sim")
     from geometry_msgs.msg import WrenchStamped
 
     topics = {"/arm/inverse_dynamics/predicted": WrenchStamped}
@@ -184,11 +183,10 @@ def test_demo_predicts_and_ends_cleanly(
     assert text.count("process has finished cleanly") == 2, text
 
 
+@pytest.mark.usefixtures("simulator")
 def test_a_controller_moves_the_arm_by_what_the_learner_feeds_forward(
     prefix: Path, ros_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    pytest.importorskip("mujoco", reason="the simulator needs the extra sim")
-    pytest.importorskip("icub_models", reason="the simulator needs the extra sim")
     pytest.importorskip("trajectory_msgs", reason="the controller needs the extra control")
     from sensor_msgs.msg import JointState
     from trajectory_msgs.msg import JointTrajectory

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import io
 import re
 import runpy
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,29 +41,22 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return run
 
 
-# What they import takes seconds: once for all of them.
-HELP = """
-import runpy, sys
-for script in sys.argv[1:]:
-    sys.argv = [script, "--help"]
-    sys.path[0] = script.rpartition("/")[0]
-    print("script:", script)
-    try:
-        runpy.run_path(script, run_name="__main__")
-    except SystemExit as end:
-        assert not end.code, script
-"""
-
-
 @pytest.fixture(scope="module")
 def said() -> dict[str, str]:
     """The help of each script, by its path in the repository."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", HELP, *map(str, SCRIPTS)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert result.returncode == 0, result.stderr
-    parts = (part.split("\n", 1) for part in result.stdout.split("script: ")[1:])
-    return {str(Path(script).relative_to(ROOT)): text for script, text in parts}
+    parts = {}
+    for script in SCRIPTS:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(io.StringIO()) as printed,
+            pytest.raises(SystemExit) as end,
+        ):
+            patch.syspath_prepend(str(script.parent))
+            patch.setattr(sys, "argv", [str(script), "--help"])
+            runpy.run_path(str(script), run_name="__main__")
+        assert not end.value.code, script
+        parts[str(script.relative_to(ROOT))] = printed.getvalue()
+    return parts
 
 
 def test_each_says_what_it_does(said: dict[str, str]) -> None:

@@ -61,13 +61,10 @@ def test_each_is_evaluated_as_if_alone(bags: list[str], tmp_path: Path) -> None:
     assert all(f'href="{folder}/report.html"' in page for folder in folders)
 
 
-def test_a_cluster_gives_the_same(bags: list[str], tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed", reason="the extra 'distributed' is absent")
+def test_a_cluster_gives_the_same(bags: list[str], tmp_path: Path, scheduler: str) -> None:
     command = ["evaluate", *bags, "--each", *SETTINGS, "--out"]
     assert main([*command, str(tmp_path / "one"), "--jobs", "1"]) == 0
-    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=True, **settings) as cluster:
-        assert main([*command, str(tmp_path / "two"), "--cluster", cluster.scheduler_address]) == 0
+    assert main([*command, str(tmp_path / "two"), "--cluster", scheduler]) == 0
     for folder in ("run", "run.2", "long"):
         assert results(tmp_path / "one" / folder) == results(tmp_path / "two" / folder)
 

@@ -128,6 +128,12 @@ def _answered(ask, question, heard, peer) -> bool:
     return all(heard.values())
 
 
+def test_a_wrench_learner_has_no_feed_forward(start, urdf, tmp_path):
+    wrench = {"target": "wrench", "sensor_frame": "elbow"}
+    assert start("inverse_dynamics", urdf=urdf, feedforward="true", **wrench).wait(60.0) == 1
+    assert "needs the target 'effort'" in (tmp_path / "inverse_dynamics.log").read_text()
+
+
 def test_commands_come_from_the_learner_and_without_it_from_the_urdf(peer, start):
     pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     figures: dict[str, dict[str, str]] = {}

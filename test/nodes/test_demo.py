@@ -11,13 +11,19 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.nodes import demo
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import BagReader, read_measurements
+
+from .forks import ForkedNode
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 
 
-def test_the_recorded_bag_gives_the_numbers_of_the_live_node(ros_environment, tmp_path, capsys):
+def test_the_recorded_bag_gives_the_numbers_of_the_live_node(
+    ros_environment, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(demo, "NodeProcess", ForkedNode)
     out = tmp_path / "out"
     options = ["--seconds", "3", "--seed", "1", "--residual", "random_fourier", "--out", str(out)]
     assert main(["demo", *options]) == 0

@@ -12,17 +12,11 @@ CASES = [
     ("inverse_dynamics", "filter: {cutof: 5.0}", "did you mean 'filter.cutoff'?"),
     ("inverse_dynamics", "urdf: two_links.urdf, joints: [shoulder, wrist]", "wrist"),
     ("inverse_dynamics", "urdf: missing.urdf", "missing.urdf"),
-    (
-        "inverse_dynamics",
-        "urdf: two_links.urdf, feedforward: true, target: wrench, sensor_frame: elbow",
-        "needs the target 'effort'",
-    ),
     ("object_recognition", "backbone: {fille: x}", "did you mean 'backbone.file'?"),
     ("object_recognition", "backbone: {file: missing.onnx}", "missing.onnx"),
     ("object_recognition", "input: features, hold_out: 1", "hold_out"),
-    ("arm_simulator", "urdf: missing.urdf", "missing.urdf"),
     ("object_stream", "source: missing", "there is no folder or file missing"),
-    ("object_stream", "script: missing, classes: 2", "the script missing can't be read"),
+    ("object_stream", "script: missing, classes: 2, views: 10", "the script missing can't be read"),
 ]
 
 
@@ -30,8 +24,6 @@ CASES = [
 def test_one_line_says_what_is_wrong(
     start, urdf: Path, tmp_path: Path, monkeypatch, name: str, yaml: str, reason: str
 ) -> None:
-    if name == "arm_simulator":
-        pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     monkeypatch.chdir(tmp_path)
     params = tmp_path / "params.yaml"
     params.write_text(f"/**: {{ros__parameters: {{{yaml}}}}}\n")
@@ -40,9 +32,12 @@ def test_one_line_says_what_is_wrong(
     assert reason in line
 
 
-def test_so_it_does_in_a_process_of_its_own(ros_environment, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["computed_torque", "arm_simulator"])
+def test_so_it_does_in_a_process_of_its_own(ros_environment, tmp_path: Path, name: str) -> None:
+    if name == "arm_simulator":
+        pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     log = tmp_path / "log"
-    with NodeProcess("computed_torque", {"urdf": "missing.urdf"}, log) as process:
+    with NodeProcess(name, {"urdf": "missing.urdf"}, log) as process:
         assert process.wait(60.0) == 1
     (line,) = log.read_text().strip().splitlines()
     assert "missing.urdf" in line

@@ -118,9 +118,7 @@ def test_object_recognition(peer, tmp_path) -> None:
     check(peer, tmp_path, "object_recognition", variants)
 
 
-def test_arm_simulator(peer, tmp_path) -> None:
-    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
-    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
+def test_arm_simulator(peer, tmp_path, simulator) -> None:
     quick = {"motion": "exciting"}  # no inverse kinematics
     commanded = {**quick, "use_sim_time": "true", "control": "effort"}
     variants = ((quick, {"/clock", "effort_command"}), (commanded, set()))
