@@ -72,6 +72,22 @@ def ros_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         os.close(claim)
 
 
+@pytest.fixture(scope="session")
+def simulator() -> None:
+    """Skips where the extra 'sim' is not installed."""
+    for name in ("mujoco", "icub_models"):
+        pytest.importorskip(name, reason="needs the extra 'sim'")
+
+
+@pytest.fixture(scope="session")
+def scheduler() -> Iterator[str]:
+    """The address of a Dask cluster of two processes; skips where Dask is not installed."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(processes=True, **settings) as cluster:
+        yield cluster.scheduler_address
+
+
 def _claim_domain() -> tuple[int, int]:
     """Lock one of the domains 1 to 101 against every other test process on this machine.
 

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "semiparam_dynamics"
 ROS = {
@@ -148,9 +146,9 @@ def test_only_the_nodes_import_ros() -> None:
         assert not found or name.startswith("semiparam_dynamics.nodes"), (name, found)
 
 
-@pytest.mark.parametrize("module", ["robot.model", "recursion.rls", "learner", "nodes.session"])
-def test_what_runs_on_a_robot_loads_no_offline_library(module: str) -> None:
-    code = f"import sys, semiparam_dynamics.{module}; print(*sys.modules)"
+def test_what_runs_on_a_robot_loads_no_offline_library() -> None:
+    # It imports the learner, and that robot/, recursion/ and all else that runs there.
+    code = "import sys, semiparam_dynamics.nodes.session; print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     loaded = {name.partition(".")[0] for name in result.stdout.split()}

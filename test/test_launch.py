@@ -24,13 +24,7 @@ from semiparam_dynamics.parameters import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
-NODES = [
-    "arm_simulator",
-    "computed_torque",
-    "inverse_dynamics",
-    "object_recognition",
-    "object_stream",
-]
+NODES = sorted(path.name for path in (ROOT / "resource" / "executables").iterdir())
 
 
 def constants(path: Path) -> set[str]:
@@ -148,57 +142,24 @@ def finish(process: subprocess.Popen[bytes]) -> int:
         raise
 
 
-def test_demo_predicts_and_ends_cleanly(
-    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
-) -> None:
-    pytest.importorskip("mujoco", reason="the simulator needs the extra sim")
-    pytest.importorskip("icub_models", reason="the simulator needs the extra sim")
-    import rclpy
-    from geometry_msgs.msg import WrenchStamped
+def watch(
+    file: str, log: Path, arguments: list[str], heard: dict[str, type], enough: int
+) -> tuple[dict[str, list[Any]], str]:
+    """Run a launch file until there are `enough` messages on each topic, or until it ends.
 
-    log = tmp_path / "log"
-    process = start("demo.launch.py", log, "namespace:=arm")
-    received: list[WrenchStamped] = []
+    Returns the messages by topic, and the log of a launch that ended without an error.
+    """
+    import rclpy
+
+    process = start(file, log, *arguments)
+    messages: dict[str, list[Any]] = {topic: [] for topic in heard}
     rclpy.init()
     try:
         node = rclpy.create_node("probe")
-        topic = "/arm/inverse_dynamics/predicted"
-        node.create_subscription(WrenchStamped, topic, received.append, 10)
-        deadline = time.monotonic() + 60
-        while len(received) < 20 and process.poll() is None and time.monotonic() < deadline:
-            rclpy.spin_once(node, timeout_sec=0.1)
-    finally:
-        rclpy.try_shutdown()
-        code = finish(process) if process.poll() is None else process.returncode
-    text = log.read_text()
-    assert len(received) >= 20, text
-    assert code == 0, text
-    assert "Traceback" not in text
-    assert text.count("process has finished cleanly") == 2, text
-
-
-def test_a_controller_moves_the_arm_by_what_the_learner_feeds_forward(
-    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
-) -> None:
-    pytest.importorskip("mujoco", reason="the simulator needs the extra sim")
-    pytest.importorskip("icub_models", reason="the simulator needs the extra sim")
-    pytest.importorskip("trajectory_msgs", reason="the controller needs the extra control")
-    import rclpy
-    from sensor_msgs.msg import JointState
-    from trajectory_msgs.msg import JointTrajectory
-
-    log = tmp_path / "log"
-    process = start("controller.launch.py", log, "namespace:=arm")
-    commands: list[JointState] = []
-    answers: list[JointTrajectory] = []
-    rclpy.init()
-    try:
-        node = rclpy.create_node("probe")
-        node.create_subscription(JointState, "/arm/effort_command", commands.append, 10)
-        topic = "/arm/inverse_dynamics/feedforward"
-        node.create_subscription(JointTrajectory, topic, answers.append, 10)
+        for topic, kind in heard.items():
+            node.create_subscription(kind, topic, messages[topic].append, 10)
         deadline = time.monotonic() + 90
-        while min(len(commands), len(answers)) < 100 and process.poll() is None:
+        while min(map(len, messages.values())) < enough and process.poll() is None:
             rclpy.spin_once(node, timeout_sec=0.1)
             if time.monotonic() > deadline:
                 break
@@ -206,40 +167,53 @@ def test_a_controller_moves_the_arm_by_what_the_learner_feeds_forward(
         rclpy.try_shutdown()
         code = finish(process) if process.poll() is None else process.returncode
     text = log.read_text()
-    assert min(len(commands), len(answers)) >= 100, text
-    assert all(np.isfinite(command.effort).all() for command in commands)
-    assert np.ptp([command.effort[0] for command in commands]) > 0.0
-    assert code == 0, text
-    assert "Traceback" not in text
+    assert code == 0 and "Traceback" not in text, text
+    return messages, text
+
+
+@pytest.mark.usefixtures("simulator")
+def test_demo_predicts_and_ends_cleanly(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    from geometry_msgs.msg import WrenchStamped
+
+    topics = {"/arm/inverse_dynamics/predicted": WrenchStamped}
+    heard, text = watch("demo.launch.py", tmp_path / "log", ["namespace:=arm"], topics, 20)
+    assert all(len(messages) >= 20 for messages in heard.values()), text
+    assert text.count("process has finished cleanly") == 2, text
+
+
+@pytest.mark.usefixtures("simulator")
+def test_a_controller_moves_the_arm_by_what_the_learner_feeds_forward(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("trajectory_msgs", reason="the controller needs the extra control")
+    from sensor_msgs.msg import JointState
+    from trajectory_msgs.msg import JointTrajectory
+
+    command = "/arm/effort_command"
+    topics = {command: JointState, "/arm/inverse_dynamics/feedforward": JointTrajectory}
+    heard, text = watch("controller.launch.py", tmp_path / "log", ["namespace:=arm"], topics, 100)
+    assert all(len(messages) >= 100 for messages in heard.values()), text
+    assert all(np.isfinite(message.effort).all() for message in heard[command])
+    assert np.ptp([message.effort[0] for message in heard[command]]) > 0.0
     assert text.count("process has finished cleanly") == 3, text
 
 
 def test_object_demo_teaches_and_ends_with_its_script(
     prefix: Path, ros_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    import rclpy
     from std_msgs.msg import String
 
-    source, script, log = tmp_path / "a.npz", tmp_path / "script", tmp_path / "log"
+    source, script = tmp_path / "a.npz", tmp_path / "script"
     np.savez(source, X=np.repeat(np.eye(2, 8), 20, axis=0), y=np.repeat([0, 1], 20))
     script.write_text("teach 0 5\nteach 1 5\nask 20\n")
     given = [f"source:={source}", f"script:={script}", "input:=features", "namespace:=bot"]
-    process = start("object_demo.launch.py", log, *given)
-    heard: list[str] = []
-    rclpy.init()
-    try:
-        node = rclpy.create_node("probe")
-        topic = "/bot/object_recognition/label"
-        node.create_subscription(String, topic, lambda message: heard.append(message.data), 10)
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:
-            rclpy.spin_once(node, timeout_sec=0.1)
-    finally:
-        rclpy.try_shutdown()
-        code = finish(process) if process.poll() is None else process.returncode
-    text = log.read_text()
-    assert code == 0 and "the script has ended" in text, text
-    assert {"0", "1"} <= set(heard), text
+    topics = {"/bot/object_recognition/label": String}
+    # More messages than there will be: it ends by itself.
+    heard, text = watch("object_demo.launch.py", tmp_path / "log", given, topics, 10**6)
+    assert "the script has ended" in text, text
+    assert {"0", "1"} <= {message.data for message in heard["/bot/object_recognition/label"]}, text
     assert text.count("process has finished cleanly") == 2, text
 
 

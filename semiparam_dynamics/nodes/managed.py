@@ -21,6 +21,7 @@ from semiparam_dynamics.errors import SemiparamError
 SUCCESS = TransitionCallbackReturn.SUCCESS
 LASTS = 3.0  # s that something has been wrong before it is logged
 REPEAT = 60.0  # s until it is logged again
+REPORT_PERIOD = 1.0  # s
 
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
@@ -41,7 +42,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self._wrong, self._tell_at = "", 0.0  # what was wrong a second ago; when to log it, s
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: with use_sim_time and no /clock it would never publish.
-        self.create_timer(1.0, self._publish_report, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(REPORT_PERIOD, self._publish_report, clock=steady)
 
     def set_up(self) -> None:
         """Configure."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
@@ -51,18 +52,24 @@ class NodeProcess:
         for key, value in parameters.items():
             arguments += ["-p", f"{key}:={value}"]
         with log.open("ab") as output:
-            self._process = subprocess.Popen(
+            self._process = self._begin(
                 [
                     sys.executable,
                     *(program or ("-m", f"semiparam_dynamics.nodes.{name}")),
                     *arguments,
                 ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Ctrl-C in the terminal must not end it before what listens to it.
-                start_new_session=True,
+                output,
             )
+
+    def _begin(self, command: Sequence[str], output: BinaryIO) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C in the terminal must not end it before what listens to it.
+            start_new_session=True,
+        )
 
     def check(self) -> None:
         """Raise SemiparamError, with the last line it wrote, if the node has ended by itself."""

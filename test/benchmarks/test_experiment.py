@@ -50,11 +50,10 @@ def test_each_part_begins_from_the_first_motion_alone() -> None:
         np.testing.assert_array_equal(squares[0], one.squares[name][0])
 
 
+@pytest.mark.usefixtures("simulator")
 def test_the_semiparametric_model_leads_where_the_motion_is_new(
     thesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
-    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
     options = ["--train", "1500", "--part", "60", "--residual", "random_fourier"]
     assert thesis(["experiment", *options, "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out

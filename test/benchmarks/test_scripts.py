@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import io
 import re
-import subprocess
+import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from streaming_lda import StreamingLDA
+from threadpoolctl import threadpool_limits
 
 from ..documents import ROOT, commands
 from .conftest import command_line
@@ -23,37 +26,37 @@ SCRIPTS = sorted(
 )
 
 
-def run(script: Path, *arguments: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(script), *arguments]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """A function that runs a script of benchmarks/ in this process; returns its output."""
 
+    def run(script: str, *arguments: str) -> str:
+        path = ROOT / "benchmarks" / script
+        monkeypatch.syspath_prepend(str(path.parent))
+        monkeypatch.setattr(sys, "argv", [str(path), *arguments])
+        with threadpool_limits(1):
+            runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
 
-# What they import takes seconds: once for all of them.
-HELP = """
-import runpy, sys
-for script in sys.argv[1:]:
-    sys.argv = [script, "--help"]
-    sys.path[0] = script.rpartition("/")[0]
-    print("script:", script)
-    try:
-        runpy.run_path(script, run_name="__main__")
-    except SystemExit as end:
-        assert not end.code, script
-"""
+    return run
 
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, str]:
     """The help of each script, by its path in the repository."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", HELP, *map(str, SCRIPTS)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert result.returncode == 0, result.stderr
-    parts = (part.split("\n", 1) for part in result.stdout.split("script: ")[1:])
-    return {str(Path(script).relative_to(ROOT)): text for script, text in parts}
+    parts = {}
+    for script in SCRIPTS:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(io.StringIO()) as printed,
+            pytest.raises(SystemExit) as end,
+        ):
+            patch.syspath_prepend(str(script.parent))
+            patch.setattr(sys, "argv", [str(script), "--help"])
+            runpy.run_path(str(script), run_name="__main__")
+        assert not end.value.code, script
+        parts[str(script.relative_to(ROOT))] = printed.getvalue()
+    return parts
 
 
 def test_each_says_what_it_does(said: dict[str, str]) -> None:
@@ -86,23 +89,22 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
         ("table_4_3", ["--sets", "adult", "--n", "400", "--m", "50"], "NYTRO"),
     ],
 )
-def test_a_table_comes_out(name: str, arguments: list[str], shown: str, data_folder: Path) -> None:
-    output = run(ROOT / "benchmarks" / "tables" / f"{name}.py", str(data_folder), *arguments)
+def test_a_table_comes_out(run, name, arguments, shown: str, data_folder: Path) -> None:
+    output = run(f"tables/{name}.py", str(data_folder), *arguments)
     assert shown in output and "nan" not in output
 
 
-def test_costs_of_recognition_come_out() -> None:
+def test_costs_of_recognition_come_out(run) -> None:
     sizes = ["--examples", "50", "300", "--classes", "5", "20", "--learned", "200"]
     effort = ["--rounds", "1", "--calls", "60", "--penalties", "3", "--d", "16"]
-    output = run(ROOT / "benchmarks" / "recognition_cost.py", *sizes, *effort)
+    output = run("recognition_cost.py", *sizes, *effort)
     assert output.count("last / first") == 2 and "nan" not in output
 
 
-def test_recognition_beside_its_rivals_comes_out(data_folder: Path) -> None:
+def test_recognition_beside_its_rivals_comes_out(run, data_folder: Path) -> None:
     sizes = ["--per-class", "20", "--test", "20", "--trials", "1"]
     streams = ["--sets", "mnist", "--orders", "rare", "--learners", "rlsc", "slda", "sgd-log"]
-    script = ROOT / "benchmarks" / "recognition_rivals.py"
-    output = run(script, str(data_folder), *sizes, *streams)
+    output = run("recognition_rivals.py", str(data_folder), *sizes, *streams)
     assert all(name in output for name in ("RLSC", "Deep SLDA", "SGDClassifier"))
     assert "nan" not in output
 
@@ -126,24 +128,23 @@ def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
     assert np.array_equal(learner.predict(X), scores.argmax(axis=1))
 
 
-def test_the_recognisers_round_trip_comes_out() -> None:
+def test_the_recognisers_round_trip_comes_out(run, ros_environment) -> None:
     pytest.importorskip("onnxruntime")
-    script = ROOT / "benchmarks" / "recognition_latency.py"
-    output = run(script, "--seconds", "2", "--rate", "10", "--classes", "80", "--stretch", "0.5")
+    sizes = ["--seconds", "2", "--rate", "10", "--classes", "80", "--stretch", "0.5"]
+    output = run("recognition_latency.py", *sizes)
     assert "image to scores [ms], teaching" in output
 
 
-def test_the_learners_round_trip_comes_out() -> None:
+def test_the_learners_round_trip_comes_out(run, ros_environment) -> None:
     pytest.importorskip("rclpy")
-    script = ROOT / "benchmarks" / "node_latency.py"
     times = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
-    echo, learner = run(script, *times).splitlines()[-2:]
+    echo, learner = run("node_latency.py", *times).splitlines()[-2:]
     cells = [cell.strip() for cell in learner.strip("|").split("|")]
     assert "echo" in echo and cells[:3] == ["learner", "events", "200"] and "nan" not in echo
     assert cells[4:6] == ["0", "0"]  # lost
 
 
-def test_the_cost_of_a_checkpoint_comes_out() -> None:
+def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
     sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
-    output = run(ROOT / "benchmarks" / "checkpoint_cost.py", *sizes)
+    output = run("checkpoint_cost.py", *sizes)
     assert "beside a write" in output and "nan" not in output

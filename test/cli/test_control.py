@@ -19,9 +19,8 @@ SETTINGS = {
 }
 
 
+@pytest.mark.usefixtures("simulator")
 def test_table_page_and_json_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
-    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
     out = tmp_path / "new" / "out"
     options = ["--urdf", SEVEN, "--seconds", "7", "--since", "5", "--mass-error", "0.1", "0.3"]
     options += ["--samples", "50", "--out", str(out)]
@@ -45,9 +44,8 @@ def test_table_page_and_json_agree(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "<script" not in page and page.count("<svg") > 5
 
 
+@pytest.mark.usefixtures("simulator")
 def test_nonsense_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
-    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
     assert main(["control", "--since", "40", "--out", str(tmp_path)]) == 2
     assert "--since must lie between 0 and --seconds" in capsys.readouterr().err
     assert main(["control", "--mass-error", "0.5", "0.1", "--out", str(tmp_path)]) == 2

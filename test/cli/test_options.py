@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from math import factorial
@@ -125,18 +124,6 @@ def test_what_is_missing_is_named_and_how_to_get_it(
     options.require("semiparam x", extra)
 
 
-@pytest.fixture(scope="module")
-def distributed() -> Any:
-    return pytest.importorskip("distributed", reason="the extra 'distributed' isn't installed")
-
-
-@pytest.fixture(scope="module")
-def address(distributed: Any) -> Iterator[str]:
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=True, **settings) as cluster:
-        yield cluster.scheduler_address
-
-
 def work(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_workers(parser, jobs="processes")
@@ -150,8 +137,8 @@ def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
         workers(work("--jobs", "-1"))
 
 
-def test_tasks_run_elsewhere_and_their_errors_come_back(address: str) -> None:
-    with workers(work("--cluster", address)) as executor:
+def test_tasks_run_elsewhere_and_their_errors_come_back(scheduler: str) -> None:
+    with workers(work("--cluster", scheduler)) as executor:
         assert executor is not None
         futures = {executor.submit(factorial, i): i for i in range(20)}
         assert {futures[f]: f.result() for f in as_completed(futures)} == {
@@ -162,7 +149,7 @@ def test_tasks_run_elsewhere_and_their_errors_come_back(address: str) -> None:
             executor.submit(factorial, -1).result()
 
 
-def test_a_worker_that_dies_changes_no_result(address: str, tmp_path: Path) -> None:
+def test_a_worker_that_dies_changes_no_result(scheduler: str, tmp_path: Path) -> None:
     def once(i: int) -> int:
         import os
         import signal
@@ -172,13 +159,14 @@ def test_a_worker_that_dies_changes_no_result(address: str, tmp_path: Path) -> N
             os.kill(os.getpid(), signal.SIGKILL)
         return i * i
 
-    with cluster_executor(address) as executor:
+    with cluster_executor(scheduler) as executor:
         futures: list[Any] = [executor.submit(once, i) for i in range(8)]
         assert [future.result(timeout=60) for future in futures] == [i * i for i in range(8)]
     assert (tmp_path / "died").exists()
 
 
-def test_nothing_at_the_address_is_said(distributed: Any) -> None:
+def test_nothing_at_the_address_is_said() -> None:
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
     with (
         pytest.raises(ConfigurationError, match="dask scheduler"),
         cluster_executor("tcp://127.0.0.1:9", timeout=0.5),

@@ -61,13 +61,10 @@ def test_each_is_evaluated_as_if_alone(bags: list[str], tmp_path: Path) -> None:
     assert all(f'href="{folder}/report.html"' in page for folder in folders)
 
 
-def test_a_cluster_gives_the_same(bags: list[str], tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed", reason="the extra 'distributed' is absent")
+def test_a_cluster_gives_the_same(bags: list[str], tmp_path: Path, scheduler: str) -> None:
     command = ["evaluate", *bags, "--each", *SETTINGS, "--out"]
     assert main([*command, str(tmp_path / "one"), "--jobs", "1"]) == 0
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=True, **settings) as cluster:
-        assert main([*command, str(tmp_path / "two"), "--cluster", cluster.scheduler_address]) == 0
+    assert main([*command, str(tmp_path / "two"), "--cluster", scheduler]) == 0
     for folder in ("run", "run.2", "long"):
         assert results(tmp_path / "one" / folder) == results(tmp_path / "two" / folder)
 
@@ -93,18 +90,3 @@ def test_a_bag_that_can_t_be_read_stops_no_other(
     assert "broken" in capsys.readouterr().out
     assert main(["evaluate", str(broken), "--each", "--jobs", "1", "--out", str(tmp_path / "o")])
     assert "none of the bags could be evaluated" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--cluster", "tcp://nowhere:1"], "--cluster go with --each"),
-        (["--each", "--train", "x"], "semiparam train"),
-        (["--each", "--jobs", "-1"], "can't be less than one process"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    options: list[str], message: str, bags: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["evaluate", *bags, *options, "--out", "never_made"]) == 2
-    assert message in capsys.readouterr().err

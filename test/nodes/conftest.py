@@ -15,15 +15,22 @@ from semiparam_dynamics.robot.model import RobotModel
 try:
     import rclpy
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+    from lifecycle_msgs.srv import ChangeState
+    from rcl_interfaces.srv import SetParametersAtomically
     from rclpy.context import Context
     from rclpy.executors import SingleThreadedExecutor
+    from rclpy.parameter import Parameter
     from rclpy.qos import QoSProfile, ReliabilityPolicy
     from sensor_msgs.msg import JointState
 
+    from semiparam_dynamics.config import InverseDynamicsNodeConfig
     from semiparam_dynamics.learner import Step
     from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
     from semiparam_dynamics.nodes.processes import NodeProcess
     from semiparam_dynamics.nodes.session import Session
+    from semiparam_dynamics.parameters import replace
+
+    from .forks import ForkedNode
 except ImportError:  # no ROS 2 here: neither the extra 'ros' nor an installation
     collect_ignore_glob = ["test_*.py"]
 
@@ -50,6 +57,16 @@ def take(session: Session, message: Any) -> list[Step]:
         steps.append(step)
         session.learn(step)
     return steps
+
+
+def moving(count: int, step: float = 0.01) -> list[JointState]:
+    """Messages 10 ms apart of the two links in slow motion, which goes on by `step` each time."""
+    made = []
+    for k in range(count):
+        q = np.sin(0.3 + step * k * np.array([2.0, 3.1]))
+        stamp = 1_000_000_000 + 10_000_000 * k
+        made.append(joint_state_message(stamp, ("shoulder", "elbow"), q, 0.1 * q, 5.0 * q))
+    return made
 
 
 class Peer:
@@ -97,6 +114,19 @@ class Peer:
         future = client.call_async(request or kind.Request())
         self.until(future.done, f"an answer of {service}")
         return future.result()
+
+    def transition(self, identifier: int, node: str = "/inverse_dynamics") -> bool:
+        """Ask for a change of the node's lifecycle state; whether it was made."""
+        change = ChangeState.Request()
+        change.transition.id = identifier
+        return bool(self.call(ChangeState, f"{node}/change_state", change).success)
+
+    def set_live(self, node: str, **values: object) -> Any:
+        """Set the node's parameters together; `values` with ``__`` for the dot."""
+        given = [Parameter(k.replace("__", "."), value=v) for k, v in values.items()]
+        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in given])
+        service = f"{node}/set_parameters_atomically"
+        return self.call(SetParametersAtomically, service, request).result
 
     def close(self) -> None:
         self.node.destroy_node()
@@ -157,7 +187,7 @@ def start(ros_environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[
     def start(name: str, params_file: Path | None = None, **parameters: object) -> NodeProcess:
         dotted = {key.replace("__", "."): value for key, value in parameters.items()}
         log = tmp_path / f"{name}.log"
-        started.append(NodeProcess(name, dotted, log, params_file))
+        started.append(ForkedNode(name, dotted, log, params_file))
         return started[-1]
 
     yield start
@@ -175,3 +205,29 @@ def urdf(tmp_path: Path) -> Path:
 @pytest.fixture
 def make_arm() -> type[Arm]:
     return Arm
+
+
+@pytest.fixture
+def connect(peer: Peer) -> Callable[[], Arm]:
+    """A function that makes an arm which the learner listens to."""
+
+    def connect() -> Arm:
+        arm = Arm(peer)
+        arm.connect()
+        return arm
+
+    return connect
+
+
+@pytest.fixture
+def make_session(urdf: Path) -> Iterator[Callable[..., Session]]:
+    """A function that makes a session with the parameters given; all are finished at the end."""
+    made: list[Session] = []
+
+    def make(**changes: object) -> Session:
+        made.append(Session(str(urdf), replace(InverseDynamicsNodeConfig(), **changes)))
+        return made[-1]
+
+    yield make
+    for session in made:
+        session.finish()

@@ -60,10 +60,3 @@ def test_publishes_the_simulators_readings_and_the_learner_answers(peer, start, 
         assert [stamp_of(m) for m in messages] == stamps[1 : len(messages) + 1]
         assert messages[0].header.frame_id == arm.sensor_frame
     assert learner.stop() == 0
-
-
-def test_refuses_a_urdf_that_is_missing_with_one_line(start, tmp_path: Path):
-    process = start("arm_simulator", urdf="missing.urdf")
-    assert process.wait(30.0) == 1
-    (line,) = (tmp_path / "arm_simulator.log").read_text().strip().splitlines()
-    assert "missing.urdf" in line

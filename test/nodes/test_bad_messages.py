@@ -13,10 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace
 
 from .conftest import take
 
@@ -62,9 +60,8 @@ KINDS = (*("value", "length", "missing", "twice", "degrees", "junk", "zero", "re
 
 
 @pytest.fixture
-def session(urdf) -> Session:
-    changes = {"defer_learning": False, "nystrom.window": 0.3}
-    return Session(str(urdf), replace(InverseDynamicsNodeConfig(), **changes))
+def session(make_session) -> Session:
+    return make_session(defer_learning=False, nystrom__window=0.3)
 
 
 def run(session: Session, messages: list[Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -134,10 +131,9 @@ def test_a_sensor_that_sticks_is_not_learned_and_what_was_learned_stays(session)
     assert session.learner.estimator.n_learned > states[299]["counts"][0] + 50
 
 
-def test_a_flood_reaches_neither_the_model_nor_the_log(peer, start, urdf, make_arm) -> None:
+def test_a_flood_reaches_neither_the_model_nor_the_log(peer, start, urdf, connect) -> None:
     start("inverse_dynamics", urdf=urdf, defer_learning="false")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(50)
     for _ in range(2):
         for k in range(900):

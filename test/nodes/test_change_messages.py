@@ -8,14 +8,12 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.changes.config import ChangeEvent
 from semiparam_dynamics.changes.payload import Snapshot, payload_status
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.diagnostics import ChangeReport
 from semiparam_dynamics.nodes.messages import event_message, joint_state_message, payload_messages
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace
 
-from .conftest import take
+from .conftest import moving, take
 
 AXES = ("shoulder", "elbow")
 
@@ -82,18 +80,8 @@ def test_an_event_has_its_axis_delay_and_statistic() -> None:
     assert (values["statistic"], values["threshold"]) == ("9", "6")
 
 
-@pytest.fixture
-def make_session(urdf):
-    def make(**changes: object) -> Session:
-        return Session(str(urdf), replace(InverseDynamicsNodeConfig(), **changes))
-
-    return make
-
-
 def fed(session: Session, count: int = 40) -> Session:
-    for k in range(count):
-        q = np.sin(0.3 + 0.02 * k * np.array([2.0, 3.1]))
-        message = joint_state_message(1_000_000_000 + 10_000_000 * k, AXES, q, 0.1 * q, 5.0 * q)
+    for message in moving(count, 0.02):
         take(session, message)
     session.drain()
     return session

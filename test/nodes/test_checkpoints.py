@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
@@ -29,17 +28,19 @@ def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
     return set(one) == set(other) and all(np.array_equal(one[n], other[n]) for n in one)
 
 
-def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_arm, tmp_path):
+def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, connect, tmp_path):
     path = tmp_path / "models" / "arm.npz"
     given = {"urdf": urdf, "model_file": path, "save_interval": 0.5, "nystrom__window": 0.1}
     process = start("inverse_dynamics", **given)
-    arm = make_arm(peer)
-    arm.connect()
-    arm.move(300)
+    arm = connect()
+    arm.move(220)
     figures = peer.figures
-    peer.until(lambda: int(figures().get("samples learned", 0)) > 200, "samples learned")
-    peer.spin(1.5)
-    peer.until(lambda: figures()["changes not saved"] == "0", "the checkpoint")
+    peer.until(lambda: int(figures().get("samples learned", 0)) > 150, "samples learned")
+
+    def settled() -> bool:
+        return figures()["samples waiting"] == figures()["changes not saved"] == "0"
+
+    peer.until(settled, "the checkpoint")
     assert figures()["resumed from"] == ""
     learned = arrays(path)
     count = int(learned["counts"][0])
@@ -78,42 +79,34 @@ def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, make_
     assert process.stop() == 0
 
 
-def test_a_disk_that_refuses_is_told_and_nothing_is_given_up(peer, start, urdf, make_arm, tmp_path):
+def test_a_disk_that_refuses_is_told_and_nothing_is_given_up(peer, start, urdf, connect, tmp_path):
     folder = tmp_path / "models"
     folder.write_text("in the way")
     process = start("inverse_dynamics", urdf=urdf, model_file=folder / "a.npz", save_interval=0.5)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(100)
     peer.until(lambda: "can't write the model" in peer.status.message, "the warning")
     assert peer.status.level == WARN
     assert not (answer := peer.call(Trigger, f"{NODE}/save")).success
     assert "can't write the model" in answer.message
     peer.until(lambda: len(predicted) >= 98, "predictions all the same")
-    change = ChangeState.Request()
-
-    def transition(identifier: int) -> bool:
-        change.transition.id = identifier
-        return peer.call(ChangeState, f"{NODE}/change_state", change).success
-
-    assert transition(Transition.TRANSITION_DEACTIVATE)  # what was learned stays in memory
-    assert not transition(Transition.TRANSITION_CLEANUP)
+    assert peer.transition(Transition.TRANSITION_DEACTIVATE)  # what was learned stays in memory
+    assert not peer.transition(Transition.TRANSITION_CLEANUP)
     assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=True)).success
     folder.unlink()
-    assert transition(Transition.TRANSITION_CLEANUP)
+    assert peer.transition(Transition.TRANSITION_CLEANUP)
     assert len(arrays(folder / "a.npz")["counts"]) == 2
     assert arrays(folder / "a.npz")["counts"][0] == 98
     assert process.stop() == 0
 
 
-def test_a_disk_that_hangs_keeps_no_prediction_waiting(peer, start, urdf, make_arm, tmp_path):
+def test_a_disk_that_hangs_keeps_no_prediction_waiting(peer, start, urdf, connect, tmp_path):
     path = tmp_path / "models" / "arm.npz"
     path.parent.mkdir()
     process = start("inverse_dynamics", urdf=urdf, model_file=path, save_interval=0.5)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     folder = os.open(path.parent, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)  # a write waits for it, as it would for a disk
     try:
@@ -142,12 +135,11 @@ def test_a_disk_that_hangs_keeps_no_prediction_waiting(peer, start, urdf, make_a
 
 
 def test_what_cannot_be_saved_at_the_end_shows_in_the_exit_code(
-    peer, start, urdf, make_arm, tmp_path
+    peer, start, urdf, connect, tmp_path
 ):
     (tmp_path / "models").write_text("in the way")
     process = start("inverse_dynamics", urdf=urdf, model_file=tmp_path / "models" / "a.npz")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(20)
     peer.until(lambda: peer.figures().get("samples learned") == "18", "18 samples learned")
     assert process.stop() == 1

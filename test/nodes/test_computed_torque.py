@@ -78,10 +78,9 @@ def test_desired_states_are_read_by_name_and_refused_with_a_reason():
         desired_states(message, names)
 
 
-def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, urdf, make_arm):
+def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, urdf, connect):
     start("inverse_dynamics", urdf=urdf, feedforward="true", defer_learning="false")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     topics = ("feedforward", "feedforward_std", "feedforward_rigid_body")
     heard = {t: peer.listen(JointTrajectory, f"/inverse_dynamics/{t}") for t in topics}
     ask = peer.node.create_publisher(JointTrajectory, "/inverse_dynamics/desired", 10)

@@ -83,7 +83,7 @@ def test_no_parameter_sends_a_configured_node_elsewhere(
     assert files(tmp_path) <= {"robot/model.npz", "two_links.urdf"}
 
 
-def test_a_description_that_names_a_file_is_refused(peer, start, urdf, make_arm) -> None:
+def test_a_description_that_names_a_file_is_refused(peer, start, urdf, connect) -> None:
     start("inverse_dynamics")
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     publisher = peer.node.create_publisher(String, "robot_description", latched)
@@ -96,8 +96,7 @@ def test_a_description_that_names_a_file_is_refused(peer, start, urdf, make_arm)
         assert "root:" not in peer.status.message
     publisher.publish(String(data=urdf.read_text()))  # as text the same robot serves
     peer.until(lambda: peer.figures().get("state") == "active", "the active node")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(20)
     peer.until(lambda: bool(predicted), "predictions")
 

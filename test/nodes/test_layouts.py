@@ -106,10 +106,9 @@ def test_foxglove_s_layouts_are_whole(target: str) -> None:
                 assert path["timestampMethod"] in ("receiveTime", "headerStamp")
 
 
-def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, make_arm) -> None:
+def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, connect) -> None:
     start("inverse_dynamics", urdf=urdf, changes__detect="true")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     kind = type(arm.message())
     heard = {topic: peer.listen(kind, topic) for topic in (*OUTPUTS, "/joint_states")}
     types = dict(peer.node.get_topic_names_and_types())

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState, GetState
+from lifecycle_msgs.srv import GetState
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from .forks import ForkedNode
 
 NODE = "/inverse_dynamics"
 TRANSITIONS = int(os.environ.get("SEMIPARAM_TRANSITIONS", "40"))
@@ -31,13 +32,13 @@ def test_transitions_in_any_order(peer, start, urdf, make_arm, tmp_path):
     process = start(
         "inverse_dynamics", urdf=urdf, autostart="false", model_file=tmp_path / "arm.npz"
     )
+    assert not peer.call(Trigger, f"{NODE}/reset").success
     predicted = peer.listen(JointState, f"{NODE}/predicted")
     arm, rng, state, handles = make_arm(peer), random.Random(0), "unconfigured", []
-    change = ChangeState.Request()
     for k in range(TRANSITIONS):
-        change.transition.id = rng.choice(list(STEPS))
-        wanted = STEPS[change.transition.id].get(state)
-        done = peer.call(ChangeState, f"{NODE}/change_state", change).success
+        step = rng.choice(list(STEPS))
+        wanted = STEPS[step].get(state)
+        done = peer.transition(step)
         assert done == (wanted is not None), f"step {k}"
         state = wanted or state
         assert peer.call(GetState, f"{NODE}/get_state").current_state.label == state
@@ -46,6 +47,9 @@ def test_transitions_in_any_order(peer, start, urdf, make_arm, tmp_path):
             arm.connect()
             arm.move(10)
             peer.until(lambda known=known: len(predicted) > known, "predictions")
+        elif state == "inactive" and arm.sent:
+            gone = arm.publisher.get_subscription_count
+            peer.until(lambda gone=gone: gone() == 0, "the unsubscription")
         elif state == "unconfigured" and done:
             handles.append(len(os.listdir(f"/proc/{process.pid}/fd")))
     assert len(handles) > 2 and handles[-1] <= handles[1]  # none is left open
@@ -69,16 +73,20 @@ def test_one_name_in_two_namespaces(peer, ros_environment, urdf, make_arm, tmp_p
         for side in ("left", "right"):
             given = {"urdf": urdf, "model_file": tmp_path / f"{side}.npz"}
             log = tmp_path / f"{side}.log"
-            started.append(NodeProcess("inverse_dynamics", given, log, namespace=side))
+            started.append(ForkedNode("inverse_dynamics", given, log, namespace=side))
         arm = make_arm(peer)
         arm.publisher = peer.node.create_publisher(JointState, "/left/joint_states", 50)
         both = {"left/inverse_dynamics", "right/inverse_dynamics"}
         peer.until(lambda: set(heard) == both, "both nodes")
         peer.until(lambda: arm.publisher.get_subscription_count() > 0, "the left node")
-        peer.spin(1.0)
-        arm.move(40)
-        peer.until(lambda: heard["left/inverse_dynamics"] >= 30, "what the left arm did")
-        peer.spin(1.5)
+
+        def learned() -> bool:
+            arm.move(1)
+            return heard["left/inverse_dynamics"] >= 30
+
+        peer.until(learned, "what the left arm did")
+        del heard["right/inverse_dynamics"]
+        peer.until(lambda: set(heard) == both, "what the right one says after it")
         assert heard["right/inverse_dynamics"] == 0
     finally:
         codes = [process.stop() for process in started]
@@ -88,13 +96,12 @@ def test_one_name_in_two_namespaces(peer, ros_environment, urdf, make_arm, tmp_p
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_and_what_was_learned_is_saved(
-    number, peer, start, urdf, make_arm, tmp_path
+    number, peer, start, urdf, connect, tmp_path
 ):
     path: Path = tmp_path / "arm.npz"
     process = start("inverse_dynamics", urdf=urdf, model_file=path)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(50)
     peer.until(lambda: len(predicted) >= 48, "predictions")
     process.signal(number)

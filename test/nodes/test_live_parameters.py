@@ -5,24 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
-from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParametersAtomically
-from rclpy.parameter import Parameter
+from rcl_interfaces.srv import DescribeParameters, GetParameters
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 NODE = "/inverse_dynamics"
-
-
-@pytest.fixture
-def set_live(peer):
-    def set_live(**values: object) -> Any:
-        given = [Parameter(k.replace("__", "."), value=v) for k, v in values.items()]
-        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in given])
-        service = f"{NODE}/set_parameters_atomically"
-        return peer.call(SetParametersAtomically, service, request).result
-
-    return set_live
 
 
 def with_springs(arm: type[Any]) -> type[Any]:
@@ -38,7 +25,7 @@ def with_springs(arm: type[Any]) -> type[Any]:
     return Springy
 
 
-def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, set_live, tmp_path):
+def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
     model_file = tmp_path / "arm.npz"
     # A quarter of a second is too short to be trusted.
     always = {"nystrom__window": 0.5, "trust__threshold": 0.0}
@@ -58,7 +45,7 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, set_live, 
         (after, {"rigid_body.penalty": 30, "nystrom.penalty": 0.4, "nystrom.joint_penalty": 90.0}),
     ):
         if values:
-            result = set_live(**values)
+            result = peer.set_live(NODE, **values)
             assert result.successful, result.reason
         known, later = len(predicted), 100 + 100 * bool(values)
         # The same motion in each pass, after a gap of its own that restarts the filters.
@@ -81,23 +68,22 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, set_live, 
 
     assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=True)).success
     assert peer.call(Trigger, f"{NODE}/save").success
-    assert set_live(nystrom__penalty=5.0).successful
+    assert peer.set_live(NODE, nystrom__penalty=5.0).successful
     assert "198" in peer.call(Trigger, f"{NODE}/load").message
 
 
-def test_what_is_refused_and_what_is_kept(peer, start, urdf, make_arm, set_live):
+def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
     start("inverse_dynamics", urdf=urdf)
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(60)
     peer.until(lambda: peer.figures().get("samples learned") == "58", "58 samples learned")
-    refused = set_live(error_horizon=50.0, rigid_body__penalty=1e-12)
+    refused = peer.set_live(NODE, error_horizon=50.0, rigid_body__penalty=1e-12)
     assert not refused.successful and "can't be lowered from 1 to 1e-12" in refused.reason
-    refused = set_live(nystrom__penalty=-1.0)
+    refused = peer.set_live(NODE, nystrom__penalty=-1.0)
     assert not refused.successful and "nystrom.penalty" in refused.reason
-    assert not set_live(nystrom__length_scale=0.3).successful
+    assert not peer.set_live(NODE, nystrom__length_scale=0.3).successful
     accepted = {"comparison": True, "error_horizon": 30, "learning_queue": 7}
-    assert set_live(**accepted, defer_learning=False).successful
+    assert peer.set_live(NODE, **accepted, defer_learning=False).successful
     names = ["error_horizon", "rigid_body.penalty", "nystrom.penalty", "learning_queue"]
     request = GetParameters.Request(names=names)
     values = peer.call(GetParameters, f"{NODE}/get_parameters", request).values

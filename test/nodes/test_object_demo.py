@@ -11,6 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.nodes import object_demo
+
+from .forks import ForkedNode
+
 COMMAND = [sys.executable, "-m", "semiparam_dynamics.cli.main", "objects"]
 
 
@@ -25,13 +30,14 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def test_all_that_was_shown_is_recognised_and_counted(ros_environment, source, tmp_path) -> None:
+def test_all_that_was_shown_is_recognised_and_counted(
+    ros_environment, source, tmp_path, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(object_demo, "NodeProcess", ForkedNode)
     options = ["--classes", "2", "--rate", "40", "--teach", "12", "--out", str(tmp_path / "out")]
-    done = subprocess.run(
-        [*COMMAND, str(source), *options], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+    assert main(["objects", str(source), *options]) == 0
+    told = capsys.readouterr()
+    assert "Traceback" not in told.err
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["complete"] and results["stray_answers"] == 0
     assert [one["taught"] for one in results["rounds"]] == ["mug", "book"]
@@ -43,7 +49,7 @@ def test_all_that_was_shown_is_recognised_and_counted(ros_environment, source, t
         # The first picture is recognised before the object's name was ever said.
         assert one["teaching"]["known_from"] == 2
     assert results["diagnostics"]["objects"] == "2"
-    lines = done.stdout.splitlines()
+    lines = told.out.splitlines()
     assert [line.split() for line in lines if line.startswith("  book")] == [
         ["book", "100", "100", "100"]
     ]

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
-from rcl_interfaces.srv import GetParameters, SetParametersAtomically
-from rclpy.parameter import Parameter
+from rcl_interfaces.srv import GetParameters
 from std_msgs.msg import Float32, Float32MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
@@ -134,21 +132,17 @@ def test_bad_input_is_refused_with_a_reason_and_recognition_goes_on(peer, start,
     for vector in (np.ones(D + 1), np.full(D, np.nan), np.zeros(D)):
         stage.show(vector)
         peer.spin(0.05)
-    for text in ("x" * 10_000, "a\x1bb", "   "):
+    for text in ("x" * 10_000, "a\x1bb"):
         stage.say(text)
         stage.answer(stage.view("book"))
-    for text in ("merge plate -> mug", "what"):
-        stage.edits.publish(String(data=text))
-        peer.spin(0.05)
+    stage.edits.publish(String(data="merge plate -> mug"))
     for reason in (
         "feature vector's length",
         "features not finite",
         "features all zero",
         "label too long",
         "label not printable",
-        "label is blank",
         "edit of classes",
-        "edit not understood",
     ):
         stage.until(f"refused: {reason}", "1")
     assert peer.status.level == WARN and "refused" in peer.status.message
@@ -156,20 +150,9 @@ def test_bad_input_is_refused_with_a_reason_and_recognition_goes_on(peer, start,
 
     assert peer.call(Trigger, f"{NODE}/save").success
     assert path.read_bytes() == before
-
-    heard = len(stage.heard)
-    for k in range(10_000):
-        stage.label.publish(String(data=f"object {k}"))
-        if k % 100 == 0:
-            stage.show(stage.view("book"))
-            peer.spin(0.01)
-    assert len(stage.heard) > heard
     stage.say("")
-    peer.until(lambda: int(stage.figure("refused: new labels too fast") or 0) > 0, "the refusals")
-    stage.until("label", "")
     assert stage.asked() == RIGHT
-    assert int(stage.figure("objects")) <= 3 + 20
-    assert len([key for key in peer.figures() if key.startswith("refused: ")]) == 9
+    assert len([key for key in peer.figures() if key.startswith("refused: ")]) == 6
 
 
 def test_services_edits_and_live_parameters(peer, start, stage, tmp_path):
@@ -201,18 +184,12 @@ def test_services_edits_and_live_parameters(peer, start, stage, tmp_path):
     assert peer.call(Trigger, f"{NODE}/load").success
     assert stage.asked() == RIGHT
 
-    def set_live(**values: object) -> Any:
-        given = [Parameter(k.replace("__", "."), value=v) for k, v in values.items()]
-        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in given])
-        service = f"{NODE}/set_parameters_atomically"
-        return peer.call(SetParametersAtomically, service, request).result
-
-    assert set_live(threshold=1, choose_recoding=False, recoding=0.25).successful
+    assert peer.set_live(NODE, threshold=1, choose_recoding=False, recoding=0.25).successful
     assert stage.answer(stage.view("mug")) == "unknown"
     stage.until("recoding exponent", "0.25")
-    refused = set_live(threshold=0.0, recoding=1.5)
+    refused = peer.set_live(NODE, threshold=0.0, recoding=1.5)
     assert not refused.successful and "recoding" in refused.reason
-    assert not set_live(max_inputs=3).successful
+    assert not peer.set_live(NODE, max_inputs=3).successful
     assert stage.answer(stage.view("mug")) == "unknown"
     names = GetParameters.Request(names=["threshold", "recoding"])
     values = peer.call(GetParameters, f"{NODE}/get_parameters", names).values
@@ -226,46 +203,24 @@ def test_services_edits_and_live_parameters(peer, start, stage, tmp_path):
 def test_lifecycle(peer, start, stage, tmp_path):
     path = tmp_path / "objects.npz"
     process = start("object_recognition", input="features", autostart="false", model_file=path)
-    change = ChangeState.Request()
-
-    def transition(identifier: int) -> bool:
-        change.transition.id = identifier
-        return peer.call(ChangeState, f"{NODE}/change_state", change).success
-
     refused = peer.call(Trigger, f"{NODE}/save")
     assert not refused.success and "unconfigured" in refused.message
-    assert transition(Transition.TRANSITION_CONFIGURE)
-    assert transition(Transition.TRANSITION_ACTIVATE)
+    assert peer.transition(Transition.TRANSITION_CONFIGURE, NODE)
+    assert peer.transition(Transition.TRANSITION_ACTIVATE, NODE)
     stage.connect()
     stage.say("mug")
     for _ in range(3):
         stage.answer(stage.view("mug"))
-    assert transition(Transition.TRANSITION_DEACTIVATE)
+    assert peer.transition(Transition.TRANSITION_DEACTIVATE, NODE)
     assert path.exists()  # also what was just being taught
     peer.until(lambda: stage.frames.get_subscription_count() == 0, "the unsubscription")
-    assert transition(Transition.TRANSITION_ACTIVATE)
+    assert peer.transition(Transition.TRANSITION_ACTIVATE, NODE)
     stage.connect()
     stage.until("label", "")  # who knows what is in view now
     assert stage.answer(stage.view("mug")) == "mug"
     stage.until("examples", "3")
-    assert transition(Transition.TRANSITION_DEACTIVATE)
-    assert transition(Transition.TRANSITION_CLEANUP)
+    assert peer.transition(Transition.TRANSITION_DEACTIVATE, NODE)
+    assert peer.transition(Transition.TRANSITION_CLEANUP, NODE)
     assert not peer.call(Trigger, f"{NODE}/forget").success
     assert process.stop() == 0
     assert "Traceback" not in (tmp_path / "object_recognition.log").read_text()
-
-
-@pytest.mark.parametrize(
-    ("yaml", "reason"),
-    [
-        ("{backbone: {fille: x}}", "did you mean 'backbone.file'?"),
-        ("{backbone: {file: missing.onnx}}", "missing.onnx"),
-        ("{input: features, hold_out: 1}", "hold_out"),
-    ],
-)
-def test_refuses_a_mistake_with_one_line(start, tmp_path, yaml, reason):
-    params = tmp_path / "params.yaml"
-    params.write_text(f"/**: {{ros__parameters: {yaml}}}\n")
-    assert start("object_recognition", params).wait(30.0) == 1
-    lines = (tmp_path / "object_recognition.log").read_text().strip().splitlines()
-    assert len(lines) == 1 and reason in lines[0], lines

@@ -92,17 +92,3 @@ def test_colours_arrive_as_they_are_and_again_and_again(peer, start, tmp_path: P
         assert message.encoding == "rgb8"
         seen = image_array(message.data, 3, 4, message.encoding, message.step)
         np.testing.assert_array_equal(seen, X[min(k % 3, 1)])  # taught once, asked twice
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"source": "missing"}, "there is no folder or file missing"),
-        ({"script": "missing"}, "the script missing can't be read"),
-    ],
-)
-def test_what_can_t_be_shown_is_one_line(start, tmp_path: Path, given, said: str) -> None:
-    process = start("object_stream", **given)
-    assert process.wait(30.0) == 1
-    (line,) = (tmp_path / "object_stream.log").read_text().strip().splitlines()
-    assert said in line

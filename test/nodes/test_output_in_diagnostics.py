@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
+import numpy as np
+import pytest
+
 from semiparam_dynamics.dynamics.limits import CLIPPED
 from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
-from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace
 
-from .conftest import take
-
-
-def moved(urdf, **changes: object) -> Session:
-    """A session that was given 150 messages."""
-    config = replace(InverseDynamicsNodeConfig(), defer_learning=False, **changes)
-    session = Session(str(urdf), config)
-    for k in range(150):
-        q = np.sin(0.3 + 0.01 * k * np.array([2.0, 3.1]))
-        stamp = 1_000_000_000 + 10_000_000 * k
-        message = joint_state_message(stamp, ("shoulder", "elbow"), q, 0.1 * q, 5.0 * q)
-        take(session, message)
-    return session
+from .conftest import moving, take
 
 
-def test_clipped_predictions_are_counted_and_warned_of(urdf) -> None:
-    session = moved(urdf, **{"output.bound": (0.5,)})
+@pytest.fixture
+def moved(make_session) -> Callable[..., Session]:
+    """A function that makes a session and gives it 150 messages."""
+
+    def moved(**changes: object) -> Session:
+        session = make_session(defer_learning=False, **changes)
+        for message in moving(150):
+            take(session, message)
+        return session
+
+    return moved
+
+
+def test_clipped_predictions_are_counted_and_warned_of(moved) -> None:
+    session = moved(**{"output.bound": (0.5,)})
     report = SessionReport(session)
     level, summary = report.summary([])
     assert level == WARN and CLIPPED in summary
@@ -36,7 +37,7 @@ def test_clipped_predictions_are_counted_and_warned_of(urdf) -> None:
     assert (session.within_bounds(np.array([np.nan, -9.0])) == [0.0, -0.5]).all()
 
 
-def test_the_gate_is_shown_where_there_is_one(urdf) -> None:
-    assert SessionReport(moved(urdf, **{"output.gate": 5.0})).values()["gate"] == "open"
-    values = SessionReport(moved(urdf)).values()
+def test_the_gate_is_shown_where_there_is_one(moved) -> None:
+    assert SessionReport(moved(**{"output.gate": 5.0})).values()["gate"] == "open"
+    values = SessionReport(moved()).values()
     assert "gate" not in values and CLIPPED not in values

@@ -7,33 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import RobotModelError, StorageError
-from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import STOPPED, Session
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.storage import load_state, save_state
 
-from .conftest import take
+from .conftest import moving, take
 
 LONG = 30.0  # s: only reached when something is broken
 RESIDUALS = pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
-
-
-@pytest.fixture
-def make_session(urdf):
-    made: list[Session] = []
-
-    def make(**changes: object) -> Session:
-        made.append(Session(str(urdf), replace(InverseDynamicsNodeConfig(), **changes)))
-        return made[-1]
-
-    yield make
-    for session in made:
-        session.finish()
 
 
 class Held:
@@ -50,24 +35,15 @@ class Held:
         self._update(steps)
 
 
-def messages(count: int) -> list[JointState]:
-    made = []
-    for k in range(count):
-        q = np.sin(0.3 + 0.01 * k * np.array([2.0, 3.1]))
-        stamp = 1_000_000_000 + 10_000_000 * k
-        made.append(joint_state_message(stamp, ("shoulder", "elbow"), q, 0.1 * q, 5.0 * q))
-    return made
-
-
 @RESIDUALS
 def test_predicts_all_while_learning_is_held_up_and_drops_the_oldest(
     make_session, monkeypatch, residual
 ):
     session = make_session(residual=residual, learning_queue=3)
     held = Held(session, monkeypatch)
-    steps = [step for message in messages(4) for step in take(session, message)]
+    steps = [step for message in moving(4) for step in take(session, message)]
     assert held.begun.wait(LONG) and session.learner.estimator.n_learned == 0
-    steps += [step for message in messages(20)[4:] for step in take(session, message)]
+    steps += [step for message in moving(20)[4:] for step in take(session, message)]
     assert len(steps) == session.predicted == 18 and session.deferred == 17
     assert session.waiting == 3
     held.go.set()
@@ -80,7 +56,7 @@ def test_predicts_all_while_learning_is_held_up_and_drops_the_oldest(
 
 def test_learns_each_sample_before_the_next_message_if_asked(make_session):
     session = make_session(defer_learning=False)
-    for k, message in enumerate(messages(12)):
+    for k, message in enumerate(moving(12)):
         take(session, message)
         assert session.learner.estimator.n_learned == max(k - 1, 0)
     assert session.deferred == 0 and session.waiting == 0
@@ -92,7 +68,7 @@ def test_learning_in_the_thread_changes_no_bit_of_what_is_learned(make_session, 
     changes = {"residual": residual, f"{residual}.window": 0.2}
     changes |= {name.replace("__", "."): value for name, value in options.items()}
     in_turn, deferred = make_session(defer_learning=False, **changes), make_session(**changes)
-    for message in messages(60):
+    for message in moving(60):
         for one, other in zip(take(deferred, message), take(in_turn, message), strict=True):
             np.testing.assert_array_equal(
                 one.prediction.semiparametric, other.prediction.semiparametric
@@ -112,7 +88,7 @@ def test_learning_in_the_thread_changes_no_bit_of_what_is_learned(make_session, 
 def test_learning_that_lags_behind_learns_the_same_rigid_body(make_session, residual):
     changes = {"residual": residual, f"{residual}.window": 0.2}
     in_turn, deferred = make_session(defer_learning=False, **changes), make_session(**changes)
-    for message in messages(90):
+    for message in moving(90):
         take(deferred, message), take(in_turn, message)
     deferred.drain()
     with deferred.paused():
@@ -127,14 +103,14 @@ def test_a_pause_keeps_the_learner_as_it_is(make_session, monkeypatch):
     """Learning is under way when the pause is asked for, and there is more to learn in it."""
     session = make_session(residual="random_fourier")
     held = Held(session, monkeypatch)
-    for message in messages(10):
+    for message in moving(10):
         take(session, message)
     assert held.begun.wait(LONG)
     seen: list[tuple[int, int]] = []
 
     def look() -> None:
         with session.paused():
-            for message in messages(50)[10:]:
+            for message in moving(50)[10:]:
                 take(session, message)
             estimator = session.learner.estimator
             for _ in range(50):
@@ -156,7 +132,7 @@ def test_a_pause_keeps_the_learner_as_it_is(make_session, monkeypatch):
 def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual):
     options = {"residual": residual, f"{residual}.window": 0.1}
     session, path = make_session(**options), tmp_path / "model.npz"
-    for k, message in enumerate(messages(200)):
+    for k, message in enumerate(moving(200)):
         take(session, message)
         if k == 100:
             session.save(path)  # with all that waits
@@ -169,7 +145,7 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
     deferred, whole = make_session(**options), make_session(**options, defer_learning=False)
     for each in (deferred, whole):
         each.load(path)
-    for message in messages(230)[200:]:
+    for message in moving(230)[200:]:
         for one, other in zip(take(deferred, message), take(whole, message), strict=True):
             np.testing.assert_array_equal(
                 one.prediction.semiparametric, other.prediction.semiparametric
@@ -179,7 +155,7 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
 
 def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
     session = make_session(residual="random_fourier", **{"random_fourier.window": 0.1})
-    for message in messages(60):
+    for message in moving(60):
         take(session, message)
     session.drain()
     before = session.learner.state()
@@ -192,7 +168,7 @@ def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
     after = session.learner.state()
     for name, value in before.items():
         np.testing.assert_array_equal(after[name], value, err_msg=name)
-    for message in messages(90)[60:]:
+    for message in moving(90)[60:]:
         take(session, message)
     session.drain()
     assert session.learner.estimator.n_learned == 88
@@ -213,7 +189,7 @@ def test_an_error_stops_learning_until_it_is_started_again(
     with monkeypatch.context() as patch:
         patch.setattr(SemiparametricEstimator, "update", fails)
         steps = []
-        for message in messages(20):
+        for message in moving(20):
             steps += take(session, message)
             session.drain()
     assert len(steps) == 18 and session.learner.estimator.n_learned == 5
@@ -222,7 +198,7 @@ def test_an_error_stops_learning_until_it_is_started_again(
     session.save(tmp_path / "model.npz")
     session.learning = True
     assert not session.problem
-    for message in messages(30)[20:]:
+    for message in moving(30)[20:]:
         take(session, message)
     session.drain()
     assert session.learner.estimator.n_learned == 15
@@ -230,7 +206,7 @@ def test_an_error_stops_learning_until_it_is_started_again(
 
 def test_learning_switched_off_is_counted_and_still_scored(make_session):
     session = make_session(defer_learning=False)
-    for k, message in enumerate(messages(30)):
+    for k, message in enumerate(moving(30)):
         session.learning = k < 12
         take(session, message)
     assert session.learner.estimator.n_learned == 10
@@ -241,7 +217,7 @@ def test_learning_switched_off_is_counted_and_still_scored(make_session):
 def test_learning_in_turn_and_in_the_thread_can_be_switched_live(make_session):
     session = make_session()
     config = InverseDynamicsNodeConfig()
-    for k, message in enumerate(messages(60)):
+    for k, message in enumerate(moving(60)):
         if k % 10 == 5:
             session.configure(replace(config, defer_learning=k % 20 == 5, comparison=k > 30))
         take(session, message)
@@ -253,17 +229,17 @@ def test_learning_in_turn_and_in_the_thread_can_be_switched_live(make_session):
 def test_the_rank_of_the_excitation_grows_from_nothing(make_session):
     session = make_session(defer_learning=False)
     assert session.learner.estimator.rigid_body.excitation_rank() == 0
-    for message in messages(300):
+    for message in moving(300):
         take(session, message)
     assert 5 <= session.learner.estimator.rigid_body.excitation_rank() <= session.model.n_parameters
 
 
 def test_reset_forgets_and_counts_anew(make_session):
     session = make_session(defer_learning=False)
-    fresh = [take(session, message) for message in messages(12)]
+    fresh = [take(session, message) for message in moving(12)]
     session.reset()
     assert session.predicted == 0 and not session.dropped()
-    for before, message in zip(fresh, messages(12), strict=True):
+    for before, message in zip(fresh, moving(12), strict=True):
         for a, b in zip(before, take(session, message), strict=True):
             np.testing.assert_array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
 

@@ -6,28 +6,26 @@ import os
 import signal
 
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from .forks import ForkedNode
 
 NODE = "/inverse_dynamics"
 
 
 def test_the_second_is_refused_until_the_first_has_ended(
-    peer, start, urdf, make_arm, tmp_path, ros_environment
+    peer, start, urdf, connect, tmp_path, ros_environment
 ):
     path = tmp_path / "models" / "arm.npz"
     given = {"urdf": urdf, "model_file": path}
     first = start("inverse_dynamics", **given)
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(30)
     peer.until(lambda: peer.figures().get("samples learned") == "28", "28 samples learned")
     assert peer.call(Trigger, f"{NODE}/save").success
 
     log = tmp_path / "second.log"
-    with NodeProcess("inverse_dynamics", given, log, namespace="other") as second:
+    with ForkedNode("inverse_dynamics", given, log, namespace="other") as second:
         assert second.wait(30.0) == 1
     said = f"{path} is in use by {NODE}, process {first.pid}: give each node a model_file"
     assert said in log.read_text()
@@ -43,36 +41,30 @@ def test_the_second_is_refused_until_the_first_has_ended(
 def test_one_that_is_cleaned_up_or_fails_to_come_up_gives_it_free(peer, start, urdf, tmp_path):
     path = tmp_path / "arm.npz"
     start("inverse_dynamics", urdf=urdf, model_file=path, autostart="false")
-    change = ChangeState.Request()
-
-    def transition(identifier: int, name: str = NODE) -> bool:
-        change.transition.id = identifier
-        return peer.call(ChangeState, f"{name}/change_state", change).success
-
-    with NodeProcess(
+    with ForkedNode(
         "inverse_dynamics",
         {"urdf": urdf, "model_file": path, "autostart": "false"},
         tmp_path / "second.log",
         namespace="other",
     ):
         other = f"/other{NODE}"
-        assert transition(Transition.TRANSITION_CONFIGURE)
-        assert not transition(Transition.TRANSITION_CONFIGURE, other)
-        assert transition(Transition.TRANSITION_CLEANUP)
+        assert peer.transition(Transition.TRANSITION_CONFIGURE)
+        assert not peer.transition(Transition.TRANSITION_CONFIGURE, other)
+        assert peer.transition(Transition.TRANSITION_CLEANUP)
         path.write_bytes(b"damaged")
-        assert not transition(Transition.TRANSITION_CONFIGURE, other)
+        assert not peer.transition(Transition.TRANSITION_CONFIGURE, other)
         path.unlink()
-        assert transition(Transition.TRANSITION_CONFIGURE)
-        assert not transition(Transition.TRANSITION_CONFIGURE, other)
-        assert transition(Transition.TRANSITION_CLEANUP)
-        assert transition(Transition.TRANSITION_CONFIGURE, other)
+        assert peer.transition(Transition.TRANSITION_CONFIGURE)
+        assert not peer.transition(Transition.TRANSITION_CONFIGURE, other)
+        assert peer.transition(Transition.TRANSITION_CLEANUP)
+        assert peer.transition(Transition.TRANSITION_CONFIGURE, other)
 
 
-def test_without_autosave_the_one_that_saves_has_it(peer, start, urdf, make_arm, tmp_path):
+def test_without_autosave_the_one_that_saves_has_it(peer, start, urdf, tmp_path):
     path = tmp_path / "arm.npz"
     given = {"urdf": urdf, "model_file": path, "autosave": "false"}
     start("inverse_dynamics", **given)
-    with NodeProcess("inverse_dynamics", given, tmp_path / "second.log", namespace="other"):
+    with ForkedNode("inverse_dynamics", given, tmp_path / "second.log", namespace="other"):
         other = f"/other{NODE}"
         assert peer.call(Trigger, f"{NODE}/save").success
         refused = peer.call(Trigger, f"{other}/save")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from .forks import ForkedNode
 
 POLICY = Path(__file__).resolve().parents[2] / "config" / "sros2" / "policy.xml"
 NODES = (
@@ -31,7 +31,7 @@ def profile(node: str) -> ElementTree.Element:
 
 
 def allowed(node: str) -> Permissions:
-    permissions: Permissions = {rule: set() for rules in RULES.values() for rule in rules}
+    permissions: Permissions = {rule: set() for rule in set().union(*RULES.values())}
     for names in profile(node):
         for rule in names.attrib:
             permissions[rule] |= {str(one.text) for one in names}
@@ -118,11 +118,11 @@ def test_object_recognition(peer, tmp_path) -> None:
     check(peer, tmp_path, "object_recognition", variants)
 
 
-def test_arm_simulator(peer, tmp_path) -> None:
-    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
-    pytest.importorskip("icub_models", reason="needs the extra 'sim'")
-    commanded = {"use_sim_time": "true", "control": "effort"}
-    check(peer, tmp_path, "arm_simulator", (({}, {"/clock", "effort_command"}), (commanded, set())))
+def test_arm_simulator(peer, tmp_path, simulator) -> None:
+    quick = {"motion": "exciting"}  # no inverse kinematics
+    commanded = {**quick, "use_sim_time": "true", "control": "effort"}
+    variants = ((quick, {"/clock", "effort_command"}), (commanded, set()))
+    check(peer, tmp_path, "arm_simulator", variants)
 
 
 def test_computed_torque(peer, tmp_path, urdf) -> None:
@@ -145,8 +145,10 @@ def test_object_stream(peer, tmp_path) -> None:
     source = tmp_path / "objects.npz"
     np.savez(source, X=np.random.default_rng(0).normal(size=(8, 5)), y=np.repeat([0, 1], 4))
     waits = {"wait_for_subscribers": 1}
+    digits = {"classes": 2, "views": 10, **waits}
     features = {"source": source, "use_sim_time": "true", **waits}
-    check(peer, tmp_path, "object_stream", ((waits, {"/clock", "features"}), (features, {"image"})))
+    variants = ((digits, {"/clock", "features"}), (features, {"image"}))
+    check(peer, tmp_path, "object_stream", variants)
 
 
 def check(peer: Any, folder: Path, node: str, variants: Any) -> None:
@@ -162,7 +164,7 @@ def check(peer: Any, folder: Path, node: str, variants: Any) -> None:
             there = graph(peer, namespace, node)
             return all(wanted[rule] <= there[rule] for rule in wanted)
 
-        with NodeProcess(node, parameters, folder / f"{k}.log", namespace=namespace[1:]):
+        with ForkedNode(node, parameters, folder / f"{k}.log", namespace=namespace[1:]):
             peer.until(complete, f"{node} with all of {wanted}")
             peer.spin(0.5)
             assert graph(peer, namespace, node) == wanted

@@ -42,11 +42,10 @@ def child(program: str, **options) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["takes nothing", "stopped"])
-def test_a_subscriber_that_stalls_holds_nothing_up(stopped, peer, start, urdf, make_arm):
+def test_a_subscriber_that_stalls_holds_nothing_up(stopped, peer, start, urdf, connect):
     process = start("inverse_dynamics", urdf=urdf, learning_queue=1000)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     with child(STALLED, stdout=subprocess.PIPE) as stalled:
         try:
             assert stalled.stdout is not None and stalled.stdout.readline() == b"there\n"
@@ -66,12 +65,11 @@ def test_a_subscriber_that_stalls_holds_nothing_up(stopped, peer, start, urdf, m
     assert process.stop() == 0
 
 
-def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, urdf, make_arm):
+def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, urdf, connect):
     many = {"residual": "random_fourier", "random_fourier__n_features": 1000}
     process = start("inverse_dynamics", urdf=urdf, learning_queue=30, **many)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(50)
     peer.until(lambda: len(predicted) >= 48, "48 predictions")
 

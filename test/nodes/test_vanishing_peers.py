@@ -44,11 +44,10 @@ def handles(pid: int) -> int:
     return len(os.listdir(Path("/proc") / str(pid) / "fd"))
 
 
-def test_peers_that_are_killed_leave_nothing_open(peer, start, urdf, make_arm):
+def test_peers_that_are_killed_leave_nothing_open(peer, start, urdf, connect):
     process = start("inverse_dynamics", urdf=urdf, learning_queue=1000)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
-    arm = make_arm(peer)
-    arm.connect()
+    arm = connect()
     arm.move(50)
     before: list[int] = []
     for _ in range(3):

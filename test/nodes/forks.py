@@ -1,0 +1,163 @@
+"""Nodes as forks of one process in which everything is imported and compiled.
+
+A fork answers after 0.2 s, where `python -m` needs 5 s of a core. Both run the node's `main` with
+the same arguments and environment, in a session of its own, and end as processes do.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from semiparam_dynamics.nodes.processes import NodeProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+NODES = "inverse_dynamics object_recognition arm_simulator computed_torque object_stream".split()
+REPORT_PERIOD = 0.2  # s: who waits for diagnostics waits a fifth as long
+POLL = 0.01  # s
+
+
+class Server:
+    """The process that is forked; it is asked in lines of JSON and ends with its input."""
+
+    def __init__(self) -> None:
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        # Threads, of BLAS say, don't survive a fork.
+        environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def ask(self, **order: Any) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
+server = cache(Server)
+
+
+class Fork:
+    """What `NodeProcess` uses of `subprocess.Popen`."""
+
+    def __init__(self, command: Sequence[str], log: str) -> None:
+        place = {"log": log, "folder": os.getcwd(), "environment": dict(os.environ)}
+        self.pid: int = server().ask(do="start", command=command, **place)
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            self._code = server().ask(do="poll", pid=self.pid)
+        return self._code
+
+    def wait(self, timeout: float = np.inf) -> int:
+        end = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired("a fork", timeout)
+            time.sleep(POLL)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+class ForkedNode(NodeProcess):
+    """A `NodeProcess` that has nothing to import."""
+
+    def _begin(self, command: Sequence[str], output: BinaryIO) -> Any:
+        return Fork(command, output.name)
+
+
+def serve() -> None:
+    """Answer orders until there are no more; a fork runs its node and ends."""
+    warm_up()
+    for line in sys.stdin:
+        order = json.loads(line)
+        answer: int | None
+        if order["do"] == "poll":
+            pid, status = os.waitpid(order["pid"], os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if pid else None
+        elif not (answer := os.fork()):
+            _, _, module, *arguments = order["command"]
+            become(order["log"], order["folder"], order["environment"])
+            sys.argv = [module, *arguments]
+            run(module)
+        print(json.dumps(answer), flush=True)
+
+
+def run(module: str) -> NoReturn:
+    """Run a node's `main` and end, without taking down what the other nodes have imported."""
+    code = 1
+    try:
+        code = importlib.import_module(module).main()
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def warm_up() -> None:
+    """Import all nodes, and call the compiled code once: it is read from its cache then."""
+    from semiparam_dynamics.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.nodes import managed
+    from semiparam_dynamics.nodes.messages import joint_state_message
+    from semiparam_dynamics.nodes.session import Session
+    from semiparam_dynamics.parameters import replace
+
+    managed.REPORT_PERIOD = REPORT_PERIOD
+    for name in NODES:
+        try:
+            importlib.import_module(f"semiparam_dynamics.nodes.{name}")
+        except ImportError:  # an extra that is not installed: its tests are skipped
+            continue
+    urdf = str(ROOT / "test" / "data" / "small_arm.urdf")
+    for residual in ("nystrom", "random_fourier"):
+        changes = {"defer_learning": False, "residual": residual}
+        session = Session(urdf, replace(InverseDynamicsNodeConfig(), **changes))
+        names = session.model.joint_names
+        for k in range(60):
+            q = np.sin(0.02 * k * np.arange(1, len(names) + 1))
+            message = joint_state_message(10**9 + 10**7 * k, names, q, q, q)
+            for step in session.joint_state(message):
+                session.learn(step)
+    gc.collect()
+    gc.freeze()
+
+
+def become(log: str, folder: str, environment: dict[str, str]) -> None:
+    """Take on all that a new process is given."""
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for source, targets in ((os.open(os.devnull, os.O_RDONLY), (0,)), (output, (1, 2))):
+        for target in targets:
+            os.dup2(source, target)
+        os.close(source)
+
+
+if __name__ == "__main__":
+    serve()

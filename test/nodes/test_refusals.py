@@ -1,0 +1,43 @@
+"""A mistake in a node's parameters ends it with one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from semiparam_dynamics.nodes.processes import NodeProcess
+
+CASES = [
+    ("inverse_dynamics", "filter: {cutof: 5.0}", "did you mean 'filter.cutoff'?"),
+    ("inverse_dynamics", "urdf: two_links.urdf, joints: [shoulder, wrist]", "wrist"),
+    ("inverse_dynamics", "urdf: missing.urdf", "missing.urdf"),
+    ("object_recognition", "backbone: {fille: x}", "did you mean 'backbone.file'?"),
+    ("object_recognition", "backbone: {file: missing.onnx}", "missing.onnx"),
+    ("object_recognition", "input: features, hold_out: 1", "hold_out"),
+    ("object_stream", "source: missing", "there is no folder or file missing"),
+    ("object_stream", "script: missing, classes: 2, views: 10", "the script missing can't be read"),
+]
+
+
+@pytest.mark.parametrize(("name", "yaml", "reason"), CASES)
+def test_one_line_says_what_is_wrong(
+    start, urdf: Path, tmp_path: Path, monkeypatch, name: str, yaml: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    params = tmp_path / "params.yaml"
+    params.write_text(f"/**: {{ros__parameters: {{{yaml}}}}}\n")
+    assert start(name, params).wait(30.0) == 1
+    (line,) = (tmp_path / f"{name}.log").read_text().strip().splitlines()
+    assert reason in line
+
+
+@pytest.mark.parametrize("name", ["computed_torque", "arm_simulator"])
+def test_so_it_does_in_a_process_of_its_own(ros_environment, tmp_path: Path, name: str) -> None:
+    if name == "arm_simulator":
+        pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    log = tmp_path / "log"
+    with NodeProcess(name, {"urdf": "missing.urdf"}, log) as process:
+        assert process.wait(60.0) == 1
+    (line,) = log.read_text().strip().splitlines()
+    assert "missing.urdf" in line
