@@ -6,6 +6,10 @@ differences are central, which puts every signal one measurement back; the regre
 there; and then every entry of the regressor, the measurement and the residual's inputs pass one
 and the same narrow low-pass. A model linear in its parameters is untouched by that: if
 y = Phi pi, then filter(y) = filter(Phi) pi, whatever the filter's lag.
+
+Both filters solve their differential equations exactly for signals that are straight between two
+messages. So uneven stamps and missing messages make no jerks, as coefficients that change while the
+states belong to the step before would.
 """
 
 from __future__ import annotations
@@ -124,8 +128,8 @@ class SampleFilter:
             np.array((low - margin, high + margin)),
             memory,
             np.zeros((3, width)),
-            np.zeros((2, 1, width)),
-            np.zeros((2, config.stages, self._size)),
+            np.zeros((1, 3, width)),
+            np.zeros((config.stages, 3, self._size)),
             self._found,
             model.regressor_arguments,
         )
@@ -206,7 +210,7 @@ def filter_rows(
     limits : (2, n_joints) positions below or above are implausible.
     memory : (1,) of `MEMORY`.
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
-    wide, narrow : (2, stages, size) the states of both filters, see `lowpass_row`.
+    wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
     found : (k, 2) of each sample its stamp, and whether y was measured.
     regressor : `RobotModel.regressor_arguments`.
     """
@@ -309,37 +313,42 @@ def _differences(
 
 
 @compiled_as_written
-def lowpass_step(u: Array, s1: Array, s2: Array, out: Array, g: float) -> None:
-    """One step of a second-order Butterworth low-pass in state-variable form.
+def lowpass_step(u: Array, state: Array, out: Array, w: float, step: float) -> None:
+    """One step of a continuous second-order Butterworth low-pass, for straight input.
 
-    Trapezoidal integration, g = tan(pi f_c dt): equal to the bilinear Butterworth filter at a
-    constant step, and stable for any sequence of steps. Rounded as it stands here, so that the
-    functions that it becomes part of give the same numbers.
+    The solution of y'' + sqrt(2) w y' + w^2 y = w^2 u, `step` seconds on, for u that went straight
+    from its last value to u: its poles are -a (1 +- i) with a = w / sqrt(2), and behind a ramp y
+    lags by sqrt(2) / w. So it is exact for steps of any length, one after the other.
+
+    state: (3, size), y', y and the last u. Rounded as it stands here, so that the functions that it
+    becomes part of give the same numbers.
     """
-    k = np.sqrt(2.0)
-    a = 1.0 / (1.0 + g * (g + k))
+    a = w / math.sqrt(2.0)
+    lag, rate, decay = 1.0 / a, 1.0 / step, math.exp(-a * step)
+    cosine, sine = decay * math.cos(a * step), decay * math.sin(a * step)
+    speeds, values, last = state[0], state[1], state[2]
     for i in range(u.size):
-        v1 = a * (s1[i] + g * (u[i] - s2[i]))
-        v2 = s2[i] + g * v1
-        s1[i] = 2.0 * v1 - s1[i]
-        s2[i] = 2.0 * v2 - s2[i]
-        out[i] = v2
+        now = u[i]
+        slope = (now - last[i]) * rate
+        # The deviations from the ramp's own answer die out.
+        e, d = values[i] - last[i] + lag * slope, speeds[i] - slope
+        last[i] = now
+        speeds[i] = slope + (cosine - sine) * d - 2.0 * a * sine * e
+        values[i] = now - lag * slope + (cosine + sine) * e + sine * lag * d
+        out[i] = values[i]
 
 
 @compiled_as_written
 def lowpass_row(row: Array, step: float, state: Array, cutoff: float, started: bool) -> None:
     """A causal Butterworth low-pass of a row (size,), in place, `step` seconds after the last one.
 
-    state: (2, stages, size), band and low pass. It starts in equilibrium at its first input. Being
+    state: (stages, 3, size), see `lowpass_step`. It starts in equilibrium at its first input. Being
     linear, it commutes with any fixed linear combination of the entries, the first row included.
     """
     if cutoff <= 0.0:
         return
-    if not started:
-        state[0] = 0.0
-        state[1] = row
-        return
-    # A cut-off near the Nyquist frequency would make tan() explode: there it passes all.
-    g = math.tan(math.pi * min(cutoff * step, 0.45))
-    for k in range(state.shape[1]):
-        lowpass_step(row, state[0, k], state[1, k], row, g)
+    for k in range(len(state)):
+        if started:
+            lowpass_step(row, state[k], row, 2.0 * math.pi * cutoff, step)
+        else:
+            state[k, 0], state[k, 1], state[k, 2] = 0.0, row, row

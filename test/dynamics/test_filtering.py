@@ -6,11 +6,11 @@ A recording filtered in blocks is the stream filtered message by message, to the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from scipy.signal import butter, lfilter, lfilter_zi
+from scipy.signal import StateSpace, lsim
 
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter, lowpass_row
@@ -25,23 +25,55 @@ Change = Callable[[list[Measurement]], list[Measurement]]
 
 def low_passed(rows: np.ndarray, steps: np.ndarray, cutoff: float, stages: int = 1) -> np.ndarray:
     """Rows (n, size) through one low-pass, each so many seconds after the one before."""
-    out, state = rows.copy(), np.zeros((2, stages, rows.shape[1]))
+    out, state = rows.copy(), np.zeros((stages, 3, rows.shape[1]))
     for k, row in enumerate(out):
         lowpass_row(row, steps[k], state, cutoff, k > 0)
     return out
 
 
+@pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("stages", [1, 2])
-def test_low_pass_is_scipys_butterworth_at_a_constant_step(stages: int) -> None:
-    u = np.random.default_rng(0).standard_normal((300, 4)) + 3.0
-    ours = low_passed(u, np.full(300, 0.01), 5.0, stages)
-    b, a = butter(2, 5.0, fs=100.0)
-    expected = u
-    for _ in range(stages):
-        # The first output is the first input; that input has already gone through the filter.
-        start = lfilter_zi(b, a)[:, None] * expected[:1]
-        expected, _ = lfilter(b, a, expected, axis=0, zi=start)
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+def test_low_pass_is_the_continuous_butterworth_of_straight_input(stages: int, even: bool) -> None:
+    rng = np.random.default_rng(0)
+    steps = np.full(300, 10) if even else rng.integers(1, 30, 300)  # ms
+    steps[0] = 0
+    u, t = rng.standard_normal((300, 2)) + 3.0, np.cumsum(steps)
+    ours = low_passed(u, 1e-3 * steps, 5.0, stages)
+    # SciPy solves for straight input too, at equal steps: so at each millisecond.
+    w = 2.0 * np.pi * 5.0
+    low_pass = StateSpace([[0.0, 1.0], [-(w**2), -np.sqrt(2.0) * w]], [[0.0], [w**2]], [1, 0], 0)
+    for column in range(2):
+        expected = u[:, column]
+        for _ in range(stages):
+            dense = np.interp(np.arange(t[-1] + 1), t, expected)
+            start = [expected[0], 0.0]
+            _, out, _ = lsim(low_pass, dense, 1e-3 * np.arange(len(dense)), X0=start)
+            expected = out[t]
+        np.testing.assert_allclose(ours[:, column], expected, rtol=1e-7, atol=1e-9)
+
+
+def swaying(t: np.ndarray, velocity: bool) -> Iterator[Measurement]:
+    """The small arm's first joint at 0.3 sin t, at instants t (n,) in s."""
+    n = small_arm().n_joints
+    first = np.eye(n)[0]
+    for now in t:
+        q, dq = 0.3 * np.sin(now) * first, 0.3 * np.cos(now) * first
+        yield Measurement(SECOND + round(now * SECOND), q, dq if velocity else None, np.zeros(n))
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+@pytest.mark.parametrize("case", ["uneven", "gap"])
+def test_uneven_steps_and_a_gap_make_no_jerk(case: str, velocity: bool) -> None:
+    if case == "uneven":
+        t = np.arange(8000) / 1000.0
+        t += np.random.default_rng(0).uniform(-2e-4, 2e-4, len(t))
+    else:
+        t = np.arange(800) / 100.0
+        t = t[(t < 4.0) | (t > 4.095)]
+    sampler = SampleFilter(small_arm(), FilterConfig())
+    samples = list(sampler.filter_recording(list(swaying(t - t[0], velocity))))
+    ddq = np.array([s.ddq for s in samples if s.stamp > 2 * SECOND])
+    assert np.abs(ddq).max() == pytest.approx(0.3, abs=0.02)
 
 
 def test_low_pass_commutes_with_linear_models_at_uneven_steps() -> None:
