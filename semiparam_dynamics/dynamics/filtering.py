@@ -36,18 +36,24 @@ STILL = 0.01  # rad/s or m/s
 NEVER = -(1 << 62)  # a stamp before all others
 FORGOTTEN = 2.0  # periods of the cut-off frequency after which a step has left both filters
 
-# Why a measurement was left out, or the filters started anew, by the field that counts it.
+STANDING = "not learned, standing still (filter.rest_velocity)"
+
+# Why a measurement was left out or not learned, or the filters started anew, by its counter.
 REASONS = {
     "implausible": "position far outside the URDF's limits (degrees instead of radians?)",
     "late": "out of order",
     "pauses": "filter restarted after a pause",
     "velocity_changes": "filter restarted, velocities came or went",
+    "still": STANDING,
 }
 
 # The filter's settings and its memory, one record; stamps in ns.
 MEMORY = np.dtype(
     [
-        *((name, np.float64) for name in ("wide_cutoff", "cutoff", "max_gap", "max_rate")),
+        *(
+            (name, np.float64)
+            for name in ("wide_cutoff", "cutoff", "max_gap", "max_rate", "rest_velocity")
+        ),
         ("settling", np.int64),  # ns from the last measurement without y until y is used again
         ("count", np.int64),  # instants since the last start, at most 3
         ("before", np.int64),  # stamps of the last two instants
@@ -90,6 +96,14 @@ class FilterConfig:
         low=0.001,
         high=60.0,
     )
+    rest_velocity: float = parameter(
+        0.01,
+        "samples at which no joint's filtered velocity reaches this are predicted, but not "
+        "learned: friction at rest may be anything up to what it takes to move; 0: all are learned",
+        unit="rad/s or m/s",
+        low=0.0,
+        high=10.0,
+    )
     max_rate: float = parameter(
         0.0,
         "samples a second at most that are predicted and learned, the messages in between only "
@@ -117,13 +131,14 @@ class SampleFilter:
         self._memory = memory = np.zeros(1, dtype=MEMORY)
         memory["cutoff"], memory["wide_cutoff"] = cutoff, config.prefilter_ratio * cutoff
         memory["max_gap"], memory["max_rate"] = config.max_gap, config.max_rate
+        memory["rest_velocity"] = config.rest_velocity
         if cutoff > 0.0:
             memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
         memory["unmeasured"] = memory["last_sample"] = NEVER
         # URDF limits are often a little off; half a range further something else is wrong.
         low, high = model.position_limits
         margin = np.where(np.isfinite(high - low), 0.5 * np.abs(high - low), 0.0)
-        self._found = np.zeros((BLOCK, 2), dtype=np.int64)
+        self._found = np.zeros((BLOCK, 3), dtype=np.int64)
         self._arrays = (
             np.array((low - margin, high + margin)),
             memory,
@@ -136,7 +151,7 @@ class SampleFilter:
 
     @property
     def dropped(self) -> Counter[str]:
-        """Counts of measurements left out and of restarts of the filters, by reason."""
+        """Counts of measurements left out or not learned and of restarts of the filters."""
         record = self._memory[0]
         return Counter(
             {text: int(record[field]) for field, text in REASONS.items() if record[field]}
@@ -165,7 +180,7 @@ class SampleFilter:
                 yield self._sample(row, *found)
 
     def _filter(self, block: Sequence[Measurement], rows: Array) -> list[list[int]]:
-        """Filter into `rows` (k, size); of each sample its stamp and whether y was measured."""
+        """Filter into `rows` (k, size); of each sample what `filter_rows` found."""
         instants: list[tuple[int, bool, bool]] = []
         signals: list[Array] = []
         for m in block:
@@ -177,7 +192,7 @@ class SampleFilter:
         found: list[list[int]] = self._found[:count].tolist()
         return found
 
-    def _sample(self, row: Array, stamp: int, measured: int) -> Sample:
+    def _sample(self, row: Array, stamp: int, measured: int, moving: int) -> Sample:
         n, end = self._n_joints, self._end
         return Sample(
             stamp,
@@ -186,6 +201,7 @@ class SampleFilter:
             row[2 * n : 3 * n],
             row[end:].reshape(self._n_axes, -1),
             row[3 * n : end] if measured else None,
+            bool(moving),
         )
 
 
@@ -211,7 +227,7 @@ def filter_rows(
     memory : (1,) of `MEMORY`.
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
-    found : (k, 2) of each sample its stamp, and whether y was measured.
+    found : (k, 3) of each sample its stamp, and whether y was measured and the robot moved.
     regressor : `RobotModel.regressor_arguments`.
     """
     m = memory[0]
@@ -262,7 +278,10 @@ def filter_rows(
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
             if m.max_rate <= 0.0 or not since < 1.0 / m.max_rate - 0.5 * back:
-                found[samples, 0], found[samples, 1] = m.last, m.measured
+                moving = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
+                found[samples, 0], found[samples, 1], found[samples, 2] = m.last, m.measured, moving
+                if m.measured and not moving:
+                    m.still += 1
                 m.last_sample = m.last
                 samples += 1
         for j in range(c.size):
@@ -287,6 +306,15 @@ def _moves(signals: Array, before: Array, n: int, step: float) -> bool:
     """Whether a joint is faster than `STILL` between two signals, `step` seconds apart."""
     for j in range(n):
         if abs(signals[j] - before[j]) > STILL * step:
+            return True
+    return False
+
+
+@compiled_as_written
+def _reaches(speeds: Array, least: float) -> bool:
+    """Whether one of these speeds is `least` or more."""
+    for speed in speeds:
+        if abs(speed) >= least:
             return True
     return False
 

@@ -26,6 +26,7 @@ from semiparam_dynamics.recursion.features import (
 )
 from semiparam_dynamics.recursion.forgetting import ForgettingClock
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
 # Groups of inputs; `rigid_body` is the rigid body's prediction.
@@ -44,6 +45,27 @@ def kernel_width(length_scale: float, n_inputs: int) -> float:
 def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int) -> list[int]:
     """Inputs in each group."""
     return [n_axes if group == "rigid_body" else n_joints for group in groups]
+
+
+FLOOR = 0.01  # of what the URDF allows, that an input's scale is at least
+
+
+def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
+    """The least standard deviation of each input (d,): a joint that hardly moves is no measure.
+
+    A share of the joint's range (of a turn where it has none) and of its limit of velocity, and of
+    the output to be expected; 0 where the URDF tells nothing.
+    """
+    ranges = model.position_limits[1] - model.position_limits[0]
+    speeds = model.velocity_limits
+    expected = {
+        "position": np.where(np.isfinite(ranges), ranges, 2.0 * np.pi),
+        "velocity": np.where(np.isfinite(speeds), speeds, 0.0),
+        "acceleration": np.zeros(model.n_joints),
+    }
+    if "rigid_body" in groups:
+        expected["rigid_body"] = expected_scales(model).output
+    return FLOOR * np.concatenate([expected[group] for group in groups])
 
 
 def input_widths(config: object, groups: Sequence[str], n_joints: int, n_axes: int) -> Array:
@@ -228,11 +250,12 @@ class KernelResidual:
         active: Array | None = None,
         joints: bool = False,
         seed: int = 0,
+        floors: Array | None = None,
     ) -> None:
         widths = input_widths(config, groups, n_joints, n_axes)
         self.groups = tuple(groups)
         self.exact = active is not None
-        self.standardizer = Standardizer(widths, config.window)
+        self.standardizer = Standardizer(widths, config.window, floors)
         features = config.features(len(widths), seed)
         self.shared = KernelModel(features, n_axes, active, config.penalty)
         self.joints: list[JointModel] = []
@@ -572,13 +595,15 @@ class Standardizer:
     """Brings inputs to zero mean and unit variance, by those of the first `window` seconds.
 
     Kernels of local features need inputs of one size; scales that went on moving would move the
-    features under what was learned on them. After that each is divided by its
-    width in `widths` (d,): one of width 2 counts half.
+    features under what was learned on them. No standard deviation counts as less than its floor in
+    `floors` (d,). After that each is divided by its width in `widths` (d,): one of width 2 counts
+    half.
     """
 
-    def __init__(self, widths: Array, window: float) -> None:
+    def __init__(self, widths: Array, window: float, floors: Array | None = None) -> None:
         n_inputs = len(widths)
         self._widths = widths
+        self._floors = np.zeros(n_inputs) if floors is None else floors
         self._window = window
         self._seen = 0.0  # s, of continuous motion
         self._last = 0
@@ -621,7 +646,7 @@ class Standardizer:
         self._finish()
 
     def _finish(self) -> None:
-        std = np.sqrt(self._square / self._count)
+        std = np.maximum(np.sqrt(self._square / self._count), self._floors)
         # An input that never moved has no scale of its own.
         self._scale = 1.0 / (np.where(std > 1e-9, std, 1.0) * self._widths)
         self.ready = True

@@ -72,7 +72,7 @@ def _samples(
         sampler = SampleFilter(model, config.filter)
         measurements = measurements_of(path, bags, model, config, Counter())
         for i, sample in enumerate(sampler.filter_recording(measurements)):
-            if sample.y is not None:
+            if sample.teaches:
                 yield sample
             if i % 100 == 0:
                 progress((k + i / len(measurements)) / len(bags.train))

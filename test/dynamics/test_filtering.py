@@ -13,8 +13,16 @@ import pytest
 from scipy.signal import StateSpace, lsim
 
 from semiparam_dynamics.arrays import SECOND
-from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter, lowpass_row
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.filtering import (
+    STANDING,
+    FilterConfig,
+    SampleFilter,
+    lowpass_row,
+)
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -169,6 +177,59 @@ def test_prediction_goes_on_without_the_effort_and_learning_waits_for_it() -> No
     for _, has_y, sample in measured:
         if has_y:
             np.testing.assert_allclose(sample.y, whole[sample.stamp].y, rtol=1e-4, atol=2e-3)
+
+
+def resting(stream: list[Measurement], seconds: float) -> list[Measurement]:
+    """A recording that begins with a rest, to which an effort sensor's noise is added."""
+    rng, first = np.random.default_rng(0), stream[0]
+    assert first.y is not None
+    dq = None if first.dq is None else 0.0 * first.dq
+    count = round(100 * seconds)
+    return [
+        Measurement(
+            first.stamp - (count - k) * SECOND // 100,
+            first.q,
+            dq,
+            first.y + 0.1 * rng.standard_normal(first.y.shape),
+        )
+        for k in range(count)
+    ] + stream
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+def test_rest_is_measured_but_teaches_nothing(velocity: bool) -> None:
+    model = small_arm()
+    stream = resting(list(measurements(model, 5.0, velocity=velocity)), 12.0)
+    sampler, every = (
+        SampleFilter(model, FilterConfig(rest_velocity=least)) for least in (0.01, 0.0)
+    )
+    samples = list(sampler.filter_recording(stream))
+    still = [s for s in samples if not s.moving]
+    assert still == samples[: len(still)]
+    assert 1190 <= len(still) <= 1215
+    assert all(s.y is not None and not s.teaches for s in still)
+    assert all(abs(s.dq).max() < 0.01 for s in still)
+    assert sampler.dropped == {STANDING: len(still)}
+    assert all(s.moving for s in every.filter_recording(stream))
+
+
+def test_a_rest_at_the_start_leaves_the_models_as_they_would_be() -> None:
+    model = small_arm()
+    t = np.arange(1500) / 100.0
+    fade = np.exp(-t)[:, None]  # it sets off gently
+    q, dq, ddq = motion(model, t - (1.0 - fade[:, 0]))
+    dq, ddq = dq * (1.0 - fade), ddq * (1.0 - fade) ** 2 + dq * fade
+    y = model.regressors(q, dq, ddq) @ model.prior + np.sin(3.0 * q[:, :1]) * np.cos(q[:, 1:2])
+    stamps = 400 * SECOND + np.arange(len(t)) * SECOND // 100
+    stream = list(map(Measurement, stamps.tolist(), q, dq, y))
+    config = from_flat(InverseDynamicsConfig, {"nystrom.window": 3.0})
+    scores = []
+    for train in (stream[:1000], resting(stream[:1000], 60.0)):
+        evaluation = evaluate(model, config, [stream[1000:]], [train])
+        assert evaluation.runs["frozen"].estimator.residual.n_features > 0
+        frozen = evaluation.runs["frozen"].scores
+        scores.append([frozen.nmse(n).mean() for n in ("rigid_body", "semiparametric")])
+    np.testing.assert_allclose(scores[1], scores[0], rtol=0.05)
 
 
 def test_max_rate_thins_the_samples_not_the_filter() -> None:

@@ -11,9 +11,12 @@ from semiparam_dynamics.dynamics.residual import (
     NystromConfig,
     RandomFourierConfig,
     Standardizer,
+    input_floors,
     kernel_width,
 )
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
+
+from .arms import small_arm
 
 
 def model(active: np.ndarray | None, axes: int = 2) -> KernelModel:
@@ -120,6 +123,14 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
     assert len(local.joints) == 2 and not random.joints
 
 
+def test_no_scale_is_less_than_a_share_of_what_the_urdf_allows() -> None:
+    model = small_arm()
+    floors = input_floors(model, NystromConfig.INPUTS)
+    np.testing.assert_allclose(floors[:4], [0.02 * np.pi, 0.03, 0.002, 0.04])
+    np.testing.assert_allclose(floors[4:8], [0.0, 0.02, 0.02, 0.02])
+    assert (floors[8:] > 0.0).all() and floors.shape == (12,)
+
+
 def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(3.0, [2.0, 0.0], (400, 2))
@@ -134,6 +145,11 @@ def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
     expected = (X - X[:used].mean(axis=0)) / (std * [1.0, 2.0])
     for each in (one, rows, fitted):
         np.testing.assert_allclose(each.transform(X), expected, rtol=1e-9, atol=1e-9)
+    # An input that hardly moves is no measure of itself.
+    floored = Standardizer(np.array([1.0, 2.0]), 2.0, np.array([3.0, 0.5]))
+    floored.fit(stamps, X)
+    expected = (X - X.mean(axis=0)) / ([3.0, 1.0])
+    np.testing.assert_allclose(floored.transform(X), expected, rtol=1e-9, atol=1e-9)
     # A pause is not motion.
     paused = Standardizer(np.ones(2), 2.0)
     paused.observe(10**9, X[0])
