@@ -48,8 +48,14 @@ class NonparametricBaseline:
         groups = ("position", "velocity", "acceleration")
         sizes = model.n_joints, model.n_axes
         # Another draw of random features than the residual's.
-        seed, floors = config.seed + 1, input_floors(model, groups)
-        self.kernel_model = KernelResidual(config.kernel, groups, *sizes, seed=seed, floors=floors)
+        self.kernel_model = KernelResidual(
+            config.kernel,
+            groups,
+            *sizes,
+            seed=config.seed + 1,
+            turning=model.turning,
+            floors=input_floors(model, groups),
+        )
         self.errors = ErrorSpreads((NAME,), model.n_axes, config.error_horizon)
 
     @property

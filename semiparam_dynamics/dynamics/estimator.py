@@ -130,6 +130,7 @@ class SemiparametricEstimator:
             active=expected_scales(model).active if kernel.EXACT else None,
             joints=model.config.target == "effort",
             seed=config.seed,
+            turning=model.turning,
             floors=input_floors(model, kernel.INPUTS),
         )
         self.trust = Trust(config.trust, always=not self.residual.local)

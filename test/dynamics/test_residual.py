@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.residual import (
     KernelModel,
     KernelResidual,
@@ -16,7 +17,7 @@ from semiparam_dynamics.dynamics.residual import (
 )
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 
-from .arms import small_arm
+from .arms import samples, small_arm
 
 
 def model(active: np.ndarray | None, axes: int = 2) -> KernelModel:
@@ -123,12 +124,41 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
     assert len(local.joints) == 2 and not random.joints
 
 
+def test_a_joint_that_turns_without_end_is_the_same_a_turn_further() -> None:
+    q, dq, ddq, rigid = np.array([1.0, 2.0]), np.zeros(2), np.zeros(2), np.array([4.0, 5.0])
+    kind = NystromConfig()
+    active, turning = np.ones((2, 3), dtype=bool), np.array([False, True])
+    residual = KernelResidual(kind, kind.INPUTS, 2, 2, active=active, joints=True, turning=turning)
+    x = residual.inputs(q, dq, ddq, rigid)
+    np.testing.assert_allclose(x, [1.0, np.sin(2.0), np.cos(2.0), 0.0, 0.0, 4.0, 5.0])
+    further = residual.inputs(
+        np.array([[1.0, 2.0 + 2.0 * np.pi]]), dq[None], ddq[None], rigid[None]
+    )
+    np.testing.assert_allclose(further[0], x)
+    np.testing.assert_array_equal(residual.joints[0].inputs, [0, 3, 5])
+    np.testing.assert_array_equal(residual.joints[1].inputs, [1, 4, 6, 2])
+
+
+def test_what_is_learned_of_a_turning_joint_holds_a_turn_further() -> None:
+    model = small_arm()
+    estimator = SemiparametricEstimator(model, **{"nystrom.window": 1.0})
+    stream = samples(model, 6.0, extra=1.0)
+    for sample in stream:
+        estimator.update(sample)
+    states = [np.array([getattr(s, name) for s in stream[::50]]) for name in ("q", "dq", "ddq")]
+    here = estimator.feedforward(*states).values
+    assert np.abs(here["semiparametric"] - here["rigid_body"]).max() > 0.01
+    states[0] = states[0] + 2.0 * np.pi * np.array([1.0, 0.0, 0.0, 0.0])
+    there = estimator.feedforward(*states).values
+    np.testing.assert_allclose(there["semiparametric"], here["semiparametric"], atol=1e-6)
+
+
 def test_no_scale_is_less_than_a_share_of_what_the_urdf_allows() -> None:
     model = small_arm()
     floors = input_floors(model, NystromConfig.INPUTS)
-    np.testing.assert_allclose(floors[:4], [0.02 * np.pi, 0.03, 0.002, 0.04])
-    np.testing.assert_allclose(floors[4:8], [0.0, 0.02, 0.02, 0.02])
-    assert (floors[8:] > 0.0).all() and floors.shape == (12,)
+    np.testing.assert_allclose(floors[:5], [0.02, 0.03, 0.002, 0.04, 0.02])
+    np.testing.assert_allclose(floors[5:9], [0.0, 0.02, 0.02, 0.02])
+    assert (floors[9:] > 0.0).all() and floors.shape == (13,)
 
 
 def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
