@@ -14,7 +14,7 @@ from semiparam_dynamics.dynamics.estimator import (
     EstimatorConfig,
     check_penalties,
 )
-from semiparam_dynamics.dynamics.residual import KernelResidual
+from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
 from semiparam_dynamics.dynamics.sample import (
     ResidualBlock,
     ResidualPrediction,
@@ -48,7 +48,14 @@ class NonparametricBaseline:
         groups = ("position", "velocity", "acceleration")
         sizes = model.n_joints, model.n_axes
         # Another draw of random features than the residual's.
-        self.kernel_model = KernelResidual(config.kernel, groups, *sizes, seed=config.seed + 1)
+        self.kernel_model = KernelResidual(
+            config.kernel,
+            groups,
+            *sizes,
+            seed=config.seed + 1,
+            turning=model.turning,
+            floors=input_floors(model, groups),
+        )
         self.errors = ErrorSpreads((NAME,), model.n_axes, config.error_horizon)
 
     @property
@@ -69,7 +76,7 @@ class NonparametricBaseline:
 
     def update(self, sample: Sample, prediction: BaselinePrediction | None = None) -> None:
         """Learn a sample; `prediction` is :meth:`predict`'s of it, see the estimator's `update`."""
-        if (y := sample.y) is None:
+        if (y := sample.y) is None or not sample.moving:
             return
         prediction = prediction or self.predict(sample)
         x, nothing = self._inputs(sample), sample.regressor[:, :0]
@@ -85,6 +92,16 @@ class NonparametricBaseline:
         self, block: SampleBlock, *, late: Mapping[str, Array] | None = None
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """Predict and :meth:`update` each sample in turn; see the estimator's `update_block`."""
+        if not block.moving.all():
+            before = self.kernel_model.predict_block(self._inputs(block), np.zeros(0))
+            parts = [
+                self.update_block(block.rows(rows))[0]
+                if moving
+                else self.predict_block(block.rows(rows))
+                for rows, moving in block.runs()
+            ]
+            known = self.errors.values() if late is None else late
+            return BlockPrediction.join(parts), self._block(before, known)
         y, nothing = block.y, block.regressors[:, :, :0]
         in_turn, before = self.kernel_model.update_block(
             block.stamps, self._inputs(block), y, nothing, np.zeros_like(y), np.zeros((len(y), 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from semiparam_dynamics.dynamics.residual import (
     KernelResidual,
     NystromConfig,
     RandomFourierConfig,
+    input_floors,
 )
 from semiparam_dynamics.dynamics.rigid_body import (
     RigidBodyBlock,
@@ -89,6 +90,15 @@ class BlockPrediction:
         both = ({k: v[chosen] for k, v in a.items()} for a in (self.values, self.stds))
         return BlockPrediction(*both)
 
+    @classmethod
+    def join(cls, parts: Sequence[BlockPrediction]) -> BlockPrediction:
+        """One after the other; all of the same models."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        values = {k: np.concatenate([p.values[k] for p in parts]) for k in first.values}
+        return cls(values, {k: np.concatenate([p.stds[k] for p in parts]) for k in first.stds})
+
 
 LEARNED = ("rigid_body", "residual", "trust")  # attributes with a state
 
@@ -120,6 +130,8 @@ class SemiparametricEstimator:
             active=expected_scales(model).active if kernel.EXACT else None,
             joints=model.config.target == "effort",
             seed=config.seed,
+            turning=model.turning,
+            floors=input_floors(model, kernel.INPUTS),
         )
         self.trust = Trust(config.trust, always=not self.residual.local)
         names = ("rigid_body", "semiparametric")
@@ -165,7 +177,7 @@ class SemiparametricEstimator:
         return Prediction(rigid, both, rigid_std, std, left, trust)
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
-        """Learn a sample, unless it has no measurement or the gate refuses it.
+        """Learn a sample, unless it has no measurement, is at rest, or the gate refuses it.
 
         prediction : by :meth:`predict`, maybe before other samples were learned, or by a copy of
             this estimator; None: it is made here.
@@ -178,8 +190,10 @@ class SemiparametricEstimator:
             self.update_residual(sample, prediction)
 
     def refuses(self, sample: Sample, prediction: Prediction) -> bool:
-        """Whether the gate keeps a measured sample from being learned. Ask once, in order."""
+        """Whether a measured sample is not learned, for rest or the gate. Ask once, in order."""
         assert sample.y is not None
+        if not sample.moving:
+            return True
         error = sample.y - prediction.semiparametric
         return self.gate.refuses(sample.stamp, error, prediction.semiparametric_std, self.n_learned)
 
@@ -208,7 +222,10 @@ class SemiparametricEstimator:
 
     def predict_block(self, block: SampleBlock) -> BlockPrediction:
         """:meth:`predict` of each sample; nothing is learned."""
-        rigid = self.rigid_body.predict_block(block.regressors)
+        return self._predict_block(block, self.rigid_body.predict_block(block.regressors))
+
+    def _predict_block(self, block: SampleBlock, rigid: RigidBodyBlock) -> BlockPrediction:
+        """:meth:`predict_block` after the rigid body."""
         residual = self._residual_block(block.q, block.dq, block.ddq, rigid)
         residual = residual.weighed(self.trust.weigh_block(block.stamps, residual.confidence))
         values = self._values(rigid, residual)
@@ -223,6 +240,8 @@ class SemiparametricEstimator:
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """Predict and :meth:`update` each sample in turn; only where :attr:`learns_in_blocks`.
 
+        Samples at rest are predicted only.
+
         Returns two predictions of each sample: just before it was learned, and delayed, before the
         residual learned any of the block; the rigid body learns in turn in either.
 
@@ -230,16 +249,34 @@ class SemiparametricEstimator:
         late : mean squared errors by the models' names that the delayed standard deviations follow;
             None: this estimator's before the block.
         """
-        y, stamps = block.y, block.stamps
         if rigid is None:
             rigid = self.update_rigid_body_block(block)
+        late = self.errors.values() if late is None else late
+        if block.moving.all():
+            return self._update_block(block, rigid, late)
+        before = self._residual_block(block.q, block.dq, block.ddq, rigid)
+        before = before.weighed(self.trust.copy().weigh_block(block.stamps, before.confidence))
+        delayed = BlockPrediction(self._values(rigid, before), _stds(rigid, before, late))
+        parts = []
+        for rows, moving in block.runs():
+            part, own = block.rows(rows), rigid.rows(rows)
+            if moving:
+                parts.append(self._update_block(part, own, late)[0])
+            else:
+                parts.append(self._predict_block(part, own))
+        return BlockPrediction.join(parts), delayed
+
+    def _update_block(
+        self, block: SampleBlock, rigid: RigidBodyBlock, late: Mapping[str, Array]
+    ) -> tuple[BlockPrediction, BlockPrediction]:
+        """:meth:`update_block` of samples that teach, after the rigid body."""
+        y, stamps = block.y, block.stamps
         inputs = self.residual.inputs(block.q, block.dq, block.ddq, rigid.values)
         now, before = self.residual.update_block(
             stamps, inputs, y, block.regressors, rigid.values, rigid.parameters
         )
         before = before.weighed(self.trust.copy().weigh_block(stamps, before.confidence))
         now = now.weighed(self.trust.learn_block(stamps, now.confidence))
-        late = self.errors.values() if late is None else late
         delayed = BlockPrediction(self._values(rigid, before), _stds(rigid, before, late))
         values = self._values(rigid, now)
         errors = {name: y - value for name, value in values.items()}
@@ -248,9 +285,16 @@ class SemiparametricEstimator:
 
     def update_rigid_body_block(self, block: SampleBlock) -> RigidBodyBlock:
         """The first half of :meth:`update_block`, which does not depend on the second before it."""
-        return self.rigid_body.update_block(
-            block.regressors, block.y, block.stamps, parameters=self.residual.exact
-        )
+        parts = []
+        for rows, moving in block.runs():
+            part = block.rows(rows)
+            if moving:
+                exact = self.residual.exact
+                learned = part.regressors, part.y, part.stamps
+                parts.append(self.rigid_body.update_block(*learned, parameters=exact))
+            else:
+                parts.append(self.rigid_body.predict_block(part.regressors))
+        return RigidBodyBlock.join(parts)
 
     def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
         """Predict desired states (k, n_joints), in rad, rad/s and rad/s^2; nothing is changed.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, update_block
@@ -26,6 +26,7 @@ from semiparam_dynamics.recursion.features import (
 )
 from semiparam_dynamics.recursion.forgetting import ForgettingClock
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
 # Groups of inputs; `rigid_body` is the rigid body's prediction.
@@ -41,15 +42,41 @@ def kernel_width(length_scale: float, n_inputs: int) -> float:
     return length_scale * math.sqrt(n_inputs / 2)
 
 
-def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int) -> list[int]:
-    """Inputs in each group."""
-    return [n_axes if group == "rigid_body" else n_joints for group in groups]
+def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: int = 0) -> list[int]:
+    """Inputs in each group; `n_turning` joints turn without end, and have a sine and a cosine."""
+    sizes = {"position": n_joints + n_turning, "rigid_body": n_axes}
+    return [sizes.get(group, n_joints) for group in groups]
 
 
-def input_widths(config: object, groups: Sequence[str], n_joints: int, n_axes: int) -> Array:
+FLOOR = 0.01  # of what the URDF allows, that an input's scale is at least
+
+
+def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
+    """The least standard deviation of each input (d,): a joint that hardly moves is no measure.
+
+    A share of the joint's range (of a turn where it has none) and of its limit of velocity, and of
+    the output to be expected; 0 where the URDF tells nothing.
+    """
+    ranges = model.position_limits[1] - model.position_limits[0]
+    ranges = np.where(np.isfinite(ranges), ranges, 2.0 * np.pi)
+    speeds = model.velocity_limits
+    circle = np.full(np.count_nonzero(model.turning), 2.0)
+    expected = {
+        "position": np.concatenate((np.where(model.turning, 2.0, ranges), circle)),
+        "velocity": np.where(np.isfinite(speeds), speeds, 0.0),
+        "acceleration": np.zeros(model.n_joints),
+    }
+    if "rigid_body" in groups:
+        expected["rigid_body"] = expected_scales(model).output
+    return FLOOR * np.concatenate([expected[group] for group in groups])
+
+
+def input_widths(
+    config: object, groups: Sequence[str], n_joints: int, n_axes: int, n_turning: int = 0
+) -> Array:
     """The relative kernel width of each input (d,), by `config`'s parameters GROUP_width."""
     widths = [float(getattr(config, f"{group}_width", 1.0)) for group in groups]
-    return np.repeat(widths, group_sizes(groups, n_joints, n_axes))
+    return np.repeat(widths, group_sizes(groups, n_joints, n_axes, n_turning))
 
 
 def _width(along: str) -> Any:
@@ -80,7 +107,7 @@ class KernelConfig(ABC):
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures | FourierFeatures:
         """The feature map of standardized inputs."""
 
-    def joint_features(self) -> IncrementalNystromFeatures | None:
+    def joint_features(self, n_inputs: int = 3) -> IncrementalNystromFeatures | None:
         """The feature map of a joint's own second model; None: there is no second model."""
         return None
 
@@ -194,12 +221,12 @@ class NystromConfig(KernelConfig):
         width = kernel_width(self.length_scale, n_inputs)
         return IncrementalNystromFeatures(n_inputs, width, self.max_centers, self.novelty)
 
-    def joint_features(self) -> IncrementalNystromFeatures | None:
+    def joint_features(self, n_inputs: int = 3) -> IncrementalNystromFeatures | None:
         """Local features of [q_j, dq_j, rigid-body prediction of joint j]."""
         if self.joint_max_centers == 0:
             return None
-        width = kernel_width(self.joint_length_scale, 3)
-        return IncrementalNystromFeatures(3, width, self.joint_max_centers, self.novelty)
+        width = kernel_width(self.joint_length_scale, n_inputs)
+        return IncrementalNystromFeatures(n_inputs, width, self.joint_max_centers, self.novelty)
 
 
 class KernelResidual:
@@ -216,6 +243,9 @@ class KernelResidual:
     fading everything at one rate would let the residual go to zero wherever the robot has not been
     for a while. Random Fourier features are nowhere small, so that no place has its own: there
     everything fades, exp(-age / memory).
+
+    A joint that turns without end, marked in `turning` (n_joints,), enters by the sine and the
+    cosine of its position, which are the same a turn further. The cosines follow the positions.
     """
 
     def __init__(
@@ -228,11 +258,14 @@ class KernelResidual:
         active: Array | None = None,
         joints: bool = False,
         seed: int = 0,
+        turning: Mask | None = None,
+        floors: Array | None = None,
     ) -> None:
-        widths = input_widths(config, groups, n_joints, n_axes)
+        self._turning: Indices = np.flatnonzero(False if turning is None else turning)
+        widths = input_widths(config, groups, n_joints, n_axes, len(self._turning))
         self.groups = tuple(groups)
         self.exact = active is not None
-        self.standardizer = Standardizer(widths, config.window)
+        self.standardizer = Standardizer(widths, config.window, floors)
         features = config.features(len(widths), seed)
         self.shared = KernelModel(features, n_axes, active, config.penalty)
         self.joints: list[JointModel] = []
@@ -243,12 +276,14 @@ class KernelResidual:
 
     def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
         models, n = [], len(active)
+        positions = n + len(self._turning)
         for j in range(n):
-            if (features := config.joint_features()) is None:
+            own = np.array([j, positions + j, positions + n + j])
+            own = np.append(own, n + np.flatnonzero(self._turning == j))
+            if (features := config.joint_features(len(own))) is None:
                 return []
             model = KernelModel(features, 1, active[j : j + 1], config.joint_penalty)
             columns = n + np.flatnonzero(self.shared.axis == j)
-            own = np.array([j, n + j, 2 * n + j])
             models.append(JointModel(model, own, np.append(j, columns)))
         return models
 
@@ -269,6 +304,10 @@ class KernelResidual:
 
     def inputs(self, q: Array, dq: Array, ddq: Array, rigid_body: Array) -> Array:
         """The inputs (d,) at a state (n_joints,) and prediction (n_axes,), or (k, d) of k."""
+        if len(self._turning):
+            angles = q[..., self._turning]
+            q = np.concatenate((q, np.cos(angles)), axis=-1)
+            q[..., self._turning] = np.sin(angles)
         parts = dict(zip(GROUPS, (q, dq, ddq, rigid_body), strict=True))
         return np.concatenate([parts[group] for group in self.groups], axis=-1)
 
@@ -572,13 +611,15 @@ class Standardizer:
     """Brings inputs to zero mean and unit variance, by those of the first `window` seconds.
 
     Kernels of local features need inputs of one size; scales that went on moving would move the
-    features under what was learned on them. After that each is divided by its
-    width in `widths` (d,): one of width 2 counts half.
+    features under what was learned on them. No standard deviation counts as less than its floor in
+    `floors` (d,). After that each is divided by its width in `widths` (d,): one of width 2 counts
+    half.
     """
 
-    def __init__(self, widths: Array, window: float) -> None:
+    def __init__(self, widths: Array, window: float, floors: Array | None = None) -> None:
         n_inputs = len(widths)
         self._widths = widths
+        self._floors = np.zeros(n_inputs) if floors is None else floors
         self._window = window
         self._seen = 0.0  # s, of continuous motion
         self._last = 0
@@ -621,7 +662,7 @@ class Standardizer:
         self._finish()
 
     def _finish(self) -> None:
-        std = np.sqrt(self._square / self._count)
+        std = np.maximum(np.sqrt(self._square / self._count), self._floors)
         # An input that never moved has no scale of its own.
         self._scale = 1.0 / (np.where(std > 1e-9, std, 1.0) * self._widths)
         self.ready = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.linalg import solve
@@ -61,6 +61,22 @@ class RigidBodyBlock:
     values: Array  # (k, n_axes)
     leverages: Array  # (k, n_axes)
     parameters: Array  # (k, n_parameters), or (k, 0) where they were not asked for
+
+    def rows(self, chosen: slice) -> RigidBodyBlock:
+        """Some of the predictions."""
+        return RigidBodyBlock(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
+
+    @classmethod
+    def join(cls, parts: Sequence[RigidBodyBlock]) -> RigidBodyBlock:
+        """One after the other; of parameters, as many as all of them have."""
+        if len(parts) == 1:
+            return parts[0]
+        known = min(part.parameters.shape[1] for part in parts)
+        return cls(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.leverages for part in parts]),
+            np.concatenate([part.parameters[:, :known] for part in parts]),
+        )
 
 
 class RigidBodyIdentifier:

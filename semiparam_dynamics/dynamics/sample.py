@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
@@ -20,6 +21,12 @@ class Sample:
     ddq: Array  # (n_joints,) rad/s^2
     regressor: Array  # (n_axes, n_parameters)
     y: Array | None = None  # (n_axes,) N m or N; None where nothing was measured
+    moving: bool = True  # false: the robot stands still, and nothing is learned of it
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it may be learned: measured in motion."""
+        return self.moving and self.y is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,7 @@ class SampleBlock:
     ddq: Array
     regressors: Array  # (k, n_axes, n_parameters)
     y: Array  # (k, n_axes)
+    moving: Mask  # (k,) see `Sample`
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> SampleBlock:
@@ -40,21 +48,27 @@ class SampleBlock:
             np.array([s.stamp for s in samples], dtype=np.intp),
             *(
                 np.array([getattr(s, name) for s in samples])
-                for name in ("q", "dq", "ddq", "regressor", "y")
+                for name in ("q", "dq", "ddq", "regressor", "y", "moving")
             ),
         )
 
     def __len__(self) -> int:
         return len(self.stamps)
 
-    def rows(self, chosen: Mask) -> SampleBlock:
+    def rows(self, chosen: Mask | slice) -> SampleBlock:
         """Some of the samples."""
         return SampleBlock(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
+
+    def runs(self) -> Iterator[tuple[slice, bool]]:
+        """The parts in motion and at rest, in turn: their rows, and whether they are in motion."""
+        edges = np.flatnonzero(np.diff(self.moving)) + 1
+        for start, end in itertools.pairwise((0, *edges.tolist(), len(self))):
+            yield slice(start, end), bool(self.moving[start])
 
 
 @dataclass(frozen=True)
 class Motion:
-    """n measured samples in their order, of each regressor only the entries that can be nonzero."""
+    """n samples that teach, in their order, of each regressor only what can be nonzero."""
 
     active: Array  # (n_axes, n_parameters), true for these entries
     stamps: Indices  # (n,) ns
@@ -66,8 +80,8 @@ class Motion:
 
     @classmethod
     def of(cls, samples: Iterable[Sample], active: Array) -> Motion:
-        """The measured ones of `samples`; there may be none."""
-        rows = [(s, s.y, s.regressor[active]) for s in samples if s.y is not None]
+        """Those of `samples` that teach; there may be none."""
+        rows = [(s, s.y, s.regressor[active]) for s in samples if s.teaches]
         stamps = np.array([s.stamp for s, _, _ in rows], dtype=np.intp)
         q, dq, ddq = (
             np.array([getattr(s, name) for s, _, _ in rows]) for name in ("q", "dq", "ddq")
@@ -106,7 +120,8 @@ class Motion:
         """The samples with their whole regressors, at most so many at a time."""
         for start in range(0, len(self), most):
             part = self.take(slice(start, start + most))
-            yield SampleBlock(part.stamps, part.q, part.dq, part.ddq, part.regressors(), part.y)
+            arrays = part.stamps, part.q, part.dq, part.ddq, part.regressors(), part.y
+            yield SampleBlock(*arrays, np.ones(len(part), dtype=bool))
 
     @property
     def seconds(self) -> float:

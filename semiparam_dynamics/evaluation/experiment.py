@@ -129,7 +129,8 @@ def evaluate(
     for recording in train:
         for sample, elapsed, _ in _samples(evaluation, recording):
             first.step(sample, score=False)
-            learned.add(sample)
+            if sample.moving:
+                learned.add(sample)
             progress(min((done + elapsed) / total, 1.0))
         done += _duration(recording)
     frozen: ProtocolRun | None = None
@@ -147,10 +148,10 @@ def evaluate(
                     learning.score_rest()
                     frozen = learning.branch("frozen", learned.repeats())
                 learning.step(sample)
-                if frozen is None:
-                    learned.add(sample)
-                else:
+                if frozen is not None:
                     frozen.step(sample)
+                elif sample.moving:
+                    learned.add(sample)
                 if sample.y is not None:
                     last.append((sample, spent))
                 progress(min((done + elapsed) / total, 1.0))

@@ -306,8 +306,10 @@ class Models:
 
 def record(errors: ErrorSpreads, block: SampleBlock, prediction: BlockPrediction) -> None:
     """Count a block as learned after these predictions."""
-    known = {name: block.y - values for name, values in prediction.values.items()}
-    errors.record_block(block.stamps, block.y, known)
+    learned = block.moving
+    if learned.any():
+        known = {k: (block.y - values)[learned] for k, values in prediction.values.items()}
+        errors.record_block(block.stamps[learned], block.y[learned], known)
 
 
 def _merged(both: BlockPrediction, baseline: BlockPrediction | None) -> BlockPrediction:

@@ -46,9 +46,9 @@ def train_on_bags(
     model, config = robot_of(bags, config)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         read = samples_of(bags.train, bags, model, config, progress)
-        samples = [sample for _, _, sample in read if sample.y is not None]
+        samples = [sample for _, _, sample in read if sample.teaches]
     if not samples:
-        raise BagError("no measured sample was found to train on")
+        raise BagError("no sample measured in motion was found to train on")
     started = time.perf_counter()
     with threadpool_limits(limits=1):
         data = training_data(model, config.estimator, samples)

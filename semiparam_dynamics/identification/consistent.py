@@ -209,8 +209,8 @@ class AxisFactors:
         self.n_samples = 0
 
     def add(self, sample: Sample) -> None:
-        """Add a sample's regressor and measurement; a sample without a measurement is ignored."""
-        if sample.y is None:
+        """Add a sample's regressor and measurement, if it has one and is of motion."""
+        if sample.y is None or not sample.moving:
             return
         self._rows.append(np.column_stack((sample.regressor, sample.y)))
         self._sum += sample.y

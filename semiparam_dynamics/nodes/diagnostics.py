@@ -10,6 +10,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ESTIMATING, PayloadStatus
+from semiparam_dynamics.dynamics.filtering import STANDING
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.messages import number
 from semiparam_dynamics.nodes.session import STOPPED, Session
@@ -128,7 +129,8 @@ class SessionReport:
         since = dropped - self._before
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
-        for intended in ("learning switched off", KEPT_OUT, STOPPED, *(OTHERS if new > 0 else ())):
+        others = OTHERS if new > 0 else ()
+        for intended in ("learning switched off", KEPT_OUT, STANDING, STOPPED, *others):
             since.pop(intended, None)
         if session.problem:
             return ERROR, stopped("learning", session.problem)

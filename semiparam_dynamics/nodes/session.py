@@ -298,8 +298,8 @@ def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     step_time = 0.5 * config.learner.filter.max_gap
     rng = np.random.default_rng(0)
     for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
-        q, y = rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
-        step = learner.predict(Measurement(round(k * step_time * 1e9), q, 0.1 * q, y))
+        q, y = 0.2 * rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
+        step = learner.predict(Measurement(round(k * step_time * 1e9), q, q, y))
         if step is not None:
             learner.update(learner.admit(step))
     learner.publish()

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import WRENCH_AXES, Array, Indices
+from semiparam_dynamics.arrays import WRENCH_AXES, Array, Indices, Mask
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
@@ -31,6 +31,7 @@ from semiparam_dynamics.robot.urdf import (
     frame_names,
     parse_urdf,
     read_urdf,
+    velocity_limits,
 )
 
 
@@ -98,6 +99,8 @@ class RobotModel:
     ----------
     joint_names: the learned joints, in the order of q, dq and ddq. n_joints: their number.
     position_limits: lower and upper, (n_joints,) rad or m; infinite where there are none.
+    velocity_limits: (n_joints,) rad/s or m/s; infinite where there are none.
+    turning: (n_joints,) which joints turn without end (of URDF type continuous).
     axes: names of y's entries. n_axes: their number.
     n_parameters: number of the regressor's columns; they are linearly independent.
     labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
@@ -146,6 +149,8 @@ class RobotModel:
         self.joint_names: tuple[str, ...] = joints
         self.n_joints = len(joints)
         self.position_limits = _limits(tree, joints)
+        self.velocity_limits = velocity_limits(tree, joints)
+        self.turning: Mask = np.array([tree.joints[name].type == "continuous" for name in joints])
         self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
         self.n_axes = len(self.axes)
         frame = config.sensor_frame if wrench else ""
@@ -341,7 +346,8 @@ def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
         np.array([getattr(tree.joints[name], bound) for name in joints])
         for bound in ("lower", "upper")
     )
-    usable = (low < high) & (high - low < 4 * math.pi + 1e-6)
+    ends = np.array([tree.joints[name].type != "continuous" for name in joints])
+    usable = ends & (low < high) & (high - low < 4 * math.pi + 1e-6)
     return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
 
 

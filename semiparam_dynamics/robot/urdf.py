@@ -131,15 +131,24 @@ def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
     Infinite where there is none, or 0, which generators of URDFs write where they know nothing.
     Raises RobotModelError where one is no number.
     """
+    return _joint_limits(tree, joints, "effort")
+
+
+def velocity_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
+    """(n_joints,) rad/s (m/s of prismatic joints), as :func:`effort_limits`."""
+    return _joint_limits(tree, joints, "velocity")
+
+
+def _joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array:
     limits = np.full(len(joints), np.inf)
     for k, name in enumerate(joints):
         element = tree.joints[name].element.find("limit")
-        text = "" if element is None else element.get("effort", "")
+        text = "" if element is None else element.get(attribute, "")
         try:
             value = float(text or "0")
         except ValueError:
             raise RobotModelError(
-                f"joint '{name}' of the URDF has an effort limit that is no number: '{text}'"
+                f"joint '{name}' of the URDF has a limit of {attribute} that is no number: '{text}'"
             ) from None
         if value > 0.0:
             limits[k] = value

@@ -49,7 +49,8 @@ class StreamConfig:
     )
     clock_jump: float = parameter(
         1.0,
-        "stamps going back by more than this are a restarted clock, by less a late message",
+        "stamps going back by more than this are a restarted clock, by less a late message; three "
+        "late ones that are in order among themselves are a clock set back",
         unit="s",
         low=0.001,
         high=3600.0,

@@ -25,6 +25,7 @@ MAX_NAMES = 10_000  # a message that names more joints is of no robot
 QUOTED = 60  # characters of a name that a sentence repeats
 FRAMES_KEPT = 16
 OTHER_FRAME = "wrench in another frame"
+LATE_IN_A_ROW = 3  # late messages, in order among themselves: the clock was set back
 
 
 class MeasurementStream:
@@ -102,6 +103,8 @@ class MeasurementStream:
         self._moved = False  # the driver has given a velocity other than zero
         self._last_joint_state: int | None = None
         self._last_wrench: int | None = None
+        self._late_joint_states: list[int] = []  # stamps since the last one in time
+        self._late_wrenches: list[int] = []
 
     def joint_state(self, message: Any) -> list[Measurement]:
         """Take one sensor_msgs/JointState in; return the measurements that are complete now."""
@@ -138,7 +141,7 @@ class MeasurementStream:
             return self._drop(problem)
         q = np.array(position, dtype=np.float64)
         stamp = _stamp(message)
-        jumped = self._out_of_order(stamp, self._last_joint_state)
+        jumped = self._out_of_order(stamp, self._last_joint_state, self._late_joint_states)
         if jumped is None:
             return []
         released: list[Measurement] = []
@@ -168,7 +171,7 @@ class MeasurementStream:
             return self._drop(problem)
         wrench = np.array(values, dtype=np.float64)
         stamp = _stamp(message)
-        jumped = self._out_of_order(stamp, self._last_wrench)
+        jumped = self._out_of_order(stamp, self._last_wrench, self._late_wrenches)
         if jumped is None or self._effort:
             return []
         released: list[Measurement] = []
@@ -181,19 +184,27 @@ class MeasurementStream:
         released += self._pairer.wrench(stamp, wrench)
         return released
 
-    def _out_of_order(self, stamp: int, last: int | None) -> bool | None:
-        """None: refused and counted; True: the clock has gone back; False: all is well."""
+    def _out_of_order(self, stamp: int, last: int | None, late: list[int]) -> bool | None:
+        """None: refused and counted; True: the clock has gone back; False: all is well.
+
+        late: stamps of the topic's messages refused since `last`, in order.
+        """
         if stamp <= 0:
             self._drop("zero stamp")
             return None
         if last is None or stamp > last:
+            late.clear()
             return False
         if stamp == last:
             self._drop("repeated stamp")
             return None
-        if last - stamp <= self._clock_jump:
+        if late and stamp <= late[-1]:
+            late.clear()
+        late.append(stamp)
+        if last - stamp <= self._clock_jump and len(late) < LATE_IN_A_ROW:
             self._drop("out of order")
             return None
+        late.clear()
         back = (last - stamp) / SECOND
         self._drop("clock jumped", f"stamps went back by {back:.3f} s: a restarted clock or bag")
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -61,19 +62,26 @@ def both_protocols(
         part = stream[start : start + size]
         block = SampleBlock.of(part)
         in_turn, delayed = blocks.update_block(block, late=late_errors.values())
-        left = {name: block.y - values for name, values in delayed.values.items()}
-        late_errors.record_block(block.stamps, block.y, left)
+        if (rows := block.moving).any():
+            left = {name: (block.y - values)[rows] for name, values in delayed.values.items()}
+            late_errors.record_block(block.stamps[rows], block.y[rows], left)
         same(in_turn, run(prompt, part))
         told = []
         for sample in part:
             told.append(late.predict(sample))
-            late.rigid_body.update(sample.regressor, sample.y, sample.stamp)
+            if sample.moving:
+                late.rigid_body.update(sample.regressor, sample.y, sample.stamp)
         same(delayed, told)
         for sample, prediction in zip(part, told, strict=True):
-            late.update_residual(sample, prediction, late=True)
+            if sample.moving:
+                late.update_residual(sample, prediction, late=True)
     same_state(blocks.state(), prompt.state())
-    same_state(blocks.state() | late_errors.state(), late.state())
-    assert blocks.n_learned == len(stream)
+    states = [blocks.state() | late_errors.state(), late.state()]
+    if not all(sample.moving for sample in stream):
+        # What is weighed after a rest, before it is learned, differs with the time of learning.
+        states = [{k: v for k, v in s.items() if not k.startswith("trust.")} for s in states]
+    same_state(*states)
+    assert blocks.n_learned == sum(sample.moving for sample in stream)
 
 
 def predicted(estimator: SemiparametricEstimator, stream: Sequence[Sample]) -> BlockPrediction:
@@ -98,6 +106,16 @@ def test_one_pass_is_both_protocols(target: str, residual: str) -> None:
     model, stream = moving(target)
     options = WINDOWS | {"random_fourier.n_features": 60, "nystrom.max_centers": 25}
     both_protocols(model, stream[:450], options | {"residual": residual}, size=50)
+
+
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_rest_is_predicted_in_its_turn_and_not_learned(residual: str) -> None:
+    model, stream = moving()
+    for rows in (range(30), range(70, 75), range(150, 260), range(290, 292)):
+        for k in rows:
+            stream[k] = dataclasses.replace(stream[k], moving=False)
+    options = WINDOWS | {"random_fourier.n_features": 60, "nystrom.max_centers": 25}
+    both_protocols(model, stream[:350], options | {"residual": residual}, size=50)
 
 
 def test_small_blocks_and_other_choices() -> None:
@@ -126,12 +144,14 @@ def test_the_baseline_in_blocks_is_the_baseline_one_by_one(residual: str) -> Non
     config = SemiparametricEstimator(model, residual=residual, **WINDOWS).config
     blocks, prompt, late = (NonparametricBaseline(model, config) for _ in range(3))
     late_errors = copy.deepcopy(blocks.errors)
+    stream[120:170] = [dataclasses.replace(sample, moving=False) for sample in stream[120:170]]
     for start in range(0, 450, 50):
         part = stream[start : start + 50]
         block = SampleBlock.of(part)
         in_turn, delayed = blocks.update_block(block, late=late_errors.values())
-        left = {"nonparametric": block.y - delayed.values["nonparametric"]}
-        late_errors.record_block(block.stamps, block.y, left)
+        rows = block.moving
+        left = {"nonparametric": (block.y - delayed.values["nonparametric"])[rows]}
+        late_errors.record_block(block.stamps[rows], block.y[rows], left)
         same(in_turn, run(prompt, part))
         told = [late.predict(sample) for sample in part]
         same(delayed, told)

@@ -6,42 +6,83 @@ A recording filtered in blocks is the stream filtered message by message, to the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
-from scipy.signal import butter, lfilter, lfilter_zi
+from scipy.signal import StateSpace, lsim
 
 from semiparam_dynamics.arrays import SECOND
-from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter, lowpass_row
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.filtering import (
+    REASONS,
+    STANDING,
+    FilterConfig,
+    SampleFilter,
+    lowpass_row,
+)
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
-from .arms import measurements, motion, small_arm
+from .arms import URDF, measurements, motion, small_arm
 
 Change = Callable[[list[Measurement]], list[Measurement]]
 
 
 def low_passed(rows: np.ndarray, steps: np.ndarray, cutoff: float, stages: int = 1) -> np.ndarray:
     """Rows (n, size) through one low-pass, each so many seconds after the one before."""
-    out, state = rows.copy(), np.zeros((2, stages, rows.shape[1]))
+    out, state = rows.copy(), np.zeros((stages, 3, rows.shape[1]))
     for k, row in enumerate(out):
         lowpass_row(row, steps[k], state, cutoff, k > 0)
     return out
 
 
+@pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("stages", [1, 2])
-def test_low_pass_is_scipys_butterworth_at_a_constant_step(stages: int) -> None:
-    u = np.random.default_rng(0).standard_normal((300, 4)) + 3.0
-    ours = low_passed(u, np.full(300, 0.01), 5.0, stages)
-    b, a = butter(2, 5.0, fs=100.0)
-    expected = u
-    for _ in range(stages):
-        # The first output is the first input; that input has already gone through the filter.
-        start = lfilter_zi(b, a)[:, None] * expected[:1]
-        expected, _ = lfilter(b, a, expected, axis=0, zi=start)
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+def test_low_pass_is_the_continuous_butterworth_of_straight_input(stages: int, even: bool) -> None:
+    rng = np.random.default_rng(0)
+    steps = np.full(300, 10) if even else rng.integers(1, 30, 300)  # ms
+    steps[0] = 0
+    u, t = rng.standard_normal((300, 2)) + 3.0, np.cumsum(steps)
+    ours = low_passed(u, 1e-3 * steps, 5.0, stages)
+    # SciPy solves for straight input too, at equal steps: so at each millisecond.
+    w = 2.0 * np.pi * 5.0
+    low_pass = StateSpace([[0.0, 1.0], [-(w**2), -np.sqrt(2.0) * w]], [[0.0], [w**2]], [1, 0], 0)
+    for column in range(2):
+        expected = u[:, column]
+        for _ in range(stages):
+            dense = np.interp(np.arange(t[-1] + 1), t, expected)
+            start = [expected[0], 0.0]
+            _, out, _ = lsim(low_pass, dense, 1e-3 * np.arange(len(dense)), X0=start)
+            expected = out[t]
+        np.testing.assert_allclose(ours[:, column], expected, rtol=1e-7, atol=1e-9)
+
+
+def swaying(t: np.ndarray, velocity: bool) -> Iterator[Measurement]:
+    """The small arm's first joint at 0.3 sin t, at instants t (n,) in s."""
+    n = small_arm().n_joints
+    first = np.eye(n)[0]
+    for now in t:
+        q, dq = 0.3 * np.sin(now) * first, 0.3 * np.cos(now) * first
+        yield Measurement(SECOND + round(now * SECOND), q, dq if velocity else None, np.zeros(n))
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+@pytest.mark.parametrize("case", ["uneven", "gap"])
+def test_uneven_steps_and_a_gap_make_no_jerk(case: str, velocity: bool) -> None:
+    if case == "uneven":
+        t = np.arange(8000) / 1000.0
+        t += np.random.default_rng(0).uniform(-2e-4, 2e-4, len(t))
+    else:
+        t = np.arange(800) / 100.0
+        t = t[(t < 4.0) | (t > 4.095)]
+    sampler = SampleFilter(small_arm(), FilterConfig())
+    samples = list(sampler.filter_recording(list(swaying(t - t[0], velocity))))
+    ddq = np.array([s.ddq for s in samples if s.stamp > 2 * SECOND])
+    assert np.abs(ddq).max() == pytest.approx(0.3, abs=0.02)
 
 
 def test_low_pass_commutes_with_linear_models_at_uneven_steps() -> None:
@@ -130,6 +171,59 @@ def test_prediction_goes_on_without_the_effort_and_learning_waits_for_it() -> No
             np.testing.assert_allclose(sample.y, whole[sample.stamp].y, rtol=1e-4, atol=2e-3)
 
 
+def resting(stream: list[Measurement], seconds: float) -> list[Measurement]:
+    """A recording that begins with a rest, to which an effort sensor's noise is added."""
+    rng, first = np.random.default_rng(0), stream[0]
+    assert first.y is not None
+    dq = None if first.dq is None else 0.0 * first.dq
+    count = round(100 * seconds)
+    return [
+        Measurement(
+            first.stamp - (count - k) * SECOND // 100,
+            first.q,
+            dq,
+            first.y + 0.1 * rng.standard_normal(first.y.shape),
+        )
+        for k in range(count)
+    ] + stream
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+def test_rest_is_measured_but_teaches_nothing(velocity: bool) -> None:
+    model = small_arm()
+    stream = resting(list(measurements(model, 5.0, velocity=velocity)), 12.0)
+    sampler, every = (
+        SampleFilter(model, FilterConfig(rest_velocity=least)) for least in (0.01, 0.0)
+    )
+    samples = list(sampler.filter_recording(stream))
+    still = [s for s in samples if not s.moving]
+    assert still == samples[: len(still)]
+    assert 1190 <= len(still) <= 1215
+    assert all(s.y is not None and not s.teaches for s in still)
+    assert all(abs(s.dq).max() < 0.01 for s in still)
+    assert sampler.dropped == {STANDING: len(still)}
+    assert all(s.moving for s in every.filter_recording(stream))
+
+
+def test_a_rest_at_the_start_leaves_the_models_as_they_would_be() -> None:
+    model = small_arm()
+    t = np.arange(1500) / 100.0
+    fade = np.exp(-t)[:, None]  # it sets off gently
+    q, dq, ddq = motion(model, t - (1.0 - fade[:, 0]))
+    dq, ddq = dq * (1.0 - fade), ddq * (1.0 - fade) ** 2 + dq * fade
+    y = model.regressors(q, dq, ddq) @ model.prior + np.sin(3.0 * q[:, :1]) * np.cos(q[:, 1:2])
+    stamps = 400 * SECOND + np.arange(len(t)) * SECOND // 100
+    stream = list(map(Measurement, stamps.tolist(), q, dq, y))
+    config = from_flat(InverseDynamicsConfig, {"nystrom.window": 3.0})
+    scores = []
+    for train in (stream[:1000], resting(stream[:1000], 60.0)):
+        evaluation = evaluate(model, config, [stream[1000:]], [train])
+        assert evaluation.runs["frozen"].estimator.residual.n_features > 0
+        frozen = evaluation.runs["frozen"].scores
+        scores.append([frozen.nmse(n).mean() for n in ("rigid_body", "semiparametric")])
+    np.testing.assert_allclose(scores[1], scores[0], rtol=0.05)
+
+
 def test_max_rate_thins_the_samples_not_the_filter() -> None:
     model = small_arm()
     every, some = (
@@ -145,6 +239,145 @@ def test_max_rate_thins_the_samples_not_the_filter() -> None:
     assert np.all(np.diff([s.stamp for s in thinned]) == SECOND // 10)
     for s in thinned:
         assert np.array_equal(s.regressor, all_samples[s.stamp].regressor)
+
+
+def test_joints_that_wrap_are_unwrapped() -> None:
+    """One that turns without end, and one with limits whose driver wraps all the same."""
+    text = URDF.read_text(encoding="utf-8").replace('lower="-2" upper="2"', 'lower="-9" upper="9"')
+    model = RobotModel(text)
+    t = np.arange(1000) / 100.0
+    q, dq, ddq = motion(model, t)
+    q[:, 0] += 3.0 * t  # some four turns
+    q[:, 3] += 3.0
+    dq[:, 0] += 3.0
+    y = model.regressors(q, dq, ddq) @ model.prior
+    wrapped = q.copy()
+    for j in (0, 3):
+        wrapped[:, j] = (q[:, j] + np.pi) % (2.0 * np.pi) - np.pi
+    stamps = SECOND + np.arange(len(t)) * SECOND // 100
+    whole, turned = SampleFilter(model, FilterConfig()), SampleFilter(model, FilterConfig())
+    assert np.ptp(wrapped[:, 3]) > 6.0 and np.ptp(wrapped[:, 0]) > 6.0
+    streams = [
+        [
+            Measurement(int(s), *row)
+            for s, *row in zip(stamps, angles, [None] * len(t), y, strict=True)
+        ]
+        for angles in (q, wrapped)
+    ]
+    wanted, got = (
+        list(whole.filter_recording(streams[0])),
+        list(turned.filter_recording(streams[1])),
+    )
+    assert len(got) == len(wanted) == 998 and not turned.dropped
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(np.sin(a.q), np.sin(b.q), atol=1e-9)
+        np.testing.assert_allclose(a.ddq, b.ddq, atol=1e-6)
+        np.testing.assert_allclose(a.regressor, b.regressor, atol=1e-5)
+
+
+@pytest.mark.parametrize("speed", [4.0, 30.0])
+def test_a_joint_that_turns_beyond_its_limits_is_no_joint_in_degrees(speed: float) -> None:
+    text = URDF.read_text(encoding="utf-8").replace(
+        'lower="-2" upper="2"', 'lower="-6.2832" upper="6.2832"'
+    )
+    model = RobotModel(text)
+    sampler = SampleFilter(model, FilterConfig())
+    t, q = np.arange(1000) / 100.0, np.zeros(model.n_joints)
+    stream = [
+        Measurement(SECOND + k * SECOND // 100, q + np.eye(4)[3] * speed * now, None, q)
+        for k, now in enumerate(t)
+    ]
+    samples = list(sampler.filter_recording(stream))
+    if speed < 10.0:
+        assert len(samples) == 998 and not sampler.dropped
+    else:
+        assert len(samples) < 20 and sampler.dropped.total() > 980
+
+
+def changed(m: Measurement, q: float = 0.0, blank: bool = False, dq: float = 0.0) -> Measurement:
+    if blank:
+        return Measurement(m.stamp, 0.0 * m.q, m.dq if m.dq is None else 0.0 * m.dq, 0.0 * m.q)
+    more = m.dq if m.dq is None else m.dq + dq
+    return dataclasses.replace(m, q=m.q + q * np.eye(len(m.q))[0], dq=more)
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [({"q": 1.0}, "outliers"), ({"blank": True}, "outliers"), ({"dq": 50.0}, "fast")],
+)
+def test_one_wrong_message_is_as_if_it_were_missing(
+    wrong: dict[str, float], reason: str, velocity: bool
+) -> None:
+    if reason == "fast" and not velocity:
+        return
+    stream = list(measurements(small_arm(), 6.0, velocity=velocity))
+    without, one = (SampleFilter(small_arm(), FilterConfig()) for _ in range(2))
+    wanted = list(without.filter_recording([*stream[:300], *stream[301:]]))
+    stream[300] = changed(stream[300], **wrong)
+    equal(list(one.filter_recording(stream)), wanted)
+    assert one.dropped == {REASONS[reason]: 1}
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+def test_positions_that_jump_and_stay_start_the_filters_anew(velocity: bool) -> None:
+    stream = list(measurements(small_arm(), 6.0, velocity=velocity))
+    stream[300:] = [changed(m, q=1.0) for m in stream[300:]]
+    fresh, one = (SampleFilter(small_arm(), FilterConfig()) for _ in range(2))
+    wanted = list(fresh.filter_recording(stream[301:]))
+    got = list(one.filter_recording(stream))
+    equal(got[298:], wanted)
+    assert one.dropped == {REASONS["outliers"]: 1, REASONS["jumps"]: 1}
+    assert velocity == (got[300].y is not None)
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+def test_a_clock_that_goes_back_a_little_starts_the_filters_anew(velocity: bool) -> None:
+    stream = list(measurements(small_arm(), 6.0, velocity=velocity))
+    stream[300:] = [dataclasses.replace(m, stamp=m.stamp - SECOND // 5) for m in stream[300:]]
+    fresh, one = (SampleFilter(small_arm(), FilterConfig()) for _ in range(2))
+    wanted = list(fresh.filter_recording(stream[302:]))
+    equal(list(one.filter_recording(stream))[298:], wanted)
+    assert one.dropped == {REASONS["late"]: 2, REASONS["clock"]: 1}
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+def test_readings_repeated_in_motion_are_left_out_and_at_rest_are_not(velocity: bool) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 6.0, velocity=velocity))
+    doubled = [
+        dataclasses.replace(m, stamp=m.stamp + late) for m in stream for late in (0, 3_000_000)
+    ]
+    doubled = [*doubled[:1], *doubled[2:]]
+    once, twice = (SampleFilter(model, FilterConfig()) for _ in range(2))
+    wanted = list(once.filter_recording(stream))
+    got = list(twice.filter_recording(doubled))
+    assert len(got) - len(wanted) + twice.dropped[REASONS["repeats"]] == len(stream) - 1
+    assert twice.dropped[REASONS["repeats"]] > 0.98 * len(stream)
+    # A reading that never changes again is a robot that stands, after a pause at the latest.
+    held = [dataclasses.replace(stream[300], stamp=m.stamp) for m in stream[301:]]
+    frozen = SampleFilter(model, FilterConfig(max_gap=0.2))
+    samples = list(frozen.filter_recording([*stream[:301], *held]))
+    assert frozen.dropped[REASONS["repeats"]] >= 20
+    if velocity:  # the driver says that it moves
+        assert len(samples) < 310
+        return
+    still = [s for s in samples if not s.moving]
+    assert len(still) > 250 and all(s.stamp > stream[300].stamp for s in still)
+    assert np.abs(samples[-1].dq).max() < 1e-9
+
+
+def test_a_long_gap_is_forgotten_before_learning_goes_on() -> None:
+    stream = list(measurements(small_arm(), 6.0))
+    sampler = SampleFilter(small_arm(), FilterConfig(cutoff=5.0))
+    samples = list(sampler.filter_recording([*stream[:300], *stream[330:]]))
+    gone = [s.stamp for s in samples if s.y is None]
+    assert gone[0] == stream[330].stamp
+    assert (gone[-1] - gone[0]) / SECOND == pytest.approx(0.4, abs=0.011)
+    assert sampler.dropped == {REASONS["gaps"]: 1}
+    # At a low rate all steps are long, and none is a gap.
+    slow = SampleFilter(small_arm(), FilterConfig(cutoff=5.0))
+    assert all(s.y is not None for s in slow.filter_recording(stream[::15]))
 
 
 def test_degrees_are_noticed_and_nothing_is_made_of_them() -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.residual import (
     KernelModel,
     KernelResidual,
     NystromConfig,
     RandomFourierConfig,
     Standardizer,
+    input_floors,
     kernel_width,
 )
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
+
+from .arms import samples, small_arm
 
 
 def model(active: np.ndarray | None, axes: int = 2) -> KernelModel:
@@ -120,6 +124,43 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
     assert len(local.joints) == 2 and not random.joints
 
 
+def test_a_joint_that_turns_without_end_is_the_same_a_turn_further() -> None:
+    q, dq, ddq, rigid = np.array([1.0, 2.0]), np.zeros(2), np.zeros(2), np.array([4.0, 5.0])
+    kind = NystromConfig()
+    active, turning = np.ones((2, 3), dtype=bool), np.array([False, True])
+    residual = KernelResidual(kind, kind.INPUTS, 2, 2, active=active, joints=True, turning=turning)
+    x = residual.inputs(q, dq, ddq, rigid)
+    np.testing.assert_allclose(x, [1.0, np.sin(2.0), np.cos(2.0), 0.0, 0.0, 4.0, 5.0])
+    further = residual.inputs(
+        np.array([[1.0, 2.0 + 2.0 * np.pi]]), dq[None], ddq[None], rigid[None]
+    )
+    np.testing.assert_allclose(further[0], x)
+    np.testing.assert_array_equal(residual.joints[0].inputs, [0, 3, 5])
+    np.testing.assert_array_equal(residual.joints[1].inputs, [1, 4, 6, 2])
+
+
+def test_what_is_learned_of_a_turning_joint_holds_a_turn_further() -> None:
+    model = small_arm()
+    estimator = SemiparametricEstimator(model, **{"nystrom.window": 1.0})
+    stream = samples(model, 6.0, extra=1.0)
+    for sample in stream:
+        estimator.update(sample)
+    states = [np.array([getattr(s, name) for s in stream[::50]]) for name in ("q", "dq", "ddq")]
+    here = estimator.feedforward(*states).values
+    assert np.abs(here["semiparametric"] - here["rigid_body"]).max() > 0.01
+    states[0] = states[0] + 2.0 * np.pi * np.array([1.0, 0.0, 0.0, 0.0])
+    there = estimator.feedforward(*states).values
+    np.testing.assert_allclose(there["semiparametric"], here["semiparametric"], atol=1e-6)
+
+
+def test_no_scale_is_less_than_a_share_of_what_the_urdf_allows() -> None:
+    model = small_arm()
+    floors = input_floors(model, NystromConfig.INPUTS)
+    np.testing.assert_allclose(floors[:5], [0.02, 0.03, 0.002, 0.04, 0.02])
+    np.testing.assert_allclose(floors[5:9], [0.0, 0.02, 0.02, 0.02])
+    assert (floors[9:] > 0.0).all() and floors.shape == (13,)
+
+
 def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(3.0, [2.0, 0.0], (400, 2))
@@ -134,6 +175,11 @@ def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
     expected = (X - X[:used].mean(axis=0)) / (std * [1.0, 2.0])
     for each in (one, rows, fitted):
         np.testing.assert_allclose(each.transform(X), expected, rtol=1e-9, atol=1e-9)
+    # An input that hardly moves is no measure of itself.
+    floored = Standardizer(np.array([1.0, 2.0]), 2.0, np.array([3.0, 0.5]))
+    floored.fit(stamps, X)
+    expected = (X - X.mean(axis=0)) / ([3.0, 1.0])
+    np.testing.assert_allclose(floored.transform(X), expected, rtol=1e-9, atol=1e-9)
     # A pause is not motion.
     paused = Standardizer(np.ones(2), 2.0)
     paused.observe(10**9, X[0])

@@ -24,6 +24,7 @@ from semiparam_dynamics.robot.urdf import (
     frame_names,
     parse_urdf,
     read_urdf,
+    velocity_limits,
 )
 
 TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
@@ -196,9 +197,9 @@ def test_an_unknown_frame_is_refused() -> None:
         frame_names(TREE, "boom_sensr")
 
 
-def test_efforts_are_limited_where_the_urdf_says_so() -> None:
-    limits = effort_limits(TREE, ["slew", "lift"])
-    assert np.array_equal(limits, [np.inf, 87.0])
+def test_efforts_and_velocities_are_limited_where_the_urdf_says_so() -> None:
+    for limits, own in ((effort_limits, 87.0), (velocity_limits, 2.0)):
+        assert np.array_equal(limits(TREE, ["slew", "lift"]), [np.inf, own])
     none = parse_urdf(TEXT.replace('effort="87"', 'effort="0"'))
     assert np.isinf(effort_limits(none, ["slew", "lift"])).all()
     broken = parse_urdf(TEXT.replace('effort="87"', 'effort="much"'))

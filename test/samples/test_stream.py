@@ -162,6 +162,19 @@ def test_a_clock_that_goes_back_far_starts_the_stream_anew() -> None:
     assert stream.dropped["out of order"] == 1  # exactly 1 s back is late, not a jump
 
 
+def test_a_clock_set_back_a_little_is_told_from_late_messages() -> None:
+    stream = MeasurementStream(NAMES)
+
+    def taken(*stamps: int) -> list[int]:
+        given = [stream.joint_state(joint_state(stamp, NAMES, *GOOD)) for stamp in stamps]
+        return [m.stamp for measurements in given for m in measurements]
+
+    # Two messages late by turns, or late ones that are in no order, are no other clock.
+    assert taken(100, 90, 91, 110, 92, 93, 120, 119, 118, 117, 117) == [100, 110, 120]
+    assert taken(130, 40, 50, 60, 70) == [130, 60, 70]
+    assert stream.dropped == {"out of order": 10, "clock jumped": 1}
+
+
 @pytest.mark.parametrize("joint_states_first", [True, False])
 def test_pairs_form_again_after_both_topics_clocks_went_back(joint_states_first) -> None:
     stream = MeasurementStream(NAMES, "wrench")
