@@ -131,7 +131,7 @@ class InverseDynamicsLearner:
             if prediction is not unchanged:
                 within = model.bound(prediction.semiparametric, unchanged.semiparametric)
                 prediction = dataclasses.replace(prediction, semiparametric=within)
-        return Step(sample, prediction, unchanged, sample.y if sample.moving else None)
+        return Step(sample, prediction, unchanged, sample.y if sample.informative else None)
 
     def admit(self, step: Step) -> list[Step]:
         """The measured steps that :meth:`update` is to take now, in order.
@@ -156,7 +156,7 @@ class InverseDynamicsLearner:
         return admitted
 
     def _without_changes(self, sample: Sample) -> Array | None:
-        if sample.y is None or not sample.moving:
+        if sample.y is None or not sample.informative:
             return None
         if self.changes is None or not self.changes.correction.active:
             return sample.y

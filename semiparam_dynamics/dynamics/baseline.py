@@ -76,7 +76,7 @@ class NonparametricBaseline:
 
     def update(self, sample: Sample, prediction: BaselinePrediction | None = None) -> None:
         """Learn a sample; `prediction` is :meth:`predict`'s of it, see the estimator's `update`."""
-        if (y := sample.y) is None or not sample.moving:
+        if (y := sample.y) is None or not sample.informative:
             return
         prediction = prediction or self.predict(sample)
         x, nothing = self._inputs(sample), sample.regressor[:, :0]
@@ -92,13 +92,13 @@ class NonparametricBaseline:
         self, block: SampleBlock, *, late: Mapping[str, Array] | None = None
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """Predict and :meth:`update` each sample in turn; see the estimator's `update_block`."""
-        if not block.moving.all():
+        if not block.informative.all():
             before = self.kernel_model.predict_block(self._inputs(block), np.zeros(0))
             parts = [
                 self.update_block(block.rows(rows))[0]
-                if moving
+                if informative
                 else self.predict_block(block.rows(rows))
-                for rows, moving in block.runs()
+                for rows, informative in block.runs()
             ]
             known = self.errors.values() if late is None else late
             return BlockPrediction.join(parts), self._block(before, known)

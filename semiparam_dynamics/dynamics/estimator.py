@@ -177,7 +177,7 @@ class SemiparametricEstimator:
         return Prediction(rigid, both, rigid_std, std, left, trust)
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
-        """Learn a sample, unless it has no measurement, is at rest, or the gate refuses it.
+        """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.
 
         prediction : by :meth:`predict`, maybe before other samples were learned, or by a copy of
             this estimator; None: it is made here.
@@ -190,9 +190,12 @@ class SemiparametricEstimator:
             self.update_residual(sample, prediction)
 
     def refuses(self, sample: Sample, prediction: Prediction) -> bool:
-        """Whether a measured sample is not learned, for rest or the gate. Ask once, in order."""
+        """Whether a measured sample is not learned: the gate's verdict, or not informative.
+
+        Ask once, in order.
+        """
         assert sample.y is not None
-        if not sample.moving:
+        if not sample.informative:
             return True
         error = sample.y - prediction.semiparametric
         return self.gate.refuses(sample.stamp, error, prediction.semiparametric_std, self.n_learned)
@@ -240,7 +243,7 @@ class SemiparametricEstimator:
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """Predict and :meth:`update` each sample in turn; only where :attr:`learns_in_blocks`.
 
-        Samples at rest are predicted only.
+        Samples that aren't informative are predicted only.
 
         Returns two predictions of each sample: just before it was learned, and delayed, before the
         residual learned any of the block; the rigid body learns in turn in either.
@@ -252,15 +255,15 @@ class SemiparametricEstimator:
         if rigid is None:
             rigid = self.update_rigid_body_block(block)
         late = self.errors.values() if late is None else late
-        if block.moving.all():
+        if block.informative.all():
             return self._update_block(block, rigid, late)
         before = self._residual_block(block.q, block.dq, block.ddq, rigid)
         before = before.weighed(self.trust.copy().weigh_block(block.stamps, before.confidence))
         delayed = BlockPrediction(self._values(rigid, before), _stds(rigid, before, late))
         parts = []
-        for rows, moving in block.runs():
+        for rows, informative in block.runs():
             part, own = block.rows(rows), rigid.rows(rows)
-            if moving:
+            if informative:
                 parts.append(self._update_block(part, own, late)[0])
             else:
                 parts.append(self._predict_block(part, own))
@@ -286,9 +289,9 @@ class SemiparametricEstimator:
     def update_rigid_body_block(self, block: SampleBlock) -> RigidBodyBlock:
         """The first half of :meth:`update_block`, which does not depend on the second before it."""
         parts = []
-        for rows, moving in block.runs():
+        for rows, informative in block.runs():
             part = block.rows(rows)
-            if moving:
+            if informative:
                 exact = self.residual.exact
                 learned = part.regressors, part.y, part.stamps
                 parts.append(self.rigid_body.update_block(*learned, parameters=exact))

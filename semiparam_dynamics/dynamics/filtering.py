@@ -46,6 +46,7 @@ SLACK = 0.01  # s
 SURE = 0.6  # rad within which a wrap is expected to be told from a jump
 TURN = 2.0 * math.pi
 
+BETWEEN = "not learned, too soon after one that was (filter.learn_ratio)"
 STANDING = "not learned, standing still (filter.rest_velocity)"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
@@ -61,6 +62,7 @@ REASONS = {
     "clock": "filter restarted, the clock went back a little",
     "gaps": "gap that the filters have to forget",
     "still": STANDING,
+    "between": BETWEEN,
 }
 
 # The filter's settings and its memory, one record; stamps in ns.
@@ -68,7 +70,9 @@ MEMORY = np.dtype(
     [
         *(
             (name, np.float64)
-            for name in ("wide_cutoff", "cutoff", "max_gap", "max_rate", "rest_velocity")
+            for name in (
+                *("wide_cutoff", "cutoff", "max_gap", "max_rate", "learn_rate", "rest_velocity"),
+            )
         ),
         ("settling", np.int64),  # ns from the last measurement without y until y is used again
         ("count", np.int64),  # instants since the last start, at most 3
@@ -83,6 +87,7 @@ MEMORY = np.dtype(
         ("measured", np.bool_),  # whether y is used at the last instant
         ("unmeasured", np.int64),  # stamp of the last measurement without y
         ("last_sample", np.int64),
+        ("last_learned", np.int64),  # stamp of the last sample that may be learned
         *((reason, np.int64) for reason in REASONS),
     ]
 )
@@ -134,6 +139,13 @@ class FilterConfig:
         low=0.0,
         high=10.0,
     )
+    learn_ratio: float = parameter(
+        20.0,
+        "samples that are learned a second at most, in multiples of filter.cutoff: behind the "
+        "low-pass those between tell nothing new, and are predicted only; 0: all",
+        low=0.0,
+        high=1e6,
+    )
     max_rate: float = parameter(
         0.0,
         "samples a second at most that are predicted and learned, the messages in between only "
@@ -163,10 +175,12 @@ class SampleFilter:
         self._memory = memory = np.zeros(1, dtype=MEMORY)
         memory["cutoff"], memory["wide_cutoff"] = cutoff, config.prefilter_ratio * cutoff
         memory["max_gap"], memory["max_rate"] = config.max_gap, config.max_rate
+        memory["learn_rate"] = config.learn_ratio * cutoff
         memory["rest_velocity"] = config.rest_velocity
         if cutoff > 0.0:
             memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
-        memory["unmeasured"] = memory["last_sample"] = memory["suspect"] = NEVER
+        for stamp in ("unmeasured", "last_sample", "last_learned", "suspect"):
+            memory[stamp] = NEVER
         # URDF limits are often a little off; half a range further something else is wrong.
         low, high = model.position_limits
         margin = np.where(np.isfinite(high - low), 0.5 * np.abs(high - low), 0.0)
@@ -232,7 +246,7 @@ class SampleFilter:
         found: list[list[int]] = self._found[:count].tolist()
         return found
 
-    def _sample(self, row: Array, stamp: int, measured: int, moving: int) -> Sample:
+    def _sample(self, row: Array, stamp: int, measured: int, informative: int) -> Sample:
         n, end = self._n_joints, self._end
         return Sample(
             stamp,
@@ -241,7 +255,7 @@ class SampleFilter:
             row[2 * n : 3 * n],
             row[end:].reshape(self._n_axes, -1),
             row[3 * n : end] if measured else None,
-            bool(moving),
+            bool(informative),
         )
 
 
@@ -269,7 +283,7 @@ def filter_rows(
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
     raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
-    found : (k, 3) of each sample its stamp, and whether y was measured and the robot moved.
+    found : (k, 3) of each sample its stamp, and whether y was measured and it is informative.
     regressor : `RobotModel.regressor_arguments`.
     """
     m = memory[0]
@@ -359,10 +373,17 @@ def filter_rows(
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
             if m.max_rate <= 0.0 or not since < 1.0 / m.max_rate - 0.5 * back:
-                moving = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
-                found[samples, 0], found[samples, 1], found[samples, 2] = m.last, m.measured, moving
-                if m.measured and not moving:
+                informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
+                if m.measured and not informative:
                     m.still += 1
+                since = (m.last - m.last_learned) * NANO
+                if m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back:
+                    m.between += m.measured and informative
+                    informative = False
+                if m.measured and informative:
+                    m.last_learned = m.last
+                found[samples, 0], found[samples, 1] = m.last, m.measured
+                found[samples, 2] = informative
                 m.last_sample = m.last
                 samples += 1
         for j in range(c.size):

@@ -21,12 +21,12 @@ class Sample:
     ddq: Array  # (n_joints,) rad/s^2
     regressor: Array  # (n_axes, n_parameters)
     y: Array | None = None  # (n_axes,) N m or N; None where nothing was measured
-    moving: bool = True  # false: the robot stands still, and nothing is learned of it
+    informative: bool = True  # false: at rest, or too soon after the last one that is learned
 
     @property
     def teaches(self) -> bool:
-        """Whether it may be learned: measured in motion."""
-        return self.moving and self.y is not None
+        """Whether it may be learned: measured and informative."""
+        return self.informative and self.y is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SampleBlock:
     ddq: Array
     regressors: Array  # (k, n_axes, n_parameters)
     y: Array  # (k, n_axes)
-    moving: Mask  # (k,) see `Sample`
+    informative: Mask  # (k,) see `Sample`
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> SampleBlock:
@@ -48,7 +48,7 @@ class SampleBlock:
             np.array([s.stamp for s in samples], dtype=np.intp),
             *(
                 np.array([getattr(s, name) for s in samples])
-                for name in ("q", "dq", "ddq", "regressor", "y", "moving")
+                for name in ("q", "dq", "ddq", "regressor", "y", "informative")
             ),
         )
 
@@ -60,10 +60,10 @@ class SampleBlock:
         return SampleBlock(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
 
     def runs(self) -> Iterator[tuple[slice, bool]]:
-        """The parts in motion and at rest, in turn: their rows, and whether they are in motion."""
-        edges = np.flatnonzero(np.diff(self.moving)) + 1
+        """The rows that may be learned and those that may not, in turn: slices, and which."""
+        edges = np.flatnonzero(np.diff(self.informative)) + 1
         for start, end in itertools.pairwise((0, *edges.tolist(), len(self))):
-            yield slice(start, end), bool(self.moving[start])
+            yield slice(start, end), bool(self.informative[start])
 
 
 @dataclass(frozen=True)

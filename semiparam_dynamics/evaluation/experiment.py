@@ -129,7 +129,7 @@ def evaluate(
     for recording in train:
         for sample, elapsed, _ in _samples(evaluation, recording):
             first.step(sample, score=False)
-            if sample.moving:
+            if sample.informative:
                 learned.add(sample)
             progress(min((done + elapsed) / total, 1.0))
         done += _duration(recording)
@@ -150,7 +150,7 @@ def evaluate(
                 learning.step(sample)
                 if frozen is not None:
                     frozen.step(sample)
-                elif sample.moving:
+                elif sample.informative:
                     learned.add(sample)
                 if sample.y is not None:
                     last.append((sample, spent))

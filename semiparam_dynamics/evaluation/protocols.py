@@ -306,7 +306,7 @@ class Models:
 
 def record(errors: ErrorSpreads, block: SampleBlock, prediction: BlockPrediction) -> None:
     """Count a block as learned after these predictions."""
-    learned = block.moving
+    learned = block.informative
     if learned.any():
         known = {k: (block.y - values)[learned] for k, values in prediction.values.items()}
         errors.record_block(block.stamps[learned], block.y[learned], known)

@@ -210,7 +210,7 @@ class AxisFactors:
 
     def add(self, sample: Sample) -> None:
         """Add a sample's regressor and measurement, if it has one and is of motion."""
-        if sample.y is None or not sample.moving:
+        if sample.y is None or not sample.informative:
             return
         self._rows.append(np.column_stack((sample.regressor, sample.y)))
         self._sum += sample.y

@@ -10,7 +10,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ESTIMATING, PayloadStatus
-from semiparam_dynamics.dynamics.filtering import STANDING
+from semiparam_dynamics.dynamics.filtering import BETWEEN, STANDING
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.messages import number
 from semiparam_dynamics.nodes.session import STOPPED, Session
@@ -130,7 +130,7 @@ class SessionReport:
         new = session.predicted - self._predicted
         self._before, self._predicted = dropped, session.predicted
         others = OTHERS if new > 0 else ()
-        for intended in ("learning switched off", KEPT_OUT, STANDING, STOPPED, *others):
+        for intended in ("learning switched off", KEPT_OUT, STANDING, BETWEEN, STOPPED, *others):
             since.pop(intended, None)
         if session.problem:
             return ERROR, stopped("learning", session.problem)

@@ -62,26 +62,26 @@ def both_protocols(
         part = stream[start : start + size]
         block = SampleBlock.of(part)
         in_turn, delayed = blocks.update_block(block, late=late_errors.values())
-        if (rows := block.moving).any():
+        if (rows := block.informative).any():
             left = {name: (block.y - values)[rows] for name, values in delayed.values.items()}
             late_errors.record_block(block.stamps[rows], block.y[rows], left)
         same(in_turn, run(prompt, part))
         told = []
         for sample in part:
             told.append(late.predict(sample))
-            if sample.moving:
+            if sample.informative:
                 late.rigid_body.update(sample.regressor, sample.y, sample.stamp)
         same(delayed, told)
         for sample, prediction in zip(part, told, strict=True):
-            if sample.moving:
+            if sample.informative:
                 late.update_residual(sample, prediction, late=True)
     same_state(blocks.state(), prompt.state())
     states = [blocks.state() | late_errors.state(), late.state()]
-    if not all(sample.moving for sample in stream):
+    if not all(sample.informative for sample in stream):
         # What is weighed after a rest, before it is learned, differs with the time of learning.
         states = [{k: v for k, v in s.items() if not k.startswith("trust.")} for s in states]
     same_state(*states)
-    assert blocks.n_learned == sum(sample.moving for sample in stream)
+    assert blocks.n_learned == sum(sample.informative for sample in stream)
 
 
 def predicted(estimator: SemiparametricEstimator, stream: Sequence[Sample]) -> BlockPrediction:
@@ -113,7 +113,7 @@ def test_rest_is_predicted_in_its_turn_and_not_learned(residual: str) -> None:
     model, stream = moving()
     for rows in (range(30), range(70, 75), range(150, 260), range(290, 292)):
         for k in rows:
-            stream[k] = dataclasses.replace(stream[k], moving=False)
+            stream[k] = dataclasses.replace(stream[k], informative=False)
     options = WINDOWS | {"random_fourier.n_features": 60, "nystrom.max_centers": 25}
     both_protocols(model, stream[:350], options | {"residual": residual}, size=50)
 
@@ -144,12 +144,12 @@ def test_the_baseline_in_blocks_is_the_baseline_one_by_one(residual: str) -> Non
     config = SemiparametricEstimator(model, residual=residual, **WINDOWS).config
     blocks, prompt, late = (NonparametricBaseline(model, config) for _ in range(3))
     late_errors = copy.deepcopy(blocks.errors)
-    stream[120:170] = [dataclasses.replace(sample, moving=False) for sample in stream[120:170]]
+    stream[120:170] = [dataclasses.replace(sample, informative=False) for sample in stream[120:170]]
     for start in range(0, 450, 50):
         part = stream[start : start + 50]
         block = SampleBlock.of(part)
         in_turn, delayed = blocks.update_block(block, late=late_errors.values())
-        rows = block.moving
+        rows = block.informative
         left = {"nonparametric": (block.y - delayed.values["nonparametric"])[rows]}
         late_errors.record_block(block.stamps[rows], block.y[rows], left)
         same(in_turn, run(prompt, part))

@@ -16,6 +16,7 @@ from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import (
     REASONS,
+    BETWEEN,
     STANDING,
     FilterConfig,
     SampleFilter,
@@ -196,13 +197,13 @@ def test_rest_is_measured_but_teaches_nothing(velocity: bool) -> None:
         SampleFilter(model, FilterConfig(rest_velocity=least)) for least in (0.01, 0.0)
     )
     samples = list(sampler.filter_recording(stream))
-    still = [s for s in samples if not s.moving]
+    still = [s for s in samples if not s.informative]
     assert still == samples[: len(still)]
     assert 1190 <= len(still) <= 1215
     assert all(s.y is not None and not s.teaches for s in still)
     assert all(abs(s.dq).max() < 0.01 for s in still)
     assert sampler.dropped == {STANDING: len(still)}
-    assert all(s.moving for s in every.filter_recording(stream))
+    assert all(s.informative for s in every.filter_recording(stream))
 
 
 def test_a_rest_at_the_start_leaves_the_models_as_they_would_be() -> None:
@@ -362,7 +363,7 @@ def test_readings_repeated_in_motion_are_left_out_and_at_rest_are_not(velocity: 
     if velocity:  # the driver says that it moves
         assert len(samples) < 310
         return
-    still = [s for s in samples if not s.moving]
+    still = [s for s in samples if not s.informative]
     assert len(still) > 250 and all(s.stamp > stream[300].stamp for s in still)
     assert np.abs(samples[-1].dq).max() < 1e-9
 
@@ -493,3 +494,18 @@ def test_an_empty_or_short_recording_has_no_samples() -> None:
     sampler = SampleFilter(model, FilterConfig())
     assert list(sampler.filter_recording([])) == []
     assert list(sampler.filter_recording(list(measurements(model, 0.02)))) == []
+
+
+@pytest.mark.parametrize(("rate", "learned"), [(50.0, 50.0), (130.0, 130.0), (1000.0, 100.0)])
+def test_what_is_learned_of_a_second_does_not_grow_with_the_rate(
+    rate: float, learned: float
+) -> None:
+    model = small_arm()
+    sampler = SampleFilter(model, FilterConfig())
+    found = list(sampler.filter_recording(list(measurements(model, 4.0, rate))))
+    taught = [sample.stamp for sample in found if sample.teaches]
+    assert len(found) == pytest.approx(4.0 * rate, abs=3)
+    assert len(taught) == pytest.approx(4.0 * learned, abs=4)
+    if learned < rate:
+        assert set(np.diff(taught)) == {round(1e9 / learned)}
+        assert sampler.dropped == {BETWEEN: len(found) - len(taught)}
