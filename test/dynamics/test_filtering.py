@@ -15,8 +15,8 @@ from scipy.signal import StateSpace, lsim
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import (
-    REASONS,
     BETWEEN,
+    REASONS,
     STANDING,
     FilterConfig,
     SampleFilter,
