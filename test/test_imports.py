@@ -74,7 +74,7 @@ ORDER = [
     "learner",
     "simulation recognition",
     "evaluation",
-    "tuning control",
+    "tuning control doctor",
     "nodes",
     "cli",
 ]
