@@ -13,10 +13,16 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.doctor.dynamics import make_columns
 from semiparam_dynamics.doctor.finding import Finding
 from semiparam_dynamics.doctor.joint_log import JointLog, read_joint_log
-from semiparam_dynamics.doctor.messages import JointFacts, message_findings, moving, repaired
+from semiparam_dynamics.doctor.messages import (
+    JointFacts,
+    liveliest_stretch,
+    message_findings,
+    moving,
+    repaired,
+)
 from semiparam_dynamics.doctor.physics import Physics, physics_findings
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.parameters import from_flat, to_flat
+from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag import WRENCH, BagReader
@@ -29,7 +35,8 @@ class Examination:
 
     Attributes
     ----------
-    log: as it was sent. clean: without what would spoil the columns of the dynamics.
+    log: as it was sent, efforts times the configured scale.
+    clean: without what would spoil the columns of the dynamics.
     findings: faults first.
     physics: None where the dynamics could not be looked at; `skipped` says why.
     config: the configuration with what parameters mend.
@@ -85,13 +92,18 @@ def examine(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Examinat
     low, high = model.position_limits
     turning = np.array([tree.joints[name].type != "prismatic" for name in log.names])
     facts = JointFacts(turning, low, high)
+    given = config.samples.effort_scale
+    scale = one_or_each("samples.effort_scale", given, len(log.names), "joints")
+    if log.y is not None:
+        log = replace(log, y=scale * log.y)
     with threadpool_limits(limits=1):  # the products are small, and other work may be running
         findings = list(message_findings(log, facts))
         clean = repaired(log, facts)
-        physics, skipped = _physics(clean, model, config.filter.cutoff or 5.0)
+        lively = liveliest_stretch(clean)
+        physics, skipped = _physics(lively, model, config.filter.cutoff or 5.0)
     findings += physics.findings if physics is not None else []
     findings.sort(key=lambda finding: not finding.fault)
-    values, mended = _mends(findings, log.names)
+    values, mended = _mends(findings, log.names, scale)
     flat = to_flat(config) | values
     return Examination(
         log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
@@ -117,9 +129,9 @@ def _physics(clean: JointLog, model: RobotModel, cutoff: float) -> tuple[Physics
 
 
 def _mends(
-    findings: list[Finding], names: tuple[str, ...]
+    findings: list[Finding], names: tuple[str, ...], given: Array
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The parameters' values that all findings together ask for."""
+    """The parameters' values that all findings together ask for; efforts were scaled by `given`."""
     values: dict[str, object] = {}
     limits = np.full(len(names), IMPLAUSIBLE)
     for finding in findings:
@@ -129,7 +141,10 @@ def _mends(
                 values[name] = limits
             else:
                 values[name] = value
+    scale = np.array(values.get("samples.effort_scale", np.ones(len(names))), dtype=np.float64)
     if "samples.saturation" in values:
-        scale = np.abs(values.get("samples.effort_scale", np.ones(len(names))))
-        values["samples.saturation"] = tuple(np.minimum(limits * scale, IMPLAUSIBLE).tolist())
+        limits = np.minimum(limits * np.abs(scale), IMPLAUSIBLE)
+        values["samples.saturation"] = tuple(limits.tolist())
+    if "samples.effort_scale" in values:
+        values["samples.effort_scale"] = tuple((scale * given).tolist())
     return values, tuple(sorted(values))

@@ -30,7 +30,7 @@ STANDS = 2e-3  # rad or m of range: a joint that stands
 COARSE = 0.1  # of the standard deviation: steps that are coarse
 CLIPPED = 0.005  # share of the messages at one and the same largest value
 SPIKE = 0.05  # rad or m
-LONGEST = 60.0  # s that are looked at
+LONGEST = 60.0  # s that the dynamics are looked at
 PAUSE = 0.5  # s: what is on both sides isn't looked at together
 
 
@@ -78,8 +78,24 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
     newest = np.maximum.accumulate(log.stamps)
     log = log.rows(np.concatenate(([True], log.stamps[1:] > newest[:-1])) & (log.stamps > 0))
     log = dataclasses.replace(log, q=_unwrapped(log.q, facts))
-    log = log.rows(~_spikes(log.q).any(axis=1))
-    return _stretch(log)
+    return log.rows(~_spikes(log.q).any(axis=1))
+
+
+def liveliest_stretch(log: JointLog) -> JointLog:
+    """The stretch without pauses, of `LONGEST` at most, with the most motion."""
+    if len(log) < 3:
+        return log
+    times, active = log.times, moving(log)
+    breaks = np.flatnonzero(np.diff(times) > PAUSE) + 1
+    total = np.concatenate(([0], np.cumsum(active)))
+    best, chosen = -1, (0, len(log))
+    bounds = [0, *breaks.tolist(), len(log)]
+    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for start in range(a, b, max(1, (b - a) // 50)):
+            stop = min(int(np.searchsorted(times, times[start] + LONGEST)), b)
+            if (count := int(total[stop] - total[start])) > best:
+                best, chosen = count, (start, stop)
+    return log.rows(slice(*chosen))
 
 
 def moving(log: JointLog) -> Mask:
@@ -498,20 +514,3 @@ def _spikes(q: Array) -> Mask:
     usual = np.quantile(away, 0.95, axis=0)
     spikes[1:-1] = (away > np.maximum(SPIKE, 20.0 * usual)) & (across < 0.5 * away)
     return spikes
-
-
-def _stretch(log: JointLog) -> JointLog:
-    """The stretch without pauses, of `LONGEST` at most, with the most motion."""
-    if len(log) < 3:
-        return log
-    times, active = log.times, moving(log)
-    breaks = np.flatnonzero(np.diff(times) > PAUSE) + 1
-    total = np.concatenate(([0], np.cumsum(active)))
-    best, chosen = -1, (0, len(log))
-    bounds = [0, *breaks.tolist(), len(log)]
-    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
-        for start in range(a, b, max(1, (b - a) // 50)):
-            stop = min(int(np.searchsorted(times, times[start] + LONGEST)), b)
-            if (count := int(total[stop] - total[start])) > best:
-                best, chosen = count, (start, stop)
-    return log.rows(slice(*chosen))

@@ -37,7 +37,8 @@ ALIKE = 1.1  # times the least error: as likely
 ALIKE_SHARE = 0.005  # of the efforts' variance: errors that differ by less are alike
 WEIGHED = 0.3  # of the effort's deviation: a joint that the URDF's weight is felt by
 WEIGHTLESS = 0.1  # of the effort's deviation: what gravity explains where there is none
-LATE = 0.87  # of the error, at another time
+LATE = 0.8  # of the error, at another time
+LATE_SHARE = 0.001  # of the efforts' variance
 LEAST_DELAY = 0.004  # s
 OF_GRAVITY = ("tilted base", "gravity left out")
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
@@ -315,7 +316,8 @@ def _delay(columns: Columns, fit: FreeFit) -> Iterator[Finding]:
     if 0 < k < len(LAGS) - 1:
         a, b, c = errors[k - 1 : k + 2]
         lag += 0.5 * float(LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300)
-    if errors[k] < LATE * now and abs(lag) > LEAST_DELAY and 0 < k < len(LAGS) - 1:
+    clear = errors[k] < LATE * now and now - errors[k] > LATE_SHARE
+    if clear and abs(lag) > LEAST_DELAY and 0 < k < len(LAGS) - 1:
         what = "late" if lag > 0.0 else "early"
         yield Finding(
             "effort delay",

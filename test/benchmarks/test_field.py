@@ -10,6 +10,7 @@ import pytest
 from conditions import CONDITIONS, Told
 from logs import SIMULATED, simulated_log
 
+from semiparam_dynamics.doctor.dynamics import FreeFit, make_columns
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..doctor.logs import arm_log
@@ -125,22 +126,24 @@ def test_gravity_and_forces() -> None:
     assert np.allclose(np.abs(clipped).max(axis=0), 0.6 * np.abs(LOG.y).max(axis=0))
 
 
-def test_a_simulated_arm_is_what_its_urdf_says() -> None:
-    urdf, log = simulated_log(SIMULATED["sim_small"], 4.0)
+def test_a_simulated_arm_is_nearly_what_rigid_bodies_with_friction_do() -> None:
+    urdf, log = simulated_log(SIMULATED["sim_small"], 12.0)
     model = RobotModel(urdf, joints=log.names)
-    expected = np.array([model.inverse_dynamics(q, 0 * q, 0 * q) for q in log.q])
-    lift = log.names.index("lift")
-    assert np.corrcoef(expected[:, lift], log.y[:, lift])[0, 1] > 0.9
+    columns = make_columns(log, model, 5.0)
+    error = FreeFit(columns, np.ones(model.n_joints, dtype=bool)).error(columns.gravity)
+    assert 1e-5 < error < 0.02  # and not quite: transmission and hysteresis are in it
 
 
 def test_the_table(field, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--logs", "sim_small", "--quick", "--conditions", "sign of", "steps of 1e-3"]
+    options = ["--logs", "sim_small", "--quick", "--conditions", "by 30 degrees", "steps of 1e-3"]
     assert field([str(tmp_path), *options]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
     assert lines[1].startswith("sim_small, nmse") and len(lines) == 4
-    cells = {line[:30].strip(): re.findall(r"\d+\.\d+", line[34:]) for line in lines[2:]}
-    worse = [float(v) for v in cells["sign of one effort turned"]]
-    same = [float(v) for v in cells["positions in steps of 1e-3 rad"]]
-    assert len(worse) == len(same) == 4
+    rows = [re.split(r"\s{2,}", line) for line in lines[2:]]
+    ratios = {name: [float(v) for cell in cells for v in cell.split("/")] for name, *cells in rows}
+    same, tilted = (
+        ratios[name] for name in ("positions in steps of 1e-3 rad", "base tilted by 30 degrees")
+    )
+    assert len(same) == len(tilted) == 4
     assert all(0.5 < value < 1.5 for value in same)
-    assert worse[0] > 1.2 * same[0]
+    assert min(tilted) > 1.2
