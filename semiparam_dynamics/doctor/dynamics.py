@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import binary_dilation, binary_opening
 from scipy.optimize import nnls
 from scipy.signal import butter, sosfiltfilt
 
@@ -26,9 +27,8 @@ RATE = 100.0  # Hz, of the grid at most
 WIDE = 4.0  # times the cut-off
 KEPT = 2500  # rows of the grid that least squares gets
 RIDGE = 1e-5  # of a column's own sum of squares
+STILL = 0.01  # rad/s or m/s, of all joints at rest
 EFFECTS = 4  # viscous, Coulomb, constant, rotor
-STILL = 0.01  # rad/s
-LONGEST = 60.0  # s of one stretch that is filtered at once
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,17 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
     n = int((times[-1] - times[0]) * rate) + 1
     if n < 100:
         raise BagError(f"{times[-1] - times[0]:.2f} s of joint states are too few to look at")
-    dense = _dense(times)
+    own = 1.0 / float(np.median(np.diff(times)))
     wide, narrow = (min(f, 0.4 * rate) for f in (WIDE * cutoff, cutoff))
     grid = times[0] + np.arange(n) / rate
-    q, y = (_on_grid(times, a, dense, grid, wide) for a in (log.q, log.y))
+    q, y = (_on_grid(times, a, own, grid, wide) for a in (log.q, log.y))
     dq = np.gradient(q, 1.0 / rate, axis=0)
     ddq = np.gradient(dq, 1.0 / rate, axis=0)
     edge = int(0.5 * rate)  # what the filters know nothing before or after
-    kept = slice(edge, n - edge, max(1, (n - 2 * edge) // KEPT))
+    kept = np.arange(edge, n - edge)
+    lively = kept[~_resting(dq, rate)[kept]]
+    kept = lively if lively.size > n // 10 else kept
+    kept = kept[:: max(1, kept.size // KEPT)]
 
     def smooth(values: Array) -> Array:
         flat = _low_pass(values.reshape(n, -1), narrow, rate)
@@ -138,8 +141,12 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[A
     return parts
 
 
-def _dense(times: Array) -> float:
-    return 1.0 / float(np.median(np.diff(times)))
+def _resting(dq: Array, rate: float) -> Mask:
+    """(n,) whether the arm rests for more than a second, or did or will within half a second."""
+    still = (np.abs(dq) < STILL).all(axis=1)
+    second = np.ones(max(1, round(rate)), dtype=bool)
+    resting: Mask = binary_dilation(binary_opening(still, second), second)
+    return resting
 
 
 def _on_grid(times: Array, values: Array, rate: float, grid: Array, cutoff: float) -> Array:

@@ -40,18 +40,15 @@ WEIGHTLESS = 0.1  # of the effort's deviation: what gravity explains where there
 LATE = 0.8  # of the error, at another time
 LATE_SHARE = 0.001  # of the efforts' variance
 LEAST_DELAY = 0.004  # s
-OF_GRAVITY = ("tilted base", "gravity left out")
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 
 
 @dataclass(frozen=True)
 class Physics:
-    """The findings, and the efforts (n, k) with what was found put right."""
+    """The findings, and the columns with efforts' signs and gravity as they were found."""
 
     findings: list[Finding]
     columns: Columns
-    scale: Array  # (k,) factors that the efforts are put right by
-    gravity: Array  # (3,)
     explained: Array  # (k,) share of each effort's variance, by free parameters
 
 
@@ -72,8 +69,7 @@ class Hypothesis:
 def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Physics:
     """Compare the hypotheses, the coarsest first; `used` (k,) are the joints with efforts."""
     likeliest = _efforts_then_gravity(names, columns, used)
-    kinds = {finding.kind for finding in likeliest.findings}
-    if len(kinds) > 1 and kinds & set(OF_GRAVITY):
+    if likeliest.findings:
         # Turned efforts look like another gravity, and the other way round: the fewest faults.
         other = _gravity_then_efforts(names, columns, used)
         likeliest = min(likeliest, other, key=lambda h: (len(h.findings), h.error))
@@ -86,7 +82,7 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
         scale *= factors
     if (scale != 1.0).any():
         mend = {"samples.effort_scale": tuple(float(f"{v:.4g}") for v in scale)}
-        kinds = {"effort sign", "effort scale"}
+        kinds = ("effort sign", "effort scale")
         findings = [replace(f, mends=mend) if f.kind in kinds else f for f in findings]
     explained = np.full(len(names), np.nan)
     if alone.any():
@@ -94,7 +90,7 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
         explained[alone] = 1.0 - fit.errors(columns.gravity)
         if alone.sum() == used.sum():
             findings += _delay(columns, fit)
-    return Physics(findings, columns, scale, columns.gravity, explained)
+    return Physics(findings, columns, explained)
 
 
 def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
@@ -105,16 +101,16 @@ def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
 def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
     findings, sign, alone = _turned_or_exchanged(names, columns, used)
     right = _turned(columns, sign, columns.gravity)
-    more, gravity, error = _gravity(right, alone)
+    more, gravity = _gravity(right, alone)
+    error = _anchored_error(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
 
 
 def _gravity_then_efforts(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
-    findings, gravity, _ = _gravity(columns, used)
+    findings, gravity = _gravity(columns, used)
     tilted = replace(columns, gravity=gravity)
     more, sign, alone = _turned_or_exchanged(names, tilted, used)
-    right = _turned(columns, sign, gravity)
-    error = FreeFit(right, alone).error(gravity) if alone.any() else 1.0
+    error = _anchored_error(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
 
 
@@ -205,8 +201,7 @@ def _scales(
     wrong = [k for k in np.flatnonzero(shares) if not SMALL < 1.0 / factors[k] < LARGE]
     if not wrong:
         return
-    known = [k for k in np.flatnonzero(shares)]
-    all_wrong = len(wrong) == len(known)
+    all_wrong = len(wrong) == np.count_nonzero(shares)
     told = ", ".join(f"{names[k]} {1.0 / factors[k]:.3g}" for k in wrong)
     mend = np.where(np.isin(np.arange(len(names)), wrong), factors, 1.0)
     unknown = [names[k] for k in range(len(names)) if not shares[k]]
@@ -229,11 +224,18 @@ def _scales(
     )
 
 
-def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array, float]:
-    """What is wrong with gravity, how it is (3,), and the error with it."""
+def _anchored_error(columns: Columns, used: Mask) -> float:
+    """Mean over the joints; unlike the free fit it knows that friction can't push."""
+    torques = anchored(columns, columns.gravity)
+    errors = [_fits(columns, torques, columns.y[:, k], k).error for k in np.flatnonzero(used)]
+    return float(np.mean(errors)) if errors else 1.0
+
+
+def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
+    """The finding on gravity, if there is one, and gravity as it is (3,)."""
     gravity = columns.gravity
     if not used.any() or not gravity.any():
-        return [], gravity, 1.0
+        return [], gravity
     size = float(np.linalg.norm(gravity))
     fit = FreeFit(columns, used)
     told, without = fit.error(gravity), fit.error(np.zeros(3))
@@ -249,11 +251,11 @@ def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array, float]
             mends={"gravity": (0.0, 0.0, 0.0)},
             amount=without / told,
         )
-        return [finding], np.zeros(3), without
+        return [finding], np.zeros(3)
     cosine = float(direction @ gravity) / size**2
     angle = float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
     if not (best < LEVEL * told and told - best > ALIKE_SHARE and angle > ANGLE):
-        return [], gravity, told
+        return [], gravity
     direction = np.round(direction, 3)
     text = ", ".join(f"{v:.2f}" for v in direction)
     finding = Finding(
@@ -264,7 +266,7 @@ def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array, float]
         amount=angle,
         mends={"gravity": tuple(direction.tolist())},
     )
-    return [finding], direction, best
+    return [finding], direction
 
 
 def _weightless(columns: Columns, used: Mask) -> bool:

@@ -88,6 +88,24 @@ def test_a_tilted_base_is_named_with_its_angle_and_mended(angle: float) -> None:
     assert np.allclose(examination.config.robot.gravity, gravity, atol=0.4)
 
 
+def test_an_arm_on_the_ceiling() -> None:
+    examination = examined(arm_log(gravity=(0.0, 0.0, 9.81)))
+    assert kinds(examination) == ["tilted base"]
+    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, 9.81))
+
+
+def test_what_is_configured_already_is_no_fault_and_is_kept() -> None:
+    log = arm_log()
+    constant = np.array([10.0, -10.0, 10.0, 10.0])
+    broken = dataclasses.replace(log, y=log.y / constant)
+    told = {"samples__effort_scale": tuple(constant.tolist())}
+    assert kinds(examined(broken, **told)) == []
+    half = {"samples__effort_scale": (10.0, 10.0, 10.0, 10.0)}
+    examination = examined(broken, **half)
+    assert kinds(examination) == ["effort sign"]
+    assert np.allclose(examination.config.samples.effort_scale, constant)
+
+
 @pytest.mark.parametrize("delay", [0.02, -0.02])
 def test_late_and_early_efforts(delay: float) -> None:
     examination = examined(arm_log(delay=delay))
