@@ -135,8 +135,11 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[A
         regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
         out = np.empty((len(q), regressor.size))
         moving = not gravity.any()
-        states = (q, dq, ddq) if moving else (q, still, still)
-        regressor.fill(*(np.ascontiguousarray(a, dtype=np.float64) for a in states), out)
+        at, speed, acceleration = (
+            np.ascontiguousarray(a, dtype=np.float64)
+            for a in ((q, dq, ddq) if moving else (q, still, still))
+        )
+        regressor.fill(at, speed, acceleration, out)
         parts.append(out.reshape(len(q), model.n_joints, -1))
     return parts
 
@@ -219,7 +222,8 @@ class FreeFit:
         found = self.parameters(gravity)
         gram = np.einsum("a,b,abij->ij", g, g, self._grams)
         right = np.einsum("a,ai->i", g, self._products)
-        return max(self._total - 2.0 * found @ right + found @ gram @ found, 0.0) / self._y.size
+        left = self._total - 2.0 * float(found @ right) + float(found @ gram @ found)
+        return max(left, 0.0) / self._y.size
 
     def errors(self, gravity: Array) -> Array:
         """(used joints,) the same for each joint."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, Array, Mask
+from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask
 from semiparam_dynamics.doctor.finding import Finding
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.page import listing
@@ -76,7 +76,9 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
         return log.rows(keep)
     log = log.rows(keep)
     newest = np.maximum.accumulate(log.stamps)
-    log = log.rows(np.concatenate(([True], log.stamps[1:] > newest[:-1])) & (log.stamps > 0))
+    later: Mask = np.concatenate(([True], log.stamps[1:] > newest[:-1]))
+    later[log.stamps <= 0] = False
+    log = log.rows(later)
     log = dataclasses.replace(log, q=_unwrapped(log.q, facts))
     return log.rows(~_spikes(log.q).any(axis=1))
 
@@ -453,7 +455,7 @@ def _motion(log: JointLog) -> Iterator[Finding]:
 # What is found in arrays
 
 
-def _named(log: JointLog, joints: Array) -> tuple[str, ...]:
+def _named(log: JointLog, joints: Indices) -> tuple[str, ...]:
     return tuple(log.names[int(k)] for k in joints)
 
 
@@ -462,7 +464,8 @@ def _emptied(log: JointLog) -> Mask:
     zero: Mask = (log.q == 0.0).all(axis=1) & (log.q.shape[1] > 1)
     near = np.concatenate((log.q[:1], log.q, log.q[-1:]))
     far = np.maximum(np.abs(near[:-2]).max(axis=1), np.abs(near[2:]).max(axis=1)) > SPIKE
-    return zero & far & (np.mean(zero) < 0.1)
+    empty: Mask = zero & far & (np.mean(zero) < 0.1)
+    return empty
 
 
 def _held(log: JointLog) -> Mask:
@@ -493,7 +496,8 @@ def _turns(q: Array, facts: JointFacts) -> Mask:
     whole = np.round(steps / TURN)
     usual = np.quantile(np.abs(steps), 0.9, axis=0)
     near: Mask = np.abs(steps - TURN * whole) < np.maximum(5.0 * usual, 0.05)
-    return near & (whole != 0.0) & facts.turning & (usual < 1.0)
+    turns: Mask = near & (whole != 0.0) & facts.turning & (usual < 1.0)
+    return turns
 
 
 def _unwrapped(q: Array, facts: JointFacts) -> Array:

@@ -57,6 +57,7 @@ class Hypothesis:
     """Efforts' signs (k,), exchanged joints and gravity (3,), the findings that say so, the error.
 
     alone: (k,) the joints with efforts that aren't exchanged.
+    error: of the anchored fits, which know that friction can't push.
     """
 
     findings: list[Finding]
@@ -71,8 +72,10 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
     likeliest = _efforts_then_gravity(names, columns, used)
     if likeliest.findings:
         # Turned efforts look like another gravity, and the other way round: the fewest faults.
-        other = _gravity_then_efforts(names, columns, used)
-        likeliest = min(likeliest, other, key=lambda h: (len(h.findings), h.error))
+        candidates = [likeliest, _gravity_then_efforts(names, columns, used)]
+        if np.array_equal(likeliest.gravity, columns.gravity):
+            candidates.append(_upside_down(names, columns, used))
+        likeliest = min(candidates, key=lambda h: (len(h.findings), h.error))
     findings, alone = list(likeliest.findings), likeliest.alone
     scale = likeliest.sign.copy()
     columns = _turned(columns, likeliest.sign, likeliest.gravity)
@@ -114,6 +117,22 @@ def _gravity_then_efforts(names: tuple[str, ...], columns: Columns, used: Mask) 
     return Hypothesis(findings + more, sign, gravity, alone, error)
 
 
+def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
+    """An arm on the ceiling that is told to be on the floor, which free parameters hardly tell."""
+    columns = replace(columns, gravity=-columns.gravity)
+    findings, sign, alone = _turned_or_exchanged(names, columns, used)
+    error = _anchored_error(_turned(columns, sign, columns.gravity), alone)
+    finding = Finding(
+        "tilted base",
+        "gravity is 180 degrees from where it is told to be: with the URDF's torques and friction "
+        f"{100 * error:.1f} % of the efforts' variance is unexplained upside down",
+        "gravity is set in the frame of the root link",
+        amount=180.0,
+        mends={"gravity": tuple(columns.gravity.tolist())},
+    )
+    return Hypothesis([finding, *findings], sign, columns.gravity, alone, error)
+
+
 def _turned_or_exchanged(
     names: tuple[str, ...], columns: Columns, used: Mask
 ) -> tuple[list[Finding], Array, Mask]:
@@ -139,7 +158,7 @@ def _signs(
 ) -> Iterator[Finding]:
     for k in np.flatnonzero(used):
         y = columns.y[:, k]
-        as_is, turned = (_fits(columns, torques, s * y, k).error for s in (1.0, -1.0))
+        as_is, turned = (_fits(columns, torques, s * y, int(k)).error for s in (1.0, -1.0))
         if turned < TURNED * as_is and as_is - turned > GAIN:
             yield Finding(
                 "effort sign",
@@ -164,7 +183,7 @@ def _exchanged(
     for i in joints:
         for j in joints:
             y = columns.y[:, j]
-            error[i, j] = min(_fits(columns, torques, s * y, i).error for s in (1.0, -1.0))
+            error[i, j] = min(_fits(columns, torques, s * y, int(i)).error for s in (1.0, -1.0))
     left = set(joints.tolist())
     pairs = [(i, j) for i in joints for j in joints if i < j]
     ratios = {(i, j): (error[i, j] + error[j, i]) / (error[i, i] + error[j, j]) for i, j in pairs}
@@ -227,7 +246,7 @@ def _scales(
 def _anchored_error(columns: Columns, used: Mask) -> float:
     """Mean over the joints; unlike the free fit it knows that friction can't push."""
     torques = anchored(columns, columns.gravity)
-    errors = [_fits(columns, torques, columns.y[:, k], k).error for k in np.flatnonzero(used)]
+    errors = [_fits(columns, torques, columns.y[:, k], int(k)).error for k in np.flatnonzero(used)]
     return float(np.mean(errors)) if errors else 1.0
 
 
@@ -276,7 +295,7 @@ def _weightless(columns: Columns, used: Mask) -> bool:
     scale = columns.scale
     felt = np.flatnonzero(used & (weight.std(axis=0) > WEIGHED * scale))
     shares = [
-        _fits(columns, torques, columns.y[:, k], k).gravity * weight[:, k].std() / scale[k]
+        _fits(columns, torques, columns.y[:, k], int(k)).gravity * weight[:, k].std() / scale[k]
         for k in felt
     ]
     return bool(shares) and max(shares) < WEIGHTLESS
