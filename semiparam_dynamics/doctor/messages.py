@@ -80,7 +80,8 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
     later[log.stamps <= 0] = False
     log = log.rows(later)
     log = dataclasses.replace(log, q=_unwrapped(log.q, facts))
-    return log.rows(~_spikes(log.q).any(axis=1))
+    good: Mask = np.asarray(~_spikes(log.q).any(axis=1))
+    return log.rows(good)
 
 
 def liveliest_stretch(log: JointLog) -> JointLog:
