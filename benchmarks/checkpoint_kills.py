@@ -115,7 +115,7 @@ def live(learner: Learner, path: Path, interval: int, limit: int | None, board: 
     def snapshot() -> Snapshot:
         note()
         board.write("begun", estimator.n_learned)
-        return estimator.identity(), estimator.state()
+        return estimator.identity(), {}, estimator.state()
 
     # Its clock counts samples: what is lost is then counted in samples too.
     autosave = Autosave(path, snapshot, interval, lambda: float(estimator.n_learned))

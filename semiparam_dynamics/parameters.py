@@ -111,11 +111,15 @@ def from_flat(config_type: type[C], values: Mapping[str, object]) -> C:
         name = unknown[0]
         if (new := renamed(config_type).get(name)) is not None:
             raise ConfigurationError(renaming(name, new))
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        raise ConfigurationError(f"there is no parameter '{name}'{hint}")
+        raise ConfigurationError(f"there is no parameter '{name}'{hint(name, known)}")
     checked = {name: known[name].check(value) for name, value in values.items()}
     return _build(config_type, "", checked)
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The question whether a known name was meant, to be put behind an unknown one; or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def renamed(config_type: type, prefix: str = "") -> dict[str, str]:

@@ -72,7 +72,7 @@ ORDER = [
     "learner",
     "simulation recognition",
     "evaluation",
-    "tuning control",
+    "tuning control doctor",
     "nodes",
     "cli",
 ]

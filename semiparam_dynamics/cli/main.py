@@ -14,6 +14,7 @@ from semiparam_dynamics.errors import ConfigurationError, SemiparamError
 # exit code.
 VERBS = {
     "demo": "a simulated arm and its learner, live",
+    "doctor": "faults of a bag, before anything is learned from it",
     "evaluate": "how good the learner is on recorded bags",
     "objects": "teach the recognition node objects from pictures, live",
     "tune": "choose the learner's parameters on bags",

@@ -25,6 +25,7 @@ from semiparam_dynamics.parameters import (
     Parameter,
     Value,
     from_flat,
+    hint,
     parameters,
     renamed,
     to_flat,
@@ -67,7 +68,8 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
             )
         shared.update(*(names for pattern, names in own.items() if "*" in pattern))
     if foreign := sorted(set(given) & shared - known - set(renamed(config_type))):
-        log.warning(f"parameters for every node that this one does not have: {', '.join(foreign)}")
+        listed = ", ".join(name + hint(name, known) for name in foreign)
+        log.warning(f"parameters for every node that this one does not have: {listed}")
     config = from_flat(config_type, {k: v for k, v in given.items() if k not in foreign})
     values = to_flat(config)
     for parameter in parameters(config_type):

@@ -91,3 +91,11 @@ class StreamConfig:
         low=0.0,
         high=10.0,
     )
+    effort_scale: tuple[float, ...] = parameter(
+        (1.0,),
+        "factor of the joint states' efforts, one for all joints or one for each: N m for a unit "
+        "of what the driver gives (a current's torque constant and gear), negative where its sign "
+        "is the opposite one",
+        low=-1e6,
+        high=1e6,
+    )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from operator import itemgetter
+from operator import itemgetter, mul
 from typing import Any
 
 import numpy as np
 
 from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions
@@ -45,7 +46,7 @@ class MeasurementStream:
     effort_limits: (n_joints,) of the URDF, infinite where it has none, for `saturation_share`.
 
     Raises ConfigurationError for an unknown target, and where `config.saturation` has neither one
-    number nor one for each axis.
+    number nor one for each axis, and `config.effort_scale` neither one nor one for each joint.
 
     Attributes
     ----------
@@ -98,6 +99,8 @@ class MeasurementStream:
         self._faults = SensorFaults(
             self._matcher.joint_names if self._effort else (), config, effort_limits
         )
+        scale = one_or_each("samples.effort_scale", config.effort_scale, len(joint_names), "joints")
+        self._effort_scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
         self._positions = StuckPositions(self._matcher.joint_names, config)
         self._q: Sequence[float] | None = None
         self._moved = False  # the driver has given a velocity other than zero
@@ -226,6 +229,8 @@ class MeasurementStream:
             self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             return None
         effort = self._matcher.select(values)
+        if self._effort_scale:  # before the checks, whose limits are in N m
+            effort = tuple(map(mul, effort, self._effort_scale))
         if _problem(effort):
             self._drop("effort not finite")
             return None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-for folder in ("tables", "thesis", "performance", "."):
+for folder in ("tables", "thesis", "performance", "field", "."):
     sys.path.insert(0, str(BENCHMARKS / folder))
 
 Main = Callable[[Sequence[str]], int]
@@ -35,3 +35,8 @@ def performance() -> Main:
 @pytest.fixture(scope="session")
 def thesis() -> Main:
     return command_line("thesis").main
+
+
+@pytest.fixture(scope="session")
+def field() -> Main:
+    return command_line("field").main

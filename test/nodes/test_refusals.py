@@ -26,7 +26,7 @@ def test_one_line_says_what_is_wrong(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     params = tmp_path / "params.yaml"
-    params.write_text(f"/**: {{ros__parameters: {{{yaml}}}}}\n")
+    params.write_text(f"{name}: {{ros__parameters: {{{yaml}}}}}\n")
     assert start(name, params).wait(30.0) == 1
     (line,) = (tmp_path / f"{name}.log").read_text().strip().splitlines()
     assert reason in line

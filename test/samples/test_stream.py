@@ -292,3 +292,14 @@ def test_more_names_than_a_robot_has_are_refused_and_forgotten() -> None:
     assert matcher.match(["a", "c"]) is None
     assert matcher.problem == "missing joint"
     assert matcher.match(many[:10_000]) is not None and matcher.problem == ""
+
+
+def test_efforts_are_scaled_for_each_joint_before_they_are_checked() -> None:
+    config = StreamConfig(effort_scale=(-2.0, 10.0), saturation=(50.0,))
+    stream = MeasurementStream(["b", "a"], config=config)
+    (m,) = stream.joint_state(joint_state(1, ["a", "b"], [1.0, 2.0], effort=[3.0, 4.0]))
+    assert m.y is not None and m.y.tolist() == [-8.0, 30.0]
+    (m,) = stream.joint_state(joint_state(2, ["a", "b"], [1.1, 2.1], effort=[6.0, 4.0]))
+    assert m.y is None and stream.dropped["effort saturated"] == 1  # 60 N m
+    with pytest.raises(ConfigurationError, match=r"effort_scale.* each of the 2 joints, not 3"):
+        MeasurementStream(["a", "b"], config=StreamConfig(effort_scale=(1.0, 2.0, 3.0)))

@@ -1,0 +1,131 @@
+"""How many faults of recordings `semiparam doctor` names and mends, and how often it errs.
+
+    python benchmarks/doctor.py DATA [--faults 200] [--logs ur10 sim_small]
+
+Draws conditions of benchmarks/field at random, puts each on a log of DATA/robots or of a simulated
+arm, and examines it. Counts by kind of fault: named; mended, where a parameter can; and accusations
+that are neither the fault, nor what follows from it, nor found without it. Before that every log is
+examined as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
+
+from conditions import CONDITIONS, Told
+from logs import splits
+
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.examination import Examination, examine
+from semiparam_dynamics.doctor.joint_log import JointLog
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
+
+# What follows from a fault and is told with it.
+FOLLOWS = {
+    "missing messages": {"gaps"},
+    "uneven stamps": {"missing messages"},
+    "stamps go back": {"gaps"},
+    "gaps": {"missing messages"},
+    "wraps": {"limits"},
+    "efforts mostly zero": {"coarse steps"},
+}
+MENDED = ("effort sign", "effort scale", "tilted base", "gravity left out", "clipped efforts")
+DOWN = np.array([0.0, 0.0, -9.81])
+
+Log = tuple[str, str, InverseDynamicsConfig, JointLog]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="doctor", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder with robots/")
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--logs", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--seconds", type=float, default=0.0, help="of each log, 0: all")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    logs: list[Log] = []
+    for split in splits(args.data, args.logs, args.seconds):
+        config = replace(InverseDynamicsConfig(), joints=split.config.robot.joints)
+        if split.config.filter.cutoff > 10.0:  # a fast arm, whose users set that
+            config = replace(config, filter__cutoff=10.0)
+        recordings = [*split.train, split.test] if len(split.train) > 1 else split.train
+        logs += [(f"{split.name} {k + 1}", split.urdf, config, r) for k, r in enumerate(recordings)]
+    clean = {}
+    for name, urdf, config, log in logs:
+        found = {finding.kind for finding in examine(log, urdf, config).findings if finding.fault}
+        clean[name] = found
+        print(f"{name}, as it is: {', '.join(sorted(found)) or 'no fault'}", flush=True)
+    drawn, named, mended, wrong = Counter(), Counter(), Counter(), Counter()
+    rng = np.random.default_rng(args.seed)
+    conditions = list(CONDITIONS.values())
+    while drawn.total() < args.faults:
+        name, urdf, config, log = logs[rng.integers(len(logs))]
+        condition = conditions[rng.integers(len(conditions))]
+        model = RobotModel(urdf, replace(config.robot, joints=log.names))
+        told = condition.change(log, np.random.default_rng(rng.integers(2**31)), model)
+        kind = told.finding or f"({condition.name})"
+        examination = examine(told.log, urdf, replace(config, **told.settings))
+        drawn[kind] += 1
+        named[kind] += is_named(told, examination)
+        mended[kind] += is_mended(told, log, examination)
+        others = accusations(told, examination, clean[name])
+        wrong[kind] += bool(others)
+        if others or (told.finding and not is_named(told, examination)):
+            what = f"accused of {', '.join(sorted(others))}" if others else "not named"
+            print(f"{name}, {condition.name} {', '.join(told.joints)}: {what}", flush=True)
+    width = max(map(len, drawn))
+    print(f"\n{'fault':<{width}}  drawn  named  mended  with a false accusation")
+    for kind in sorted(drawn):
+        can = f"{mended[kind]:6}" if kind in MENDED else "     -"
+        hit = f"{named[kind]:5}" if not kind.startswith("(") else "    -"
+        print(f"{kind:<{width}}  {drawn[kind]:5}  {hit}  {can}  {wrong[kind]:5}")
+    print(f"{'all':<{width}}  {drawn.total():5}  {named.total():5}  {mended.total():6}  ", end="")
+    print(f"{wrong.total():5}")
+    return 0
+
+
+def is_named(told: Told, examination: Examination) -> bool:
+    """Whether the fault is found, on its joint where it is of one."""
+    return any(
+        finding.kind == told.finding and (not told.joints or set(told.joints) & set(finding.joints))
+        for finding in examination.findings
+    )
+
+
+def is_mended(told: Told, log: JointLog, examination: Examination) -> bool:
+    """Whether the parameters are what the truth asks for."""
+    config = examination.config
+    if told.finding in ("effort sign", "effort scale"):
+        assert log.y is not None and told.log.y is not None
+        scale = np.broadcast_to(config.samples.effort_scale, (len(log.names),))
+        ratio = scale * told.log.y.std(axis=0) / np.maximum(log.y.std(axis=0), 1e-300)
+        signs = np.array([-1.0 if name in told.joints else 1.0 for name in log.names])
+        right = np.sign(scale) == (signs if told.finding == "effort sign" else 1.0)
+        moved = log.y.std(axis=0) > 0.0
+        return bool((right & (np.abs(ratio) > 1 / 3) & (np.abs(ratio) < 3.0))[moved].all())
+    gravity = np.array(config.robot.gravity)
+    if told.finding == "tilted base":
+        cosine = gravity @ DOWN / max(float(np.linalg.norm(gravity)) * 9.81, 1e-300)
+        return bool(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))) < 3.0)
+    if told.finding == "gravity left out":
+        return not gravity.any()
+    return told.finding == "clipped efforts" and bool(config.samples.saturation)
+
+
+def accusations(told: Told, examination: Examination, clean: set[str]) -> set[str]:
+    """The kinds of faults found that aren't there."""
+    found = {finding.kind for finding in examination.findings if finding.fault}
+    return found - clean - {told.finding} - FOLLOWS.get(told.finding, set())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""What ordinary conditions do to the learner: errors relative to the log without them.
+
+    python benchmarks/field DATA [--logs ur10 sim_small] [--conditions sign delay] [--quick]
+
+Each condition of conditions.py is put on each log of DATA/robots and on two simulated arms, on what
+is learned from alone or, where it lasts, on what is tested, too. Figures are of the rigid body and
+of the semiparametric model, each `delayed/frozen`, divided by those of the log as it is; "-": not
+one sample could be scored. "no dq": without the driver's velocities.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace as Fields
+
+import numpy as np
+from conditions import CONDITIONS, Condition
+from logs import Split, splits
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.joint_log import JointLog
+from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.evaluation.findings import mean_nmse
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.stream import MeasurementStream
+
+QUICK_LOGS = ["ur10", "sim_small"]
+QUICK_SECONDS = 20.0
+QUICK = ("rest at the start", "missing", "+-3 ms", "passes", "sign of", "clipped", "30 degrees")
+MODELS = ("rigid_body", "semiparametric")
+PROTOCOLS = ("delayed", "frozen")
+
+Errors = dict[tuple[str, str], float]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table, a row as soon as it is known."""
+    parser = argparse.ArgumentParser(prog="field", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder with robots/")
+    parser.add_argument("--logs", nargs="+", default=[], metavar="NAME")
+    parser.add_argument(
+        "--conditions", nargs="+", default=[], metavar="WORDS", help="those whose names hold one"
+    )
+    parser.add_argument("--no-velocities", action="store_true", help="leave dq out of all logs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="two short logs, few conditions")
+    args = parser.parse_args(argv)
+    words = args.conditions or (QUICK if args.quick else [""])
+    chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in words)]
+    logs = args.logs or (QUICK_LOGS if args.quick else [])
+    width = max(map(len, CONDITIONS))
+    print(f"{'condition':<{width}}  rigid body     semiparametric   (delayed/frozen)")
+    with threadpool_limits(limits=1):
+        for split in splits(args.data, logs, QUICK_SECONDS if args.quick else 0.0):
+            if args.no_velocities:
+                split = without_velocities(split)
+            for line in rows(split, chosen, args.seed, width):
+                print(line, flush=True)
+    return 0
+
+
+def without_velocities(split: Split) -> Split:
+    """The same without the driver's velocities."""
+    train = [JointLog(log.names, log.stamps, log.q, None, log.y) for log in split.train]
+    test = JointLog(split.test.names, split.test.stamps, split.test.q, None, split.test.y)
+    return Split(split.name, split.urdf, split.config, train, test)
+
+
+def rows(split: Split, chosen: list[Condition], seed: int, width: int) -> Iterator[str]:
+    """The table's lines of one log."""
+    clean = errors(split, split.config, split.train, split.test)
+    shown = "   ".join("/".join(f"{clean[m, p]:.4f}" for p in PROTOCOLS) for m in MODELS)
+    dq = "" if split.test.dq is not None else ", no dq"
+    yield f"\n{split.name + dq + ', nmse':<{width}}  {shown}"
+    for condition in chosen:
+        try:
+            found = errors(split, *changed(split, condition, seed))
+        except SemiparamError as error:
+            print(f"{condition.name}: {error}", file=sys.stderr)
+            found = dict.fromkeys(clean, float("nan"))
+        cells = [
+            "/".join(_ratio(found[model, p], clean[model, p]) for p in PROTOCOLS)
+            for model in MODELS
+        ]
+        yield f"{condition.name:<{width}}  {cells[0]:<14} {cells[1]}"
+
+
+def changed(
+    split: Split, condition: Condition, seed: int
+) -> tuple[InverseDynamicsConfig, list[JointLog], JointLog]:
+    """The configuration and the logs with a condition, the same on all of them where it lasts."""
+    model = RobotModel(split.urdf, split.config.robot)
+    told = [condition.change(log, np.random.default_rng(seed), model) for log in split.train]
+    config = replace(split.config, **told[0].settings)
+    test = split.test
+    if condition.lasting:
+        test = condition.change(test, np.random.default_rng(seed), model).log
+    return config, [one.log for one in told], test
+
+
+def errors(
+    split: Split, config: InverseDynamicsConfig, train: list[JointLog], test: JointLog
+) -> Errors:
+    """Mean nmse on the test log after training, by model and protocol."""
+    model = RobotModel(split.urdf, config.robot)
+    learned = [measurements(log, model, config) for log in train]
+    evaluation = evaluate(model, config, [measurements(test, model, config)], learned)
+    return {
+        (name, protocol): mean_nmse(evaluation.runs[protocol].scores, name)
+        for name in MODELS
+        for protocol in PROTOCOLS
+    }
+
+
+def measurements(
+    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
+) -> list[Measurement]:
+    """What the learner makes of the log's messages, by the checks of the node and the bags."""
+    stream = MeasurementStream(model.joint_names, "effort", config.samples, **message_checks(model))
+    found: list[Measurement] = []
+    nothing = np.empty((len(log), 0))
+    dq, y = (nothing if values is None else values for values in (log.dq, log.y))
+    for stamp, *values in zip(log.stamps.tolist(), log.q, dq, y, strict=True):
+        sec, nanosec = divmod(stamp, SECOND)
+        header = Fields(stamp=Fields(sec=sec, nanosec=nanosec), frame_id="")
+        position, velocity, effort = (array.tolist() for array in values)
+        found += stream.joint_state(
+            Fields(
+                header=header,
+                name=log.names,
+                position=position,
+                velocity=velocity,
+                effort=effort,
+            )
+        )
+    return found
+
+
+def _ratio(found: float, clean: float) -> str:
+    ratio = found / clean
+    return f"{ratio:.2f}" if np.isfinite(ratio) else "-"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,421 @@
+"""What happens to joint states in the field, each as a function of a log and a random generator.
+
+An event happens at some time and is put into what is learned from alone; a lasting condition is
+put into both parts, by generators of the same seed, so that both parts have it on the same joint.
+Each tells what it did, in the words of the doctor's findings where there is one for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from semiparam_dynamics.arrays import SECOND, Array
+from semiparam_dynamics.doctor.dynamics import gravity_efforts
+from semiparam_dynamics.doctor.joint_log import JointLog
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf
+
+
+@dataclass(frozen=True)
+class Told:
+    """A changed log, and the truth of what was done to it.
+
+    Attributes
+    ----------
+    log: the log.
+    finding: the kind of the doctor's finding that names it, empty where none does.
+    joints: those that it was done to; empty: all.
+    amount: how much of it, in the unit of the finding.
+    settings: parameters that are wrong now.
+    """
+
+    log: JointLog
+    finding: str
+    joints: tuple[str, ...] = ()
+    amount: float = 0.0
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+Change = Callable[[JointLog, np.random.Generator, RobotModel], Told]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition: its name, its function, and whether it lasts."""
+
+    name: str
+    change: Change
+    lasting: bool
+
+
+CONDITIONS: dict[str, Condition] = {}
+
+
+def _condition(name: str, *, lasting: bool) -> Callable[[Change], Change]:
+    def add(change: Change) -> Change:
+        CONDITIONS[name] = Condition(name, change, lasting)
+        return change
+
+    return add
+
+
+event = {"lasting": False}
+lasting = {"lasting": True}
+
+
+def _step(log: JointLog) -> int:
+    """The usual time between two messages, ns."""
+    return int(np.median(np.diff(log.stamps)))
+
+
+def _with(log: JointLog, **arrays: object) -> JointLog:
+    return dataclasses.replace(log, **arrays)
+
+
+def _joint(log: JointLog, rng: np.random.Generator) -> int:
+    return int(rng.integers(len(log.names)))
+
+
+def _busiest(log: JointLog, values: Array) -> int:
+    """The joint whose values vary most."""
+    return int(np.argmax(np.ptp(values, axis=0)))
+
+
+def _middle(log: JointLog, rng: np.random.Generator) -> int:
+    """A row in the middle half."""
+    return int(rng.integers(len(log) // 4, max(3 * len(log) // 4, len(log) // 4 + 1)))
+
+
+# -------------------------------------------------------------------------------------------------
+# Rest
+
+
+def rest(log: JointLog, rng: np.random.Generator, row: int, seconds: float) -> JointLog:
+    """Stand at a row for so long: encoder noise of 1e-5 rad, efforts with the log's own noise.
+
+    The log is at rest nowhere, so that the arm stands still from one message to the next. Efforts
+    are those of that row without what moving costs.
+    """
+    step = _step(log)
+    n = max(round(seconds * SECOND / step), 1)
+
+    def held(values: Array | None, noise: float, *, zero: bool = False) -> Array | None:
+        if values is None:
+            return None
+        level = 0.0 * values[row] if zero else values[row]
+        still = level + noise * rng.standard_normal((n, values.shape[1]))
+        return np.concatenate((values[:row], still, values[row:]))
+
+    size = 0.0 if log.y is None else 1e-3 * float(np.std(log.y))
+    later = log.stamps[row:] + n * step
+    stamps = np.concatenate((log.stamps[:row], log.stamps[row] + step * np.arange(n), later))
+    return _with(
+        log,
+        stamps=stamps,
+        q=held(log.q, 1e-5),
+        dq=held(log.dq, 1e-4, zero=True),
+        y=held(log.y, size),
+    )
+
+
+def _resting(share: float, seconds: float) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+        row = min(int(share * len(log)), len(log) - 1)
+        return Told(rest(log, rng, row, seconds), "rest", amount=seconds)
+
+    return change
+
+
+for _name, _share, _seconds in (
+    ("15 s at rest at the start", 0.0, 15.0),
+    ("2 s at rest at the start", 0.0, 2.0),
+    ("15 s at rest in the middle", 0.5, 15.0),
+    ("15 s at rest at the end", 1.0, 15.0),
+    ("300 s at rest in the middle", 0.5, 300.0),
+):
+    _condition(_name, **event)(_resting(_share, _seconds))
+
+
+# -------------------------------------------------------------------------------------------------
+# Time
+
+
+@_condition("uneven stamps, 20 %", **lasting)
+def uneven_stamps(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """Messages sampled unevenly and stamped truly: values are those of their stamps."""
+    times = log.stamps.astype(np.float64)
+    jitter = rng.uniform(-0.4, 0.4, len(log)) * _step(log)
+    jitter[[0, -1]] = 0.0
+    at = np.maximum.accumulate(times + jitter)
+
+    def moved(values: Array | None) -> Array | None:
+        if values is None:
+            return None
+        return np.column_stack([np.interp(at, times, column) for column in values.T])
+
+    stamps = np.round(at).astype(np.int64)
+    return Told(
+        _with(log, stamps=stamps, q=moved(log.q), dq=moved(log.dq), y=moved(log.y)), "uneven stamps"
+    )
+
+
+def _missing(share: float) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+        keep = rng.random(len(log)) >= share
+        keep[[0, -1]] = True
+        return Told(log.rows(keep), "missing messages", amount=share)
+
+    return change
+
+
+def _jitter(seconds: float) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+        """Messages sampled evenly and stamped late or early; they never overtake each other."""
+        size = min(seconds * SECOND, 0.45 * _step(log))
+        offsets = np.round(rng.uniform(-size, size, len(log))).astype(np.int64)
+        offsets[0] = abs(offsets[0])  # the first stamp may be near to zero
+        return Told(_with(log, stamps=log.stamps + offsets), "uneven stamps", amount=size / SECOND)
+
+    return change
+
+
+def _gap(seconds: float) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+        start = log.stamps[_middle(log, rng)]
+        gone = (log.stamps > start) & (log.stamps < start + seconds * SECOND)
+        return Told(log.rows(~gone), "gaps", amount=seconds)
+
+    return change
+
+
+_condition("1 % of messages missing", **lasting)(_missing(0.01))
+_condition("10 % of messages missing", **lasting)(_missing(0.1))
+_condition("stamps +-1 ms", **lasting)(_jitter(0.001))
+_condition("stamps +-3 ms", **lasting)(_jitter(0.003))
+_condition("a gap of 0.1 s", **event)(_gap(0.1))
+_condition("a gap of 0.4 s", **event)(_gap(0.4))
+_condition("a gap of 2 s", **event)(_gap(2.0))
+
+
+@_condition("clock back by 0.5 s", **event)
+def clock_back(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """Stamps from some row on are half a second too early."""
+    stamps = log.stamps.copy()
+    stamps[_middle(log, rng) :] -= SECOND // 2
+    return Told(_with(log, stamps=stamps), "stamps go back", amount=0.5)
+
+
+# -------------------------------------------------------------------------------------------------
+# Readings
+
+
+@_condition("last reading repeated for 2 s", **event)
+def repeated_readings(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """A driver that sends its last reading again and again while the arm moves on."""
+    start = _middle(log, rng)
+    stop = int(np.searchsorted(log.stamps, log.stamps[start] + 2 * SECOND))
+
+    def held(values: Array | None) -> Array | None:
+        if values is None:
+            return None
+        values = values.copy()
+        values[start:stop] = values[start]
+        return values
+
+    return Told(
+        _with(log, q=held(log.q), dq=held(log.dq), y=held(log.y)), "repeated readings", amount=2.0
+    )
+
+
+@_condition("one position 1 rad wrong", **event)
+def wrong_position(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    q, joint = log.q.copy(), _joint(log, rng)
+    q[_middle(log, rng), joint] += 1.0
+    return Told(_with(log, q=q), "wrong positions", (log.names[joint],), 1.0)
+
+
+@_condition("one message of zeros", **event)
+def zeros(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    row = _middle(log, rng)
+
+    def emptied(values: Array | None) -> Array | None:
+        if values is None:
+            return None
+        values = values.copy()
+        values[row] = 0.0
+        return values
+
+    return Told(
+        _with(log, q=emptied(log.q), dq=emptied(log.dq), y=emptied(log.y)), "messages of zeros"
+    )
+
+
+@_condition("a joint passes +-pi", **lasting)
+def wraps(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """The widest joint is counted from half its range, and so jumps there by a turn.
+
+    Where its positions begin is the URDF's business: the jump alone is what is looked at, so that
+    the positions are within a turn of the true ones.
+    """
+    q = log.q.copy()
+    turning = [k for k, name in enumerate(log.names) if not _slides(model, name)]
+    if not turning:
+        return Told(log, "")
+    joint = max(turning, key=lambda k: float(np.ptp(q[:, k])))
+    q[:, joint] -= 2.0 * np.pi * (q[:, joint] > np.median(q[:, joint]))
+    return Told(_with(log, q=q), "wraps", (log.names[joint],))
+
+
+@_condition("positions in steps of 1e-3 rad", **lasting)
+def quantised(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    return Told(_with(log, q=np.round(log.q, 3)), "")
+
+
+@_condition("efforts in steps of a tenth", **lasting)
+def quantised_efforts(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """Steps of a fifth of the standard deviation of each joint's effort."""
+    assert log.y is not None
+    step = np.maximum(0.2 * log.y.std(axis=0), 1e-12)
+    return Told(_with(log, y=step * np.round(log.y / step)), "coarse steps")
+
+
+@_condition("a column of NaN", **lasting)
+def not_a_number(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """Velocities of one joint, where the log has velocities; else its efforts."""
+    joint = _joint(log, rng)
+    values = (log.q if log.y is None else log.y) if log.dq is None else log.dq
+    values = values.copy()
+    values[:, joint] = np.nan
+    changed = {"dq": values} if log.dq is not None else {"y": values}
+    return Told(_with(log, **changed), "not a number", (log.names[joint],))
+
+
+@_condition("a joint locked", **lasting)
+def locked(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """The joint that moves least is said to stand still; it hardly acts on the others."""
+    joint = int(np.argmin(np.ptp(log.q, axis=0)))
+    q = log.q.copy()
+    q[:, joint] = np.median(q[:, joint])
+    dq = log.dq if log.dq is None else log.dq.copy()
+    if dq is not None:
+        dq[:, joint] = 0.0
+    return Told(_with(log, q=q, dq=dq), "joint stands", (log.names[joint],))
+
+
+# -------------------------------------------------------------------------------------------------
+# Units, signs and names
+
+
+@_condition("degrees", **lasting)
+def degrees(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    turning = np.array([not _slides(model, name) for name in log.names])
+    factor = np.where(turning, 180.0 / np.pi, 1.0)
+    dq = None if log.dq is None else log.dq * factor
+    return Told(_with(log, q=log.q * factor, dq=dq), "degrees")
+
+
+@_condition("efforts as currents", **lasting)
+def currents(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    assert log.y is not None
+    factor = rng.uniform(5.0, 15.0, len(log.names))
+    return Told(_with(log, y=log.y / factor), "effort scale", amount=float(np.median(factor)))
+
+
+@_condition("sign of one effort turned", **lasting)
+def sign(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    assert log.y is not None
+    joint = _joint(log, rng)
+    y = log.y.copy()
+    y[:, joint] *= -1.0
+    return Told(_with(log, y=y), "effort sign", (log.names[joint],), -1.0)
+
+
+@_condition("two joints' efforts exchanged", **lasting)
+def exchanged(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    if len(log.names) < 2:
+        return Told(log, "")
+    assert log.y is not None
+    first = int(rng.integers(len(log.names) - 1))
+    order = np.arange(len(log.names))
+    order[[first, first + 1]] = first + 1, first
+    names = (log.names[first], log.names[first + 1])
+    return Told(_with(log, y=log.y[:, order]), "exchanged joints", names)
+
+
+def _late(seconds: float) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+        """The effort of an instant comes with a later instant's positions."""
+        assert log.y is not None
+        times = log.times
+        y = np.column_stack([np.interp(times - seconds, times, column) for column in log.y.T])
+        return Told(_with(log, y=y), "effort delay", amount=seconds)
+
+    return change
+
+
+_condition("efforts 10 ms late", **lasting)(_late(0.01))
+_condition("efforts 20 ms late", **lasting)(_late(0.02))
+
+
+# -------------------------------------------------------------------------------------------------
+# Gravity and forces
+
+
+def _tilt(angle: float) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+        """The base is tilted against what the learner is told: what it is told changes."""
+        away, turn = np.radians(angle), rng.uniform(0.0, 2.0 * np.pi)
+        level = np.array(model.config.gravity)
+        size = float(np.linalg.norm(level))
+        down = -1.0 if level[2] <= 0.0 else 1.0
+        x, y = np.sin(away) * np.cos(turn), np.sin(away) * np.sin(turn)
+        gravity = tuple(float(v) for v in size * np.array([x, y, down * np.cos(away)]))
+        return Told(log, "tilted base", amount=angle, settings={"gravity": gravity})
+
+    return change
+
+
+_condition("base tilted by 5 degrees", **lasting)(_tilt(5.0))
+_condition("base tilted by 30 degrees", **lasting)(_tilt(30.0))
+
+
+@_condition("gravity left out of efforts", **lasting)
+def without_gravity(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    """Efforts less what holds the arm up, by parameters fitted to the log itself."""
+    assert log.y is not None
+    return Told(_with(log, y=log.y - gravity_efforts(log, model)), "gravity left out")
+
+
+def _contacts(count: int) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+        """Pushes of 200 ms, of twice the spread of each joint's effort, in random directions."""
+        assert log.y is not None
+        y, times = log.y.copy(), log.times
+        for _ in range(count):
+            t = (times - times[_middle(log, rng)]) / 0.2
+            shape = np.where((t >= 0.0) & (t <= 1.0), np.sin(np.pi * np.clip(t, 0.0, 1.0)), 0.0)
+            push = rng.standard_normal(y.shape[1])
+            push *= 2.0 * log.y.std(axis=0) / np.linalg.norm(push)
+            y += shape[:, None] * push
+        return Told(_with(log, y=y), "", amount=float(count))
+
+    return change
+
+
+_condition("a contact of 200 ms", **event)(_contacts(1))
+_condition("ten contacts", **event)(_contacts(10))
+
+
+@_condition("efforts clipped at 60 %", **lasting)
+def clipped(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    assert log.y is not None
+    most = 0.6 * np.abs(log.y).max(axis=0)
+    return Told(_with(log, y=np.clip(log.y, -most, most)), "clipped efforts", amount=0.6)
+
+
+def _slides(model: RobotModel, name: str) -> bool:
+    return parse_urdf(model.urdf_text).joints[name].type == "prismatic"

@@ -1,0 +1,1 @@
+"""Faults of a recording, found before anything is learned from it."""

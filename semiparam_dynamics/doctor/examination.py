@@ -1,0 +1,150 @@
+"""A bag examined: its findings, and the parameters that mend what parameters can mend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.dynamics import make_columns
+from semiparam_dynamics.doctor.finding import Finding
+from semiparam_dynamics.doctor.joint_log import JointLog, read_joint_log
+from semiparam_dynamics.doctor.messages import (
+    JointFacts,
+    liveliest_stretch,
+    message_findings,
+    moving,
+    repaired,
+)
+from semiparam_dynamics.doctor.physics import Physics, physics_findings
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
+from semiparam_dynamics.samples.bag import WRENCH, BagReader
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found in a log.
+
+    Attributes
+    ----------
+    log: as it was sent, efforts times the configured scale.
+    clean: without what would spoil the columns of the dynamics.
+    findings: faults first.
+    physics: None where the dynamics could not be looked at; `skipped` says why.
+    config: the configuration with what parameters mend.
+    mended: the names of these parameters.
+    """
+
+    log: JointLog
+    clean: JointLog
+    findings: list[Finding]
+    physics: Physics | None
+    skipped: str
+    config: InverseDynamicsConfig
+    mended: tuple[str, ...]
+
+
+def examine_bag(
+    path: str | Path,
+    config: InverseDynamicsConfig,
+    *,
+    urdf: str | Path = "",
+    joint_states: str = "",
+) -> Examination:
+    """Examine the joint states of a bag.
+
+    The URDF is the file, or the robot_description in the bag. Raises BagError or RobotModelError
+    where one of them can't be read, or no message names a joint of the URDF.
+    """
+    if not urdf:
+        with BagReader(path) as bag:
+            text = bag.robot_description()
+        if text is None:
+            raise BagError(f"{path} holds no robot_description: name the robot's file with --urdf")
+        urdf = text
+    text = read_urdf(urdf)
+    tree = parse_urdf(text)
+    joints = config.robot.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
+    log = read_joint_log(path, joints, joint_states)
+    examination = examine(log, text, config)
+    if log.y is None:
+        with BagReader(path) as bag:
+            sensor = any(topic.type == WRENCH for topic in bag.topics.values())
+        if sensor:  # what is learned are its readings, and efforts need not be there
+            kept = [finding for finding in examination.findings if finding.kind != "no efforts"]
+            examination = replace(examination, findings=kept)
+    return examination
+
+
+def examine(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Examination:
+    """Examine a log of joints that `urdf` has, as a file's path or its text."""
+    settings = to_flat(config) | {"joints": log.names, "target": "effort"}
+    model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot)
+    tree = parse_urdf(model.urdf_text)
+    low, high = model.position_limits
+    turning = np.array([tree.joints[name].type != "prismatic" for name in log.names])
+    facts = JointFacts(turning, low, high)
+    given = config.samples.effort_scale
+    scale = one_or_each("samples.effort_scale", given, len(log.names), "joints")
+    if log.y is not None:
+        log = replace(log, y=scale * log.y)
+    with threadpool_limits(limits=1):  # the products are small, and other work may be running
+        findings = list(message_findings(log, facts))
+        clean = repaired(log, facts)
+        lively = liveliest_stretch(clean)
+        physics, skipped = _physics(lively, model, config.filter.cutoff or 5.0)
+    findings += physics.findings if physics is not None else []
+    findings.sort(key=lambda finding: not finding.fault)
+    values, mended = _mends(findings, log.names, scale)
+    flat = to_flat(config) | values
+    return Examination(
+        log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
+    )
+
+
+def _physics(clean: JointLog, model: RobotModel, cutoff: float) -> tuple[Physics | None, str]:
+    if clean.y is None:
+        return None, "there are no efforts"
+    y = clean.y
+    used = np.isfinite(y).all(axis=0)
+    used &= np.ptp(np.where(np.isfinite(y), y, 0.0), axis=0) > 0.0
+    if not used.any():
+        return None, "no joint has efforts"
+    active = moving(clean) if len(clean) > 2 else np.zeros(len(clean), dtype=bool)
+    if active.sum() < 100 or clean.times[active][-1] - clean.times[active][0] < 3.0:
+        return None, "there is too little motion"
+    first, last = np.flatnonzero(active)[[0, -1]]
+    part = clean.rows(slice(int(first), int(last) + 1))
+    filled: Array = np.where(used, np.nan_to_num(y[first : last + 1]), 0.0)
+    part = JointLog(part.names, part.stamps, part.q, None, filled)
+    return physics_findings(part.names, make_columns(part, model, cutoff), used), ""
+
+
+def _mends(
+    findings: list[Finding], names: tuple[str, ...], given: Array
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The parameters' values that all findings together ask for; efforts were scaled by `given`."""
+    values: dict[str, object] = {}
+    limits = np.full(len(names), IMPLAUSIBLE)
+    for finding in findings:
+        for name, value in finding.mends.items():
+            if name == "samples.saturation":
+                limits[[names.index(joint) for joint in finding.joints]] = value
+                values[name] = limits
+            else:
+                values[name] = value
+    scale = np.array(values.get("samples.effort_scale", np.ones(len(names))), dtype=np.float64)
+    if "samples.saturation" in values:
+        limits = np.minimum(limits * np.abs(scale), IMPLAUSIBLE)
+        values["samples.saturation"] = tuple(limits.tolist())
+    if "samples.effort_scale" in values:
+        values["samples.effort_scale"] = tuple((scale * given).tolist())
+    return values, tuple(sorted(values))

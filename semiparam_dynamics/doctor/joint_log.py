@@ -1,0 +1,104 @@
+"""The joint states of a bag as they were sent, bad ones included."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
+
+
+@dataclass(frozen=True)
+class JointLog:
+    """n joint states of k joints in the order in which they came, unchecked.
+
+    Attributes
+    ----------
+    names: of the joints.
+    stamps: (n,) ns.
+    q, dq, y: (n, k) positions, velocities and efforts as they were sent, NaN where a message has
+        none; dq and y are None where no message has any.
+    unknown: names in the messages that the robot doesn't have.
+    missing: joints of the robot that no message names.
+    others: how many messages name other joints than most do.
+    """
+
+    names: tuple[str, ...]
+    stamps: Stamps
+    q: Array
+    dq: Array | None
+    y: Array | None
+    unknown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    others: int = 0
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    @property
+    def times(self) -> Array:
+        """(n,) s since the first message."""
+        return np.asarray((self.stamps - self.stamps[0]) / SECOND, dtype=np.float64)
+
+    def rows(self, chosen: Mask | Indices | slice) -> JointLog:
+        """Some of the messages."""
+        dq, y = (None if a is None else a[chosen] for a in (self.dq, self.y))
+        return dataclasses.replace(self, stamps=self.stamps[chosen], q=self.q[chosen], dq=dq, y=y)
+
+
+def read_joint_log(path: str | Path, joints: Sequence[str], topic: str = "") -> JointLog:
+    """The joint states of a bag, of those of `joints` that it has, in their order.
+
+    `topic` is the bag's only one of its type where it isn't named. Raises BagError where the bag
+    can't be read or its messages name none of the joints.
+    """
+    messages: list[Any] = []
+    with BagReader(path) as bag:
+        topic = bag.choose(JOINT_STATE, topic)
+        messages = [message for _, message, _ in bag.messages([topic])]
+    sets = Counter(tuple(message.name) for message in messages)
+    known = set(joints)
+    sets = Counter({names: count for names, count in sets.items() if known & set(names)})
+    if not sets:
+        named = sorted({name for message in messages[:100] for name in message.name})
+        raise BagError(
+            f"no message on {topic} of {path} names a joint of the URDF: it has "
+            f"{', '.join(named) or 'no names at all'}, the URDF {', '.join(joints)}"
+        )
+    (most, count), *_ = sets.most_common(1)
+    own = tuple(name for name in joints if name in most)
+    place = [most.index(name) for name in own]
+    chosen = [message for message in messages if tuple(message.name) == most]
+    q, dq, y = (_column(chosen, field, place) for field in ("position", "velocity", "effort"))
+    return JointLog(
+        own,
+        np.array([_stamp(message) for message in chosen], dtype=np.int64),
+        q,
+        None if np.isnan(dq).all() else dq,
+        None if np.isnan(y).all() else y,
+        tuple(sorted({name for names in sets for name in names} - known)),
+        tuple(name for name in joints if name not in most),
+        len(messages) - count,
+    )
+
+
+def _column(messages: Sequence[Any], field: str, place: Sequence[int]) -> Array:
+    values = np.full((len(messages), len(place)), np.nan)
+    for row, message in zip(values, messages, strict=True):
+        given = np.asarray(getattr(message, field), dtype=np.float64)
+        if given.size == len(message.name):
+            row[:] = given[place]
+    return values
+
+
+def _stamp(message: Any) -> int:
+    stamp = message.header.stamp
+    return int(stamp.sec) * SECOND + int(stamp.nanosec)

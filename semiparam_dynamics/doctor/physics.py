@@ -1,0 +1,350 @@
+"""Faults that only the dynamics show: signs, scales, exchanged efforts, gravity, tilt, delay.
+
+Each is a hypothesis that has to explain the efforts much better than what is told does. Two fits
+judge: one of the URDF's own torques with a factor and friction that can't be negative, joint by
+joint, and one with free inertial parameters for all joints. The thresholds keep a distance from
+what the logs of five real arms show without any fault (docs/doctor.md): an URDF with wrong masses,
+a payload or a missing friction effect is no fault here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array, Mask
+from semiparam_dynamics.doctor.dynamics import (
+    AnchoredFit,
+    Columns,
+    FreeFit,
+    anchored,
+    anchored_fit,
+)
+from semiparam_dynamics.doctor.finding import Finding
+from semiparam_dynamics.page import listing
+
+TURNED = 0.65  # of the error, with the other sign
+GAIN = 0.1  # of the effort's variance: what a hypothesis must explain more at least
+SWAPPED = 0.5  # of both errors, with two efforts exchanged
+EXPLAINED = 0.15  # of the effort's variance: a larger error is no evidence on scales
+SHARE = 0.3  # of the effort's deviation that the URDF's torque must make
+SMALL, LARGE = 0.3, 20.0  # times the URDF's torque
+LEVEL = 0.7  # of the error, with another gravity direction
+ANGLE = 2.5  # degrees
+ALIKE = 1.1  # times the least error: as likely
+ALIKE_SHARE = 0.005  # of the efforts' variance: errors that differ by less are alike
+WEIGHED = 0.3  # of the effort's deviation: a joint that the URDF's weight is felt by
+WEIGHTLESS = 0.1  # of the effort's deviation: what gravity explains where there is none
+LATE = 0.8  # of the error, at another time
+LATE_SHARE = 0.001  # of the efforts' variance
+LEAST_DELAY = 0.004  # s
+LAGS = 0.001 * np.arange(-40, 61, 5)  # s
+
+
+@dataclass(frozen=True)
+class Physics:
+    """The findings, and the columns with efforts' signs and gravity as they were found."""
+
+    findings: list[Finding]
+    columns: Columns
+    explained: Array  # (k,) share of each effort's variance, by free parameters
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Efforts' signs (k,), exchanged joints and gravity (3,), the findings that say so, the error.
+
+    alone: (k,) the joints with efforts that aren't exchanged.
+    error: of the anchored fits, which know that friction can't push.
+    """
+
+    findings: list[Finding]
+    sign: Array
+    gravity: Array
+    alone: Mask
+    error: float
+
+
+def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Physics:
+    """Compare the hypotheses, the coarsest first; `used` (k,) are the joints with efforts."""
+    likeliest = _efforts_then_gravity(names, columns, used)
+    if likeliest.findings:
+        # Turned efforts look like another gravity, and the other way round: the fewest faults.
+        candidates = [likeliest, _gravity_then_efforts(names, columns, used)]
+        if np.array_equal(likeliest.gravity, columns.gravity):
+            candidates.append(_upside_down(names, columns, used))
+        likeliest = min(candidates, key=lambda h: (len(h.findings), h.error))
+    findings, alone = list(likeliest.findings), likeliest.alone
+    scale = likeliest.sign.copy()
+    columns = _turned(columns, likeliest.sign, likeliest.gravity)
+    torques = anchored(columns, columns.gravity)
+    for finding, factors in _scales(names, columns, torques, alone):
+        findings.append(finding)
+        scale *= factors
+    if (scale != 1.0).any():
+        mend = {"samples.effort_scale": tuple(float(f"{v:.4g}") for v in scale)}
+        kinds = ("effort sign", "effort scale")
+        findings = [replace(f, mends=mend) if f.kind in kinds else f for f in findings]
+    explained = np.full(len(names), np.nan)
+    if alone.any():
+        fit = FreeFit(columns, alone)
+        explained[alone] = 1.0 - fit.errors(columns.gravity)
+        if alone.sum() == used.sum():
+            findings += _delay(columns, fit)
+    return Physics(findings, columns, explained)
+
+
+def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
+    y, grid = columns.y * sign, columns.y_grid * sign
+    return replace(columns, y=y, y_grid=grid, gravity=gravity)
+
+
+def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
+    findings, sign, alone = _turned_or_exchanged(names, columns, used)
+    right = _turned(columns, sign, columns.gravity)
+    more, gravity = _gravity(right, alone)
+    error = _anchored_error(_turned(columns, sign, gravity), alone)
+    return Hypothesis(findings + more, sign, gravity, alone, error)
+
+
+def _gravity_then_efforts(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
+    findings, gravity = _gravity(columns, used)
+    tilted = replace(columns, gravity=gravity)
+    more, sign, alone = _turned_or_exchanged(names, tilted, used)
+    error = _anchored_error(_turned(columns, sign, gravity), alone)
+    return Hypothesis(findings + more, sign, gravity, alone, error)
+
+
+def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
+    """An arm on the ceiling that is told to be on the floor, which free parameters hardly tell."""
+    columns = replace(columns, gravity=-columns.gravity)
+    findings, sign, alone = _turned_or_exchanged(names, columns, used)
+    error = _anchored_error(_turned(columns, sign, columns.gravity), alone)
+    finding = Finding(
+        "tilted base",
+        "gravity is 180 degrees from where it is told to be: with the URDF's torques and friction "
+        f"{100 * error:.1f} % of the efforts' variance is unexplained upside down",
+        "gravity is set in the frame of the root link",
+        amount=180.0,
+        mends={"gravity": tuple(columns.gravity.tolist())},
+    )
+    return Hypothesis([finding, *findings], sign, columns.gravity, alone, error)
+
+
+def _turned_or_exchanged(
+    names: tuple[str, ...], columns: Columns, used: Mask
+) -> tuple[list[Finding], Array, Mask]:
+    """Findings, signs (k,), and the joints (k,) with efforts that aren't exchanged."""
+    torques = anchored(columns, columns.gravity)
+    findings = list(_exchanged(names, columns, torques, used))
+    mixed = {name for finding in findings for name in finding.joints}
+    alone = used & np.array([name not in mixed for name in names])
+    sign = np.ones(len(names))
+    for finding in _signs(names, columns, torques, alone):
+        findings.append(finding)
+        sign[names.index(finding.joints[0])] = -1.0
+    return findings, sign, alone
+
+
+def _fits(columns: Columns, torques: tuple[Array, Array], y: Array, joint: int) -> AnchoredFit:
+    inertia, weight = torques
+    return anchored_fit(y, inertia[:, joint], weight[:, joint], columns.effects[:, joint])
+
+
+def _signs(
+    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
+) -> Iterator[Finding]:
+    for k in np.flatnonzero(used):
+        y = columns.y[:, k]
+        as_is, turned = (_fits(columns, torques, s * y, int(k)).error for s in (1.0, -1.0))
+        if turned < TURNED * as_is and as_is - turned > GAIN:
+            yield Finding(
+                "effort sign",
+                f"the effort of {names[k]} has the opposite sign: with the URDF's torques and "
+                f"friction {100 * as_is:.0f} % of its variance is unexplained as it is, "
+                f"{100 * turned:.1f} % turned",
+                "samples.effort_scale turns it; or the joint's axis in the URDF is the wrong way "
+                "round",
+                (names[k],),
+                amount=-1.0,
+            )
+
+
+def _exchanged(
+    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
+) -> Iterator[Finding]:
+    joints = np.flatnonzero(used)
+    if joints.size < 2:
+        return
+    # error[i, j]: of the effort j by the torques of joint i, of either sign
+    error = np.ones((len(names), len(names)))
+    for i in joints:
+        for j in joints:
+            y = columns.y[:, j]
+            error[i, j] = min(_fits(columns, torques, s * y, int(i)).error for s in (1.0, -1.0))
+    left = set(joints.tolist())
+    pairs = [(i, j) for i in joints for j in joints if i < j]
+    ratios = {(i, j): (error[i, j] + error[j, i]) / (error[i, i] + error[j, j]) for i, j in pairs}
+    for i, j in sorted(pairs, key=lambda pair: ratios[pair]):
+        before, after = error[i, i] + error[j, j], error[i, j] + error[j, i]
+        both = error[i, j] < error[j, j] and error[j, i] < error[i, i]
+        if {i, j} <= left and both and ratios[i, j] < SWAPPED and before - after > 2.0 * GAIN:
+            left -= {i, j}
+            yield Finding(
+                "exchanged joints",
+                f"the efforts of {names[i]} and {names[j]} are exchanged: "
+                f"{50 * before:.0f} % of their variance is unexplained as they are, "
+                f"{50 * after:.1f} % the other way",
+                "put the names in the order of the values where the messages are filled",
+                (names[i], names[j]),
+                amount=ratios[i, j],
+            )
+
+
+def _scales(
+    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
+) -> Iterator[tuple[Finding, Array]]:
+    """Efforts that are no N m; each with the factors (k,) that make them so."""
+    inertia, weight = torques
+    total = inertia + weight
+    factors, shares = np.ones(len(names)), np.zeros(len(names))
+    for k in np.flatnonzero(used):
+        y = columns.y[:, k]
+        fit = anchored_fit(y, total[:, k], 0.0 * y, columns.effects[:, k])
+        spread = float(y.std())
+        share = fit.inertia * float(total[:, k].std()) / spread if spread > 0.0 else 0.0
+        if fit.error < EXPLAINED and share > SHARE and fit.inertia > 0.0:
+            factors[k], shares[k] = 1.0 / fit.inertia, share
+    wrong = [k for k in np.flatnonzero(shares) if not SMALL < 1.0 / factors[k] < LARGE]
+    if not wrong:
+        return
+    all_wrong = len(wrong) == np.count_nonzero(shares)
+    told = ", ".join(f"{names[k]} {1.0 / factors[k]:.3g}" for k in wrong)
+    mend = np.where(np.isin(np.arange(len(names)), wrong), factors, 1.0)
+    unknown = [names[k] for k in range(len(names)) if not shares[k]]
+    if all_wrong and unknown:
+        # The same driver most likely: their factor is that of the others till it is known.
+        mend = np.where(shares == 0.0, np.median(factors[wrong]), mend)
+    guess = (
+        f"; {listing(unknown)} can't be told and got the others'" if all_wrong and unknown else ""
+    )
+    yield (
+        Finding(
+            "effort scale",
+            f"efforts are not in N m: measured over the URDF's torque {told}",
+            "currents need the torque constant times the gear: samples.effort_scale has the "
+            f"factors that fit the URDF's masses{guess}",
+            tuple(names[k] for k in wrong),
+            amount=float(np.median([factors[k] for k in wrong])),
+        ),
+        mend,
+    )
+
+
+def _anchored_error(columns: Columns, used: Mask) -> float:
+    """Mean over the joints; unlike the free fit it knows that friction can't push."""
+    torques = anchored(columns, columns.gravity)
+    errors = [_fits(columns, torques, columns.y[:, k], int(k)).error for k in np.flatnonzero(used)]
+    return float(np.mean(errors)) if errors else 1.0
+
+
+def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
+    """The finding on gravity, if there is one, and gravity as it is (3,)."""
+    gravity = columns.gravity
+    if not used.any() or not gravity.any():
+        return [], gravity
+    size = float(np.linalg.norm(gravity))
+    fit = FreeFit(columns, used)
+    told, without = fit.error(gravity), fit.error(np.zeros(3))
+    direction, best = _best_direction(fit, gravity)
+    least = min(told, best)
+    if _weightless(columns, used) and without < ALIKE * least + ALIKE_SHARE:
+        finding = Finding(
+            "gravity left out",
+            f"the efforts have no gravity in them: without gravity {100 * without:.1f} % of their "
+            f"variance is unexplained, with it {100 * told:.1f} %",
+            "the driver gives what it commands beyond its own gravity compensation: gravity is set "
+            "to 0",
+            mends={"gravity": (0.0, 0.0, 0.0)},
+            amount=without / told,
+        )
+        return [finding], np.zeros(3)
+    cosine = float(direction @ gravity) / size**2
+    angle = float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
+    if not (best < LEVEL * told and told - best > ALIKE_SHARE and angle > ANGLE):
+        return [], gravity
+    direction = np.round(direction, 3)
+    text = ", ".join(f"{v:.2f}" for v in direction)
+    finding = Finding(
+        "tilted base",
+        f"gravity is {angle:.1f} degrees from where it is told to be: with [{text}] "
+        f"{100 * best:.1f} % of the efforts' variance is unexplained, as told {100 * told:.1f} %",
+        "gravity is set in the frame of the root link; or the URDF's first joints are turned",
+        amount=angle,
+        mends={"gravity": tuple(direction.tolist())},
+    )
+    return [finding], direction
+
+
+def _weightless(columns: Columns, used: Mask) -> bool:
+    """Whether the URDF's gravity torques explain nothing where they should explain much."""
+    torques = anchored(columns, columns.gravity)
+    weight = torques[1]
+    scale = columns.scale
+    felt = np.flatnonzero(used & (weight.std(axis=0) > WEIGHED * scale))
+    shares = [
+        _fits(columns, torques, columns.y[:, k], int(k)).gravity * weight[:, k].std() / scale[k]
+        for k in felt
+    ]
+    return bool(shares) and max(shares) < WEIGHTLESS
+
+
+def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
+    """The direction of gravity with the least error, by rings that narrow down."""
+    size = float(np.linalg.norm(gravity))
+    best, error = gravity, fit.error(gravity)
+    for width in np.radians([60.0, 35.0, 20.0, 12.0, 7.0, 4.0, 2.0, 1.0]):
+        for candidate in _ring(best, width):
+            if (e := fit.error(size * candidate)) < error:
+                best, error = size * candidate, e
+    # On floors, walls and ceilings gravity is along an axis: that is taken where it is as likely.
+    axes = size * np.vstack((np.eye(3), -np.eye(3)))
+    nearest = axes[int(np.argmax(axes @ best))]
+    if (e := fit.error(nearest)) < ALIKE * error:
+        best, error = nearest, e
+    return best, error
+
+
+def _ring(center: Array, width: float, count: int = 8) -> Array:
+    """(count, 3) unit vectors `width` rad from `center`."""
+    axis = center / np.linalg.norm(center)
+    other = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    u = np.cross(axis, other)
+    u /= np.linalg.norm(u)
+    v = np.cross(axis, u)
+    turn = 2.0 * np.pi * np.arange(count)[:, None] / count
+    ring: Array = np.cos(width) * axis + np.sin(width) * (np.cos(turn) * u + np.sin(turn) * v)
+    return ring
+
+
+def _delay(columns: Columns, fit: FreeFit) -> Iterator[Finding]:
+    errors = np.array([fit.delayed_error(float(lag)) for lag in LAGS])
+    now = float(errors[np.flatnonzero(LAGS == 0.0)[0]])
+    k = int(np.argmin(errors))
+    lag = float(LAGS[k])
+    if 0 < k < len(LAGS) - 1:
+        a, b, c = errors[k - 1 : k + 2]
+        lag += 0.5 * float(LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300)
+    clear = errors[k] < LATE * now and now - errors[k] > LATE_SHARE
+    if clear and abs(lag) > LEAST_DELAY and 0 < k < len(LAGS) - 1:
+        what = "late" if lag > 0.0 else "early"
+        yield Finding(
+            "effort delay",
+            f"efforts come about {1e3 * abs(lag):.0f} ms {what} against the positions: "
+            f"{100 * now:.2f} % of their variance is unexplained as they are, "
+            f"{100 * errors[k]:.2f} % shifted",
+            "read both in one cycle of the driver; no parameter shifts them",
+            amount=lag,
+        )

@@ -1,0 +1,47 @@
+"""Bags read as they are, bad messages included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.doctor.joint_log import read_joint_log
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.samples.bag_writer import BagWriter
+
+STEP = 10_000_000
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs") / "bag"
+    with BagWriter(path) as writer:
+        writer.joint_state(1, ["finger"], [0.5])
+        for k in range(20):
+            stamp, nan = (k + 1) * STEP, float("nan") if k == 7 else 1.0
+            writer.joint_state(stamp, ["b", "finger", "a"], [k, 9.0, -k], None, [nan, 0.0, 2.0])
+    return path
+
+
+def test_joints_are_in_the_wanted_order_with_what_each_message_has(bag: Path) -> None:
+    log = read_joint_log(bag, ("a", "b", "c"))
+    assert log.names == ("a", "b") and log.missing == ("c",) and log.unknown == ("finger",)
+    assert log.others == 1 and len(log) == 20
+    assert np.array_equal(log.q, np.column_stack((-np.arange(20.0), np.arange(20.0))))
+    assert log.dq is None and log.y is not None
+    assert np.isnan(log.y[7, 1]) and np.sum(np.isnan(log.y)) == 1
+    assert log.times.tolist() == pytest.approx([0.01 * k for k in range(20)])
+
+
+def test_rows_keep_all_columns_together(bag: Path) -> None:
+    log = read_joint_log(bag, ("a", "b"))
+    part = log.rows(slice(3, 6))
+    assert len(part) == 3 and part.q[0, 1] == 3.0 and part.dq is None
+    assert part.y is not None and part.y.shape == (3, 2) and part.unknown == log.unknown
+
+
+def test_a_bag_of_other_joints_is_refused_with_both_lists(bag: Path) -> None:
+    with pytest.raises(BagError, match=r"it has a, b, finger, the URDF elbow, wrist"):
+        read_joint_log(bag, ("elbow", "wrist"))

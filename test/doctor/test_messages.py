@@ -1,0 +1,139 @@
+"""Faults that messages show by themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.doctor.joint_log import JointLog
+from semiparam_dynamics.doctor.messages import JointFacts, message_findings, repaired
+
+from ..dynamics.arms import small_arm
+from .logs import arm_log
+
+LOG = arm_log(12.0)
+
+
+def facts(log: JointLog) -> JointFacts:
+    low, high = small_arm().position_limits
+    return JointFacts(np.ones(log.q.shape[1], dtype=bool), low, high)
+
+
+def kinds(log: JointLog) -> list[str]:
+    return [f.kind for f in message_findings(log, facts(log)) if f.fault]
+
+
+def changed(**arrays: object) -> JointLog:
+    return dataclasses.replace(LOG, **arrays)
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    assert kinds(LOG) == []
+    clean = repaired(LOG, facts(LOG))
+    assert len(clean) == len(LOG) and np.array_equal(clean.q, LOG.q)
+
+
+def test_stamps() -> None:
+    rng = np.random.default_rng(0)
+    jitter = rng.integers(-2_000_000, 2_000_000, len(LOG))
+    assert kinds(changed(stamps=LOG.stamps + jitter)) == ["uneven stamps"]
+    assert kinds(LOG.rows(rng.random(len(LOG)) > 0.05)) == ["missing messages"]
+    hole = np.abs(LOG.times - 6.0) > 0.1
+    (finding,) = message_findings(LOG.rows(hole), facts(LOG))
+    assert finding.kind == "gaps" and finding.amount == pytest.approx(0.2, abs=0.02)
+    back = LOG.stamps.copy()
+    back[600:] -= SECOND // 2
+    (finding,) = message_findings(changed(stamps=back), facts(LOG))
+    assert finding.kind == "stamps go back" and finding.amount == pytest.approx(0.49)
+    assert len(repaired(changed(stamps=back), facts(LOG))) == pytest.approx(len(LOG) - 50, abs=1)
+    assert kinds(changed(stamps=np.where(np.arange(len(LOG)) == 50, 0, LOG.stamps))) == [
+        "zero stamps",
+        "stamps go back",
+        "gaps",
+    ]
+
+
+def test_degrees_are_named_and_put_right() -> None:
+    log = changed(q=np.degrees(LOG.q), dq=np.degrees(LOG.dq))
+    assert kinds(log) == ["degrees"]
+    assert np.allclose(repaired(log, facts(log)).q, LOG.q)
+
+
+def test_a_jump_by_a_turn_is_named_and_put_right() -> None:
+    q = LOG.q.copy()
+    wide = int(np.argmax(np.ptp(q, axis=0)))
+    q[:, wide] -= 2.0 * np.pi * (q[:, wide] > np.median(q[:, wide]))
+    log = changed(q=q)
+    (finding,) = (f for f in message_findings(log, facts(log)) if f.fault)
+    assert finding.kind == "wraps" and finding.joints == (LOG.names[wide],)
+    assert np.allclose(np.diff(repaired(log, facts(log)).q, axis=0), np.diff(LOG.q, axis=0))
+
+
+def test_single_broken_messages_are_named_and_left_out() -> None:
+    q = LOG.q.copy()
+    q[500, 1] += 1.0
+    assert kinds(changed(q=q)) == ["wrong positions"]
+    assert len(repaired(changed(q=q), facts(LOG))) == len(LOG) - 1
+    q = LOG.q + 0.0
+    q[700] = 0.0
+    assert kinds(changed(q=q)) == ["messages of zeros"]
+    assert len(repaired(changed(q=q), facts(LOG))) == len(LOG) - 1
+
+
+def test_readings_that_repeat_while_the_arm_moves() -> None:
+    q, y = LOG.q.copy(), LOG.y.copy()
+    q[300:420], y[300:420] = q[300], y[300]
+    log = changed(q=q, y=y)
+    (finding,) = (f for f in message_findings(log, facts(log)) if f.kind == "repeated readings")
+    assert finding.amount == pytest.approx(1.2, abs=0.05)
+    twice = np.arange(len(LOG)) // 2 * 2
+    log = changed(q=LOG.q[twice], y=LOG.y[twice])
+    assert "repeated readings" in kinds(log)
+
+
+def test_columns() -> None:
+    for name in ("q", "dq", "y"):
+        values = getattr(LOG, name).copy()
+        values[:, 1] = np.nan
+        (finding,) = (f for f in message_findings(changed(**{name: values}), facts(LOG)) if f.fault)
+        assert finding.kind == "not a number" and finding.joints == (LOG.names[1],)
+    assert kinds(changed(y=None)) == ["no efforts"]
+    assert kinds(changed(y=LOG.y * [1.0, 0.0, 1.0, 1.0])) == ["effort missing"]
+    assert kinds(changed(dq=-LOG.dq))[0] in ("velocity", "velocity scale")
+    (finding, *_) = message_findings(changed(dq=np.degrees(LOG.dq)), facts(LOG))
+    assert finding.kind == "velocity scale" and "degrees" in finding.evidence
+    step = 0.3 * LOG.y.std(axis=0)
+    assert set(kinds(changed(y=step * np.round(LOG.y / step)))) == {"coarse steps"}
+
+
+def test_clipped_efforts_get_a_limit() -> None:
+    most = 0.6 * np.abs(LOG.y).max(axis=0)
+    log = changed(y=np.clip(LOG.y, -most, most))
+    named = [f for f in message_findings(log, facts(log)) if f.kind == "clipped efforts"]
+    assert named
+    for finding in named:
+        joint = LOG.names.index(finding.joints[0])
+        assert finding.mends["samples.saturation"] == pytest.approx(most[joint], rel=1e-4)
+
+
+def test_limits_rest_and_little_motion() -> None:
+    narrow = facts(LOG)
+    narrow = JointFacts(narrow.turning, narrow.low, LOG.q.max(axis=0) - 0.2)
+    assert "limits" in [f.kind for f in message_findings(LOG, narrow)]
+    short = arm_log(4.0)
+    assert [f.kind for f in message_findings(short, facts(short))] == ["little motion"]
+    stop = np.minimum(np.arange(len(LOG)), 900)
+    log = changed(q=LOG.q[stop] + 0.0, dq=LOG.dq * (stop < 900)[:, None], y=LOG.y)
+    (rest,) = (f for f in message_findings(log, facts(log)) if f.kind == "rest")
+    assert rest.amount == pytest.approx(3.0, abs=0.3) and not rest.fault
+
+
+def test_names() -> None:
+    log = changed(unknown=("gripper",), missing=("wrist",), others=5)
+    by_kind = {f.kind: f for f in message_findings(log, facts(log))}
+    assert by_kind["joints not published"].mends == {"joints": LOG.names}
+    assert by_kind["names not in the URDF"].fault
+    assert "5 messages" in by_kind["several kinds of message"].evidence

@@ -1,0 +1,43 @@
+"""The page and the terminal's lines."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.doctor.page import html_page, summary, verdict, write_examination
+from semiparam_dynamics.errors import StorageError
+
+from .logs import arm_log, examined
+
+LOG = arm_log(12.0)
+
+
+def test_without_efforts_the_page_shows_positions_and_says_why() -> None:
+    examination = examined(dataclasses.replace(LOG, y=None))
+    assert verdict(examination) == "1 fault found: no efforts."
+    page = html_page(examination, "bag <1>")
+    assert page.count("position as sent") == len(LOG.names)
+    assert "The dynamics were not looked at: there are no efforts." in page
+    assert "bag &lt;1&gt;" in page and "bag <1>" not in page
+    assert "doctor.yaml" not in summary(examination)
+
+
+def test_what_is_mended_is_on_the_page_and_on_the_terminal() -> None:
+    sign = np.array([1.0, -1.0, 1.0, 1.0])
+    examination = examined(dataclasses.replace(LOG, y=sign * LOG.y))
+    page = html_page(examination, "bag")
+    assert "samples.effort_scale: [1.0, -1.0, 1.0, 1.0]" in page
+    assert page.count("<svg viewBox") >= 2 * len(LOG.names)
+    said = summary(examination).splitlines()
+    assert said[1] == "1 fault found: effort sign."
+    assert said[2].startswith("! effort sign: ") and max(map(len, said)) <= 100
+
+
+def test_a_place_that_can_not_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="can't write to"):
+        write_examination(examined(arm_log(6.0)), tmp_path / "file", "bag")

@@ -1,0 +1,115 @@
+"""Faults that the dynamics show, on an arm whose truth is known."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from .logs import arm_log, examined, kinds
+
+
+def found(examination, kind):
+    (finding,) = (finding for finding in examination.findings if finding.kind == kind)
+    return finding
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("velocities", [True, False])
+def test_an_arm_without_faults_is_accused_of_none(seed: int, velocities: bool) -> None:
+    examination = examined(arm_log(seed=seed, velocities=velocities))
+    assert kinds(examination) == []
+    assert examination.mended == ()
+    assert examination.physics is not None
+    assert examination.physics.explained.min() > 0.95
+
+
+@pytest.mark.parametrize("joint", [0, 1])
+def test_a_turned_sign_is_named_and_mended(joint: int) -> None:
+    log = arm_log()
+    sign = np.ones(log.q.shape[1])
+    sign[joint] = -1.0
+    examination = examined(dataclasses.replace(log, y=sign * log.y))
+    assert kinds(examination) == ["effort sign"]
+    assert found(examination, "effort sign").joints == (log.names[joint],)
+    assert np.array_equal(examination.config.samples.effort_scale, sign)
+
+
+def test_currents_are_named_and_the_factors_are_those_of_the_truth() -> None:
+    log = arm_log()
+    constant = np.linspace(7.0, 12.0, log.q.shape[1])
+    examination = examined(dataclasses.replace(log, y=log.y / constant))
+    assert kinds(examination) == ["effort scale"]
+    finding = found(examination, "effort scale")
+    named = [log.names.index(name) for name in finding.joints]
+    assert named
+    scale = np.array(examination.config.samples.effort_scale)
+    assert np.allclose(scale[named], constant[named], rtol=0.15)
+
+
+def test_a_current_of_the_wrong_sign_is_mended_by_one_parameter() -> None:
+    log = arm_log()
+    constant = np.full(log.q.shape[1], 10.0)
+    constant[1] = -10.0
+    examination = examined(dataclasses.replace(log, y=log.y / constant))
+    assert set(kinds(examination)) == {"effort sign", "effort scale"}
+    assert examination.config.samples.effort_scale[1] == pytest.approx(-10.0, rel=0.15)
+
+
+def test_masses_that_are_wrong_by_a_factor_of_two_are_no_fault() -> None:
+    log = arm_log()
+    assert kinds(examined(dataclasses.replace(log, y=2.0 * log.y))) == []
+    assert kinds(examined(dataclasses.replace(log, y=0.5 * log.y))) == []
+
+
+def test_exchanged_efforts() -> None:
+    log = arm_log()
+    order = np.arange(log.q.shape[1])
+    order[[0, 1]] = 1, 0
+    examination = examined(dataclasses.replace(log, y=log.y[:, order]))
+    assert kinds(examination) == ["exchanged joints"]
+    assert set(found(examination, "exchanged joints").joints) == set(log.names[:2])
+
+
+def test_gravity_left_out_of_the_efforts() -> None:
+    examination = examined(arm_log(gravity=(0.0, 0.0, 0.0)))
+    assert kinds(examination) == ["gravity left out"]
+    assert examination.config.robot.gravity == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("angle", [8.0, 30.0])
+def test_a_tilted_base_is_named_with_its_angle_and_mended(angle: float) -> None:
+    away = np.radians(angle)
+    gravity = (9.81 * np.sin(away), 0.0, -9.81 * np.cos(away))
+    examination = examined(arm_log(gravity=gravity))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(angle, abs=2.0)
+    assert np.allclose(examination.config.robot.gravity, gravity, atol=0.4)
+
+
+def test_an_arm_on_the_ceiling() -> None:
+    examination = examined(arm_log(gravity=(0.0, 0.0, 9.81)))
+    assert kinds(examination) == ["tilted base"]
+    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, 9.81))
+
+
+def test_what_is_configured_already_is_no_fault_and_is_kept() -> None:
+    log = arm_log()
+    constant = np.array([10.0, -10.0, 10.0, 10.0])
+    broken = dataclasses.replace(log, y=log.y / constant)
+    told = {"samples__effort_scale": tuple(constant.tolist())}
+    assert kinds(examined(broken, **told)) == []
+    half = {"samples__effort_scale": (10.0, 10.0, 10.0, 10.0)}
+    examination = examined(broken, **half)
+    assert kinds(examination) == ["effort sign"]
+    assert np.allclose(examination.config.samples.effort_scale, constant)
+
+
+@pytest.mark.parametrize("delay", [0.02, -0.02])
+def test_late_and_early_efforts(delay: float) -> None:
+    examination = examined(arm_log(delay=delay))
+    assert kinds(examination) == ["effort delay"]
+    finding = found(examination, "effort delay")
+    assert finding.amount == pytest.approx(delay, abs=0.004)
+    assert ("late" if delay > 0.0 else "early") in finding.evidence
