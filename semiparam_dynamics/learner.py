@@ -183,6 +183,7 @@ class InverseDynamicsLearner:
 
         One by one: a block of the estimator's is faster only from hundreds of samples on.
         """
+        baselines: list[BaselinePrediction | None] = []
         for step in steps:
             learned = False
             if step.target is not None:
@@ -196,18 +197,25 @@ class InverseDynamicsLearner:
                 baseline = self.baseline.predict(step.sample)
                 if learned:
                     self.baseline.update(step.sample, baseline)
-            self._score(step, baseline)
+            baselines.append(baseline)
+        self._score(steps, baselines)
 
-    def _score(self, step: Step, baseline: BaselinePrediction | None) -> None:
-        if step.y is None:
-            return
-        values, stds = np.full((2, len(MODELS), len(step.y)), np.nan)
-        sources = (step.prediction, baseline, step.prediction)
-        for k, (name, source) in enumerate(zip(MODELS, sources, strict=True)):
-            if source is not None:
-                values[k], stds[k] = getattr(source, name), getattr(source, f"{name}_std")
-        self.scores.add_arrays(step.y, values, stds)
-        self.recent.add_arrays(step.y, values, stds)
+    def _score(self, steps: Sequence[Step], baselines: list[BaselinePrediction | None]) -> None:
+        values, stds, measured = [], [], []
+        nothing = np.full(self.model.n_axes, np.nan)
+        for step, baseline in zip(steps, baselines, strict=True):
+            if step.y is None:
+                continue
+            p, b = step.prediction, (nothing, nothing)
+            if baseline is not None:
+                b = baseline.nonparametric, baseline.nonparametric_std
+            measured.append(step.y)
+            values.append((p.rigid_body, b[0], p.semiparametric))
+            stds.append((p.rigid_body_std, b[1], p.semiparametric_std))
+        if measured:
+            arrays = np.array(measured), np.array(values), np.array(stds)
+            self.scores.add_arrays(*arrays)
+            self.recent.add_arrays(*arrays)
 
     def publish(self) -> None:
         """Let predictions know what was learned, where they are made from a copy."""

@@ -42,21 +42,20 @@ class RunningScores:
         self._has_std.update(stds)
         nothing = np.full(len(y), -1.0)
         self.add_arrays(
-            y,
-            np.array([predictions[name] for name in self._row]),
-            np.array([stds.get(name, nothing) for name in self._row]),
+            y[None],
+            np.array([[predictions[name] for name in self._row]]),
+            np.array([[stds.get(name, nothing) for name in self._row]]),
         )
 
     def add_arrays(self, y: Array, predictions: Array, stds: Array) -> None:
-        """:meth:`add` of all models in order, predictions and stds (models, n_axes).
+        """:meth:`add` of k samples in turn: y (k, n_axes), predictions, stds (k, models, n_axes).
 
         A negative std covers nothing; :meth:`coverage` is of models whose std :meth:`add` or
         :meth:`expect_stds` has named.
         """
-        self.samples += 1
-        self._count = self._keep * self._count + 1.0
+        self.samples += len(y)
         sums = self._mean, self._spread, self._errors, self._covered
-        _add(y, predictions, stds, self._keep, self._count, *sums)
+        self._count = _add(y, predictions, stds, self._keep, self._count, *sums)
 
     def expect_stds(self) -> RunningScores:
         """Note that standard deviations of all models will come; returns itself."""
@@ -124,14 +123,17 @@ def _add(
     spread: Array,
     errors: Array,
     covered: Array,
-) -> None:
-    """One sample into all sums: it runs for every sample, on arrays of a few numbers."""
-    for j in range(y.size):
-        delta = y[j] - mean[j]
-        mean[j] += delta / count
-        spread[j] = keep * spread[j] + delta * (y[j] - mean[j])
-        for k in range(len(predictions)):
-            error = y[j] - predictions[k, j]
-            errors[k, j] = keep * errors[k, j] + error * error
-            inside = 1.0 if abs(error) <= 2.0 * stds[k, j] else 0.0
-            covered[k, j] = keep * covered[k, j] + inside
+) -> float:
+    """Samples into all sums, in turn, and the new count: it runs for every sample."""
+    for i in range(len(y)):
+        count = keep * count + 1.0
+        for j in range(y.shape[1]):
+            delta = y[i, j] - mean[j]
+            mean[j] += delta / count
+            spread[j] = keep * spread[j] + delta * (y[i, j] - mean[j])
+            for k in range(len(errors)):
+                error = y[i, j] - predictions[i, k, j]
+                errors[k, j] = keep * errors[k, j] + error * error
+                inside = 1.0 if abs(error) <= 2.0 * stds[i, k, j] else 0.0
+                covered[k, j] = keep * covered[k, j] + inside
+    return count

@@ -26,7 +26,7 @@ from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.storage import saved_header
 
 TIMINGS = 2000  # steps over which the percentiles are taken
-AT_ONCE = 1  # samples that are learned before others may look at the learner
+TOGETHER = 20  # steps at most that go to the thread together, of which the last one is learned
 PAUSE_BETWEEN_COPIES = 20.0  # times the duration of a copy of what was learned, for predictions
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
 WARM_UP_STEPS = 200
@@ -59,9 +59,10 @@ class Session:
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
-        self._thread: LearnerThread[Step] = LearnerThread(
-            self._update, config.learning_queue, at_once=AT_ONCE, idle=self._idle
+        self._thread: LearnerThread[list[Step]] = LearnerThread(
+            self._update_all, config.learning_queue, idle=self._idle
         )
+        self._together: list[Step] = []  # to be scored with the next one that is learned
         self._learning = True
         self.learner.predict_from_copy(config.defer_learning)
         self._count_anew()
@@ -72,6 +73,7 @@ class Session:
         The file stays as it is until something is saved.
         """
         self._thread.clear()
+        self._together = []
         with self.paused():
             self.learner.reset()
             self.autosave.mark_saved()
@@ -145,23 +147,35 @@ class Session:
         if self._thread.problem:
             self._not_learned[STOPPED] += len(steps)
         elif not self._config.defer_learning:
-            self._thread.do(steps)
+            self._thread.do([steps])
         else:
             for one in steps:
-                self._thread.put(one)
+                self._together.append(one)
+                if one.target is not None or len(self._together) == TOGETHER:
+                    self._put_together()
+
+    def _put_together(self) -> None:
+        # To wake the thread for each score would keep messages waiting for the interpreter.
+        if self._together:
+            self._thread.put(self._together)
+            self._together = []
 
     # In the thread.
+
+    def _update_all(self, together: list[list[Step]]) -> None:
+        for steps in together:
+            self._update(steps)
+        self.autosave.step()
+        self._publish()
 
     def _update(self, steps: list[Step]) -> None:
         start = time.perf_counter()
         self.learner.update(steps)
         for step in steps:
             if step.target is not None:
-                self.learn_us.append((time.perf_counter() - start) * 1e6 / len(steps))
+                self.learn_us.append((time.perf_counter() - start) * 1e6)
                 self.autosave.changed()
-        self.autosave.step()
-        self._unpublished = self._config.defer_learning
-        self._publish()
+                self._unpublished = self._config.defer_learning
 
     def _publish(self) -> float | None:
         """Let predictions know what was learned, or return in how many seconds it is time to."""
@@ -189,6 +203,8 @@ class Session:
 
     def paused(self, *, drained: bool = False) -> AbstractContextManager[None]:
         """Nothing is learned meanwhile; with `drained` also nothing waits to be learned."""
+        if drained:
+            self._put_together()
         return self._thread.paused(drained=drained)
 
     def drain(self) -> None:
@@ -220,7 +236,7 @@ class Session:
 
     @property
     def waiting(self) -> int:
-        """Samples that wait to be learned."""
+        """Samples that wait to be learned, about."""
         return len(self._thread)
 
     # Files.
@@ -264,12 +280,14 @@ class Session:
 
         Raises StorageError.
         """
+        self._put_together()
         self._thread.close()
         self.autosave.finish()
 
     def save_if_due(self) -> None:
         """Save pending learning if no message has come for a while."""
         if self._config.defer_learning:
+            self._put_together()
             self._thread.call_idle()
         else:
             self.autosave.step()
