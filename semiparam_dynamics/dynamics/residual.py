@@ -620,8 +620,8 @@ class Standardizer:
         n_inputs = len(widths)
         self._widths = widths
         self._floors = np.zeros(n_inputs) if floors is None else floors
-        self._window = window
-        self._seen = 0.0  # s, of continuous motion
+        self.window = window
+        self.seen = 0.0  # s, of continuous motion
         self._last = 0
         self._count = 0
         self._mean = np.zeros(n_inputs)
@@ -635,13 +635,13 @@ class Standardizer:
             return
         step = (stamp - self._last) * 1e-9 if self._count else 0.0
         # Pauses and jumps of the clock are not motion that was looked at.
-        self._seen += step if 0.0 < step <= 1.0 else 0.0
+        self.seen += step if 0.0 < step <= 1.0 else 0.0
         self._last = stamp
         self._count += 1
         delta = x - self._mean
         self._mean += delta / self._count
         self._square += delta * (x - self._mean)
-        if self._seen >= self._window and self._count > 1:
+        if self.seen >= self.window and self._count > 1:
             self._finish()
 
     def observe_rows(self, stamps: Indices, X: Array) -> int:
@@ -655,7 +655,7 @@ class Standardizer:
     def fit(self, stamps: Indices, X: Array) -> None:
         """Take the scales from all of X (n, d), at `stamps` (n,) in ns, whatever the window."""
         steps = np.diff(stamps) * 1e-9
-        self._seen = float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
+        self.seen = float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
         self._count, self._last = len(X), int(stamps[-1])
         self._mean = X.mean(axis=0)
         self._square = ((X - self._mean) ** 2).sum(axis=0)
@@ -677,7 +677,7 @@ class Standardizer:
             "mean": self._mean.copy(),
             "square": self._square.copy(),
             "scale": self._scale.copy(),
-            "seen": np.array([self._seen]),
+            "seen": np.array([self.seen]),
             "counts": np.array([self._count, self._last, int(self.ready)], dtype=np.int64),
         }
 
@@ -686,6 +686,6 @@ class Standardizer:
         self._mean = state["mean"].copy()
         self._square = state["square"].copy()
         self._scale = state["scale"].copy()
-        self._seen = float(state["seen"][0])
+        self.seen = float(state["seen"][0])
         self._count, self._last, ready = (int(value) for value in state["counts"])
         self.ready = bool(ready)

@@ -110,6 +110,9 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 OTHERS = ("missing joint", "velocity not finite")
 
 
+SILENT = 0.05  # confidence below which the residual has no part in a prediction worth naming
+
+
 class SessionReport:
     """Sums a session up, once a second, and notices what went wrong since the last time.
 
@@ -120,15 +123,17 @@ class SessionReport:
         self._session = session
         self._lost: Counter[str] = Counter() if lost is None else lost
         self._before: Counter[str] = Counter()
-        self._predicted = 0
+        self._predicted = self._learned = 0
 
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
         """Level and one sentence; `silent` says which topics bring nothing."""
         session = self._session
         dropped = session.dropped() + session.learner.bounded + self._lost
         since = dropped - self._before
-        new = session.predicted - self._predicted
-        self._before, self._predicted = dropped, session.predicted
+        learned = session.learner.estimator.n_learned
+        new, taught = session.predicted - self._predicted, learned - self._learned
+        self._before, self._predicted, self._learned = dropped, session.predicted, learned
+        doing = self._doing(new, since[STANDING], taught)
         others = OTHERS if new > 0 else ()
         for intended in ("learning switched off", KEPT_OUT, STANDING, BETWEEN, STOPPED, *others):
             since.pop(intended, None)
@@ -144,15 +149,30 @@ class SessionReport:
             return WARN, f"{count} times in the last second: {detail or reason}"
         if not session.predicted:
             return WARN, "messages arrive, no complete sample yet"
-        learned = session.learner.estimator.n_learned
         if not session.learning:
             return OK, f"predicting, learning is switched off after {learned} samples"
         recent = session.learner.recent
         errors = {name: float(np.mean(recent.nmse(name))) for name in session.learner.compared}
         return OK, (
             f"{learned} samples learned; recent normalised MSE: rigid body "
-            f"{errors['rigid_body']:.3g}, semiparametric {errors['semiparametric']:.3g}"
+            f"{errors['rigid_body']:.3g}, semiparametric {errors['semiparametric']:.3g}; {doing}"
         )
+
+    def _doing(self, new: int, still: int, taught: int) -> str:
+        """What was done since the last call with so many samples predicted, at rest, learned."""
+        session = self._session
+        residual = session.learner.estimator.residual
+        if not new:
+            return "no new samples"
+        if still > 0.9 * new:
+            return "standing still, waiting for motion"
+        told = f"learns {taught} of {new} samples"
+        if not residual.standardizer.ready:
+            seen, window = residual.standardizer.seen, residual.standardizer.window
+            return f"{told}; the residual is silent until {window:g} s of motion, {seen:.1f} so far"
+        if session.last is not None and session.last.prediction.confidence < SILENT:
+            return f"{told}; the residual is silent: this motion is new to it"
+        return told
 
     def values(self) -> dict[str, str]:
         """Counts, timings, scores per axis and the rank of the excitation."""
@@ -167,6 +187,8 @@ class SessionReport:
             "learning": str(session.learning).lower(),
             **session.autosave.values(),
         }
+        if session.delays:
+            values["outputs behind the joint states [ms]"] = f"{np.median(session.delays):.1f}"
         for reason, count in sorted((session.dropped() + self._lost).items()):
             values[f"dropped: {reason}"] = str(count)
         for reason, count in sorted(session.learner.bounded.items()):

@@ -92,6 +92,8 @@ class Session:
         self._not_learned: Counter[str] = Counter()
         self.predict_us: deque[float] = deque(maxlen=TIMINGS)
         self.learn_us: deque[float] = deque(maxlen=TIMINGS)
+        self.delays: deque[float] = deque(maxlen=TIMINGS)  # ms, see `_steps`
+        self.last: Step | None = None
         self._unpublished = False
         self._publish_after = 0.0  # monotonic s
 
@@ -129,6 +131,9 @@ class Session:
             step = self.learner.predict(measurement)
             if step is not None:
                 self.predicted += 1
+                # From the instant that is predicted to the newest joint state.
+                self.delays.append((self.stream.newest - step.stamp) * 1e-6)
+                self.last = step
                 self.deferred += behind
                 self.predict_us.append((time.perf_counter() - start) * 1e6)
                 yield step

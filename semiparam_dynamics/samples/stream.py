@@ -125,6 +125,11 @@ class MeasurementStream:
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
 
+    @property
+    def newest(self) -> int:
+        """Stamp of the last joint state in ns; 0 before the first."""
+        return self._last_joint_state or 0
+
     def flush(self) -> list[Measurement]:
         """Release the joint states that still wait for a wrench: the messages have ended."""
         return self._pairer.flush()

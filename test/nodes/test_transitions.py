@@ -216,3 +216,32 @@ def test_joints_that_nobody_publishes_are_left_out(drive, tmp_path: Path) -> Non
     again.describe(GRIPPER)
     assert again.node.session.model.joint_names == ("shoulder", "elbow")
     assert again.node.session.autosave.loaded == saved
+
+
+def test_diagnostics_say_what_the_learner_is_doing(drive, urdf: Path) -> None:
+    driven = drive(urdf=urdf, defer_learning="false")
+    assert driven.node.start()
+    arm, sent = driven.publisher(JointState, "joint_states"), 0
+
+    def publishes(speed: float, count: int) -> str:
+        """Diagnostics after so many messages."""
+        nonlocal sent
+        before, wanted = driven.node.session.predicted, count - 3
+        driven.node.report()
+        for _ in range(count):
+            sent += 1
+            q = 0.4 * np.sin([speed * 0.01 * sent, 1.7 * speed * 0.01 * sent])
+            numbers = q, speed * q, 5.0 + q
+            names = driven.node.session.model.joint_names
+            arm.publish(joint_state_message(sent * 10_000_000, names, *numbers))
+            driven._executor.spin_once(timeout_sec=0.01)
+        driven.until(lambda: driven.node.session.predicted >= before + wanted)
+        driven.node.session.drain()
+        return driven.node.report().message
+
+    assert publishes(0.0, 60).endswith("standing still, waiting for motion")
+    said = publishes(2.0, 150)
+    assert "learns " in said and "the residual is silent until 10 s of motion" in said
+    values = {pair.key: pair.value for pair in driven.node.report().values}
+    assert values["outputs behind the joint states [ms]"] == "10.0"
+    assert driven.node.report().message.endswith("no new samples")
