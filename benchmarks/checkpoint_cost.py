@@ -60,7 +60,7 @@ def fill(estimator: SemiparametricEstimator) -> None:
 
 def measure(estimator: SemiparametricEstimator, path: Path, rounds: int) -> None:
     def snapshot() -> Snapshot:
-        return estimator.identity(), estimator.state()
+        return estimator.identity(), {}, estimator.state()
 
     zeros = np.zeros(estimator.model.n_joints)
     sample = estimator.sample(zeros, zeros, zeros)

@@ -45,7 +45,7 @@ Log = tuple[str, str, InverseDynamicsConfig, JointLog]
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="doctor", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with robots/")
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--logs", nargs="+", default=[], metavar="NAME")

@@ -10,7 +10,7 @@ from semiparam_dynamics.changes.config import ChangeEvent
 from semiparam_dynamics.changes.payload import Snapshot, payload_status
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.diagnostics import ChangeReport
-from semiparam_dynamics.nodes.messages import event_message, joint_state_message, payload_messages
+from semiparam_dynamics.nodes.messages import event_message, payload_messages
 from semiparam_dynamics.nodes.session import Session
 
 from .conftest import moving, take
@@ -127,11 +127,9 @@ def test_predictions_with_a_payload_keep_within_the_bound(make_session) -> None:
     held = np.array([1e6, *[1e5] * 3, *[0.0] * 6])
     session.learner.changes.snapshots.store("ship", Snapshot(held, 1e-4 * np.eye(10)))
     session.learner.changes.recall("ship")
-    q = np.full(2, 0.3)
     last = session.predicted
-    for k in range(5):
-        stamp = 1_400_000_000 + 10_000_000 * k
-        for step in session.joint_state(joint_state_message(stamp, AXES, q, 0.1 * q, q)):
+    for message in list(moving(45, 0.02))[40:]:
+        for step in session.joint_state(message):
             assert np.all(np.abs(step.prediction.semiparametric) <= 1000.0)  # ten times the URDF's
             assert np.abs(step.prediction.rigid_body).max() > 1000.0
     assert session.predicted > last

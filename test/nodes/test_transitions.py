@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from semiparam_dynamics.robot.model import RobotModel
 from .conftest import URDF
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
-MOST_SPINS = 2000  # only reached when something is broken
+LONG = 30.0  # s: only reached when something is broken
 
 
 class Driven:
@@ -45,7 +46,8 @@ class Driven:
         self._description = self._other.create_publisher(String, "robot_description", LATCHED)
 
     def until(self, condition: Callable[[], Any]) -> None:
-        for _ in range(MOST_SPINS):
+        end = time.monotonic() + LONG
+        while time.monotonic() < end:
             if condition():
                 return
             self._executor.spin_once(timeout_sec=0.02)
