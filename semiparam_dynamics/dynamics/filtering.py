@@ -191,7 +191,7 @@ class SampleFilter:
         speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
         joints["fastest"] = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
         joints["turning"] = model.turning
-        self._found = np.zeros((BLOCK, 3), dtype=np.int64)
+        self._found = np.zeros((BLOCK, 4), dtype=np.int64)
         self._arrays = (
             joints,
             memory,
@@ -246,8 +246,9 @@ class SampleFilter:
         found: list[list[int]] = self._found[:count].tolist()
         return found
 
-    def _sample(self, row: Array, stamp: int, measured: int, informative: int) -> Sample:
+    def _sample(self, row: Array, stamp: int, *kind: int) -> Sample:
         n, end = self._n_joints, self._end
+        measured, informative, between = kind
         return Sample(
             stamp,
             row[:n],
@@ -256,6 +257,7 @@ class SampleFilter:
             row[end:].reshape(self._n_axes, -1),
             row[3 * n : end] if measured else None,
             bool(informative),
+            bool(between),
         )
 
 
@@ -283,7 +285,7 @@ def filter_rows(
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
     raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
-    found : (k, 3) of each sample its stamp, and whether y was measured and it is informative.
+    found : (k, 4) of each sample its stamp, and whether it is measured, informative, `between`.
     regressor : `RobotModel.regressor_arguments`.
     """
     m = memory[0]
@@ -377,13 +379,15 @@ def filter_rows(
                 if m.measured and not informative:
                     m.still += 1
                 since = (m.last - m.last_learned) * NANO
-                if m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back:
-                    m.between += m.measured and informative
+                soon = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
+                between = informative and soon
+                if between:
+                    m.between += m.measured
                     informative = False
                 if m.measured and informative:
                     m.last_learned = m.last
                 found[samples, 0], found[samples, 1] = m.last, m.measured
-                found[samples, 2] = informative
+                found[samples, 2], found[samples, 3] = informative, between
                 m.last_sample = m.last
                 samples += 1
         for j in range(c.size):

@@ -21,7 +21,8 @@ class Sample:
     ddq: Array  # (n_joints,) rad/s^2
     regressor: Array  # (n_axes, n_parameters)
     y: Array | None = None  # (n_axes,) N m or N; None where nothing was measured
-    informative: bool = True  # false: at rest, or too soon after the last one that is learned
+    informative: bool = True  # false: at rest, or `between`
+    between: bool = False  # too soon after the last sample that is learned
 
     @property
     def teaches(self) -> bool:
