@@ -77,7 +77,8 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
         if script in folders:
             folders[script].parse_args(words)
         else:
-            options = set(re.findall(r"--[a-z-]+", said[script]))
+            text = said.get(script) or said[f"{script}/__main__.py"]
+            options = set(re.findall(r"--[a-z-]+", text))
             assert {word for word in words if word.startswith("--")} <= options, (name, script)
 
 
