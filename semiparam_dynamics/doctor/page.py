@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,8 @@ def verdict(examination: Examination) -> str:
     faults = [finding.kind for finding in examination.findings if finding.fault]
     if not faults:
         return "No fault was found."
-    return f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'} found: {listing(faults)}."
+    kinds = [f"{kind} ({n} times)" if n > 1 else kind for kind, n in Counter(faults).items()]
+    return f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'} found: {listing(kinds)}."
 
 
 def summary(examination: Examination) -> str:
