@@ -154,7 +154,8 @@ def test_long_feature_vectors_are_refused_before_anything_is_made_of_them() -> N
         session.frame(message)
         session.drain()
 
-    assert allocated(show) < 100_000
+    # An array of it would be 16 MB; a thread of a test before this one may allocate beside it.
+    assert allocated(show) < 1_000_000
     assert session.refusals.counts["feature vector's length"] == 2
     message.layout = MultiArrayLayout(data_offset=4_000_000_000)
     assert allocated(show) < 100_000
