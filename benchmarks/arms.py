@@ -45,8 +45,7 @@ UR10 = {
     "effects.noise_position": 2e-5,
     "effects.noise_velocity": 1e-3,
 }
-SEVEN_JOINTS = {
-    "joints": tuple(f"joint{i}" for i in range(1, 8)),
+SMALL_EFFECTS = {
     "effects.friction_coulomb": 1.0,
     "effects.friction_stribeck": 0.5,
     "effects.friction_viscous": 1.0,
@@ -58,6 +57,7 @@ SEVEN_JOINTS = {
     "effects.noise_position": 2e-5,
     "effects.noise_velocity": 1e-3,
 }
+SEVEN_JOINTS = {"joints": tuple(f"joint{i}" for i in range(1, 8)), **SMALL_EFFECTS}
 
 
 class Stamped(Protocol):

@@ -131,7 +131,7 @@ class InverseDynamicsLearner:
             if prediction is not unchanged:
                 within = model.bound(prediction.semiparametric, unchanged.semiparametric)
                 prediction = dataclasses.replace(prediction, semiparametric=within)
-        return Step(sample, prediction, unchanged, sample.y if sample.informative else None)
+        return Step(sample, prediction, unchanged, sample.y if sample.teaches else None)
 
     def admit(self, step: Step) -> list[Step]:
         """The measured steps that :meth:`update` is to take now, in order.

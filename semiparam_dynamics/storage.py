@@ -227,9 +227,11 @@ def set_aside(path: str | Path) -> Path:
     Returns the new place, such as model.set-aside.npz, or model.set-aside-2.npz if there is one.
     Raises StorageError where the system refuses.
     """
-    path, count = Path(path), 1
-    while any_saved(kept := path.with_name(f"{path.stem}.set-aside{_number(count)}{path.suffix}")):
+    path = Path(path)
+    kept, count = path.with_name(f"{path.stem}.set-aside{path.suffix}"), 1
+    while any_saved(kept):
         count += 1
+        kept = path.with_name(f"{path.stem}.set-aside-{count}{path.suffix}")
     try:
         for old, new in ((previous_of(path), previous_of(kept)), (path, kept)):
             if old.exists():
@@ -237,10 +239,6 @@ def set_aside(path: str | Path) -> Path:
     except OSError as error:
         raise StorageError(f"can't rename {path} to {kept}: {error.strerror}") from error
     return kept
-
-
-def _number(count: int) -> str:
-    return f"-{count}" if count > 1 else ""
 
 
 # -------------------------------------------------------------------------------------------------

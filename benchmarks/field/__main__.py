@@ -17,6 +17,9 @@ from pathlib import Path
 from types import SimpleNamespace as Fields
 
 import numpy as np
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
+
 from conditions import CONDITIONS, Condition
 from logs import Split, splits
 from threadpoolctl import threadpool_limits

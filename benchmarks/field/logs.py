@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from arms import CONFIG, ROOT, SEVEN, SMALL_EFFECTS
 
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.doctor.joint_log import JointLog, read_joint_log
+from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.convert import read_npz
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-ROOT = Path(__file__).resolve().parents[2]
-TRAINING_SHARE = 0.6
 # Trained on the first, tested on the last; of one log the first 60 % and the rest.
 SPLITS = {
     "xmate7p": (("trajectory_1.npz", "trajectory_2.npz"), "trajectory_3.npz"),
@@ -32,19 +33,7 @@ SPLITS = {
 URDFS = {"ur10": "ur10_robot.urdf"}
 SIMULATED = {
     "sim_small": ROOT / "test" / "data" / "small_arm.urdf",
-    "sim_seven": ROOT / "test" / "data" / "seven_joint_arm.urdf",
-}
-SIMULATION = {
-    "effects.friction_coulomb": 1.0,
-    "effects.friction_stribeck": 0.5,
-    "effects.friction_viscous": 1.0,
-    "effects.rotor_inertia": 0.1,
-    "effects.compliance": 1e-4,
-    "effects.hardening_torque": 30.0,
-    "effects.hysteresis": 3e-4,
-    "effects.noise_effort": 0.1,
-    "effects.noise_position": 2e-5,
-    "effects.noise_velocity": 1e-3,
+    "sim_seven": SEVEN,
 }
 # A sensor's wrench comes on a topic of its own, which no condition here is about.
 NOT_JOINTS = ("panda_wrist",)
@@ -73,9 +62,11 @@ def splits(data: Path, wanted: list[str], seconds: float = 0.0) -> Iterator[Spli
         urdf = (folder / URDFS.get(name, f"{name}.urdf")).read_text()
         logs = [_shortened(_read(folder / file, urdf), seconds) for file in (*train, test)]
         config = InverseDynamicsConfig()
-        settings = ROOT / "config" / "robots" / f"{name}.yaml"
+        settings = CONFIG / f"{name}.yaml"
         if settings.exists():
-            config = load_yaml(settings, InverseDynamicsConfig)
+            # The TX40's own rest_velocity suits its nine seconds, and is not what is tried here.
+            rest = {"filter.rest_velocity": FilterConfig().rest_velocity}
+            config = replace(load_yaml(settings, InverseDynamicsConfig), **rest)
         yield _split(name, urdf, config, logs)
     for name, path in SIMULATED.items():
         if not wanted or name in wanted:
@@ -87,7 +78,7 @@ def simulated_log(
     urdf: Path, seconds: float, rate: float = 100.0, seed: int = 0
 ) -> tuple[str, JointLog]:
     """The exciting motion of a simulated arm with friction and elasticity, and its URDF."""
-    overrides = {key.replace(".", "__"): value for key, value in SIMULATION.items()}
+    overrides = {key.replace(".", "__"): value for key, value in SMALL_EFFECTS.items()}
     arm = ArmSimulator(str(urdf), motion="exciting", rate=rate, seed=seed, **overrides)
     count = round(seconds * rate)
     readings = list(itertools.islice(simulated(arm, "effort", SECOND), count))

@@ -30,6 +30,7 @@ from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServi
 from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.stream import joints_together
 
 if TYPE_CHECKING:
@@ -144,7 +145,9 @@ class InverseDynamicsNode(ManagedNode):
         Those chosen by what was published; before that those of the model that is resumed from.
         """
         if not self._joints and config.autoload and not config.learner.robot.joints:
-            self._joints = self._model_services.saved_joints(self._urdf)
+            saved = tuple(self._model_services.saved_identity().get("joints", ()))
+            if set(saved) <= set(parse_urdf(read_urdf(self._urdf)).joints):
+                self._joints = saved
         if not self._joints or config.learner.robot.joints:
             return config
         return replace(config, joints=self._joints)
@@ -230,7 +233,7 @@ class InverseDynamicsNode(ManagedNode):
             return
         if message.data == self._urdf or self.state != "unconfigured":
             return  # it was tried, or the node has ended
-        self._urdf, self.problem = message.data, ""
+        self._urdf, self._joints, self.problem = message.data, (), ""
         if self._config.autostart and not self.managed:
             self.bring_to("active")
 

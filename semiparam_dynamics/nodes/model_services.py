@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
@@ -21,7 +21,6 @@ from semiparam_dynamics.errors import (
     StorageError,
 )
 from semiparam_dynamics.nodes.autosave import Autosave
-from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.storage import ModelLock, any_saved, saved_header, set_aside
 
 if TYPE_CHECKING:
@@ -127,14 +126,12 @@ class ModelServices:
         if other := session.differences():
             log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
 
-    def saved_joints(self, urdf: str) -> tuple[str, ...]:
-        """The joints of the saved model; empty where there is none, or they are not in the URDF."""
-        if not self._model_file or not any_saved(self._file()):
-            return ()
-        with suppress(StorageError):
-            joints = tuple(saved_header(self._file())[0].get("joints", ()))
-            return joints if set(joints) <= set(parse_urdf(read_urdf(urdf)).joints) else ()
-        return ()
+    def saved_identity(self) -> dict[str, Any]:
+        """What the saved model belongs to; empty where there is none that can be read."""
+        if self._model_file and any_saved(self._file()):
+            with suppress(StorageError):
+                return saved_header(self._file())[0]
+        return {}
 
     def keep(self, session: LearningSession) -> None:
         """Save unsaved changes; a failure is logged, and nothing is lost yet."""
