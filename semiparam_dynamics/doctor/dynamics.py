@@ -139,7 +139,7 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[A
             np.ascontiguousarray(a, dtype=np.float64)
             for a in ((q, dq, ddq) if moving else (q, still, still))
         )
-        regressor.fill(at, speed, acceleration, out)
+        regressor.fill(at, speed, acceleration, np.zeros((len(q), 0)), out)
         parts.append(out.reshape(len(q), model.n_joints, -1))
     return parts
 

@@ -15,6 +15,7 @@ from semiparam_dynamics.dynamics.estimator import (
     check_penalties,
 )
 from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import (
     ResidualBlock,
     ResidualPrediction,
@@ -80,7 +81,8 @@ class NonparametricBaseline:
             return
         prediction = prediction or self.predict(sample)
         x, nothing = self._inputs(sample), sample.regressor[:, :0]
-        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, 0.0 * y)
+        weights = np.full(len(y), sample.weight)
+        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, 0.0 * y, weights)
         self.errors.record(sample.stamp, y, {NAME: y - prediction.nonparametric})
 
     def predict_block(self, block: SampleBlock) -> BlockPrediction:
@@ -103,8 +105,10 @@ class NonparametricBaseline:
             known = self.errors.values() if late is None else late
             return BlockPrediction.join(parts), self._block(before, known)
         y, nothing = block.y, block.regressors[:, :, :0]
+        weights = np.repeat(block.weights[:, None], y.shape[1], axis=1)
+        no_rigid_body = RigidBodyBlock(np.zeros_like(y), y, np.zeros((len(y), 0)), weights)
         in_turn, before = self.kernel_model.update_block(
-            block.stamps, self._inputs(block), y, nothing, np.zeros_like(y), np.zeros((len(y), 0))
+            block.stamps, self._inputs(block), y, nothing, no_rigid_body
         )
         delayed = self._block(before, self.errors.values() if late is None else late)
         errors = {NAME: y - in_turn.values}

@@ -137,7 +137,7 @@ def training_data(
     if len(motion) < 2:
         raise LearningError("There are no two measured samples to train on.")
     identifier = RigidBodyIdentifier.of(model, config.rigid_body)
-    before = identifier.update_motion(motion)
+    before = identifier.update_motion(motion).values
     after = motion.rigid_body(identifier.parameters)
     return TrainingData(model, config, motion, after, before, identifier)
 

@@ -186,8 +186,7 @@ class SemiparametricEstimator:
             return
         prediction = prediction or self.predict(sample)
         if not self.refuses(sample, prediction):
-            self.rigid_body.update(sample.regressor, sample.y, sample.stamp)
-            self.update_residual(sample, prediction)
+            self.update_residual(sample, prediction, self.update_rigid_body(sample))
 
     def refuses(self, sample: Sample, prediction: Prediction) -> bool:
         """Whether a measured sample is not learned: the gate's verdict, or not informative.
@@ -200,10 +199,15 @@ class SemiparametricEstimator:
         error = sample.y - prediction.semiparametric
         return self.gate.refuses(sample.stamp, error, prediction.semiparametric_std, self.n_learned)
 
+    def update_rigid_body(self, sample: Sample) -> Array:
+        """The first half of :meth:`update` of a measured sample; the weights (n_axes,) of its rows."""
+        assert sample.y is not None
+        return self.rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
+
     def update_residual(
-        self, sample: Sample, prediction: Prediction, *, late: bool = False
+        self, sample: Sample, prediction: Prediction, weights: Array, *, late: bool = False
     ) -> None:
-        """The rest of :meth:`update` of a measured sample, after the rigid body's.
+        """The second half, with the `weights` (n_axes,) that the first one gave the rows.
 
         late : the trust follows how well the residual knows the sample now, instead of when it was
             predicted.
@@ -214,7 +218,7 @@ class SemiparametricEstimator:
         if late:
             confidence = self.residual.predict(x, self.rigid_body.parameters).confidence
         self.trust.learn(s.stamp, confidence)
-        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body)
+        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, weights)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
         self.errors.record(s.stamp, y, errors)
 
@@ -275,9 +279,7 @@ class SemiparametricEstimator:
         """:meth:`update_block` of samples that teach, after the rigid body."""
         y, stamps = block.y, block.stamps
         inputs = self.residual.inputs(block.q, block.dq, block.ddq, rigid.values)
-        now, before = self.residual.update_block(
-            stamps, inputs, y, block.regressors, rigid.values, rigid.parameters
-        )
+        now, before = self.residual.update_block(stamps, inputs, y, block.regressors, rigid)
         before = before.weighed(self.trust.copy().weigh_block(stamps, before.confidence))
         now = now.weighed(self.trust.learn_block(stamps, now.confidence))
         delayed = BlockPrediction(self._values(rigid, before), _stds(rigid, before, late))
@@ -293,7 +295,7 @@ class SemiparametricEstimator:
             part = block.rows(rows)
             if informative:
                 exact = self.residual.exact
-                learned = part.regressors, part.y, part.stamps
+                learned = part.regressors, part.y, part.stamps, part.weights
                 parts.append(self.rigid_body.update_block(*learned, parameters=exact))
             else:
                 parts.append(self.rigid_body.predict_block(part.regressors))

@@ -28,7 +28,7 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.regressor import fill
+from semiparam_dynamics.robot.regressor import advance_stops, fill
 from semiparam_dynamics.samples.measurement import Measurement
 
 BLOCK = 256  # measurements filtered in one call: more would not stay in the processor's cache
@@ -192,6 +192,7 @@ class SampleFilter:
         joints["fastest"] = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
         joints["turning"] = model.turning
         self._found = np.zeros((BLOCK, 4), dtype=np.int64)
+        self._weights = np.zeros(BLOCK)
         self._arrays = (
             joints,
             memory,
@@ -199,7 +200,10 @@ class SampleFilter:
             np.zeros((2, width)),
             np.zeros((1, 3, width)),
             np.zeros((config.stages, 3, self._size)),
+            np.zeros((1, model.n_stops)),
+            model.stops,
             self._found,
+            self._weights,
             model.regressor_arguments,
         )
 
@@ -219,7 +223,7 @@ class SampleFilter:
         """Take the next measurement; return the sample of the instant before, if there is one."""
         rows = np.empty((1, self._size))
         found = self._filter((measurement,), rows)
-        return self._sample(rows[0], *found[0]) if found else None
+        return self._sample(rows[0], float(self._weights[0]), *found[0]) if found else None
 
     def filter_recording(self, measurements: Sequence[Measurement]) -> Iterator[Sample]:
         """The samples of `measurements`, in order: those of :meth:`push`, to the last bit.
@@ -230,8 +234,10 @@ class SampleFilter:
         for start in range(0, len(measurements), BLOCK):
             block = measurements[start : start + BLOCK]
             rows = np.empty((len(block), self._size))
-            for row, found in zip(rows, self._filter(block, rows), strict=False):
-                yield self._sample(row, *found)
+            found = self._filter(block, rows)
+            weights: list[float] = self._weights[: len(found)].tolist()
+            for row, weight, kind in zip(rows, weights, found, strict=False):
+                yield self._sample(row, weight, *kind)
 
     def _filter(self, block: Sequence[Measurement], rows: Array) -> list[list[int]]:
         """Filter into `rows` (k, size); of each sample what `filter_rows` found."""
@@ -246,7 +252,7 @@ class SampleFilter:
         found: list[list[int]] = self._found[:count].tolist()
         return found
 
-    def _sample(self, row: Array, stamp: int, *kind: int) -> Sample:
+    def _sample(self, row: Array, weight: float, stamp: int, *kind: int) -> Sample:
         n, end = self._n_joints, self._end
         measured, informative, between = kind
         return Sample(
@@ -258,6 +264,7 @@ class SampleFilter:
             row[3 * n : end] if measured else None,
             bool(informative),
             bool(between),
+            weight,
         )
 
 
@@ -272,7 +279,10 @@ def filter_rows(
     raw: Array,
     wide: Array,
     narrow: Array,
+    stops: Array,
+    ways: Array,
     found: Stamps,
+    weights: Array,
     regressor: tuple[Any, ...],
 ) -> int:
     """Filter k measurements in turn, and return how many samples they gave.
@@ -285,13 +295,16 @@ def filter_rows(
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
     raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
+    stops : (1, n_stops) the stop operators of friction, and ways : theirs, see `advance_stops`.
     found : (k, 4) of each sample its stamp, and whether it is measured, informative, `between`.
+    weights : (k,) of each sample `Sample.weight`.
     regressor : `RobotModel.regressor_arguments`.
     """
     m = memory[0]
     n = len(joints)
     state = np.empty((3, 1, n))
     unwrapped, last, outlier = np.empty(n), raw[0], raw[1]
+    moved = np.empty(n)
     samples = 0
     for i in range(len(instants)):
         stamp, c, has_velocity = instants[i, 0], signals[i], instants[i, 1] != 0
@@ -361,14 +374,21 @@ def filter_rows(
         for j in range(c.size):
             last[j] = c[j]
         lowpass_row(c, step, wide, m.wide_cutoff, m.count > 0)
+        if m.count == 0:
+            for j in range(stops.size):
+                stops[0, j] = 0.0
         if m.count >= 2:
+            for j in range(n):
+                moved[j] = past[1, j] - past[0, j]
+            advance_stops(stops[0], ways, moved)
             row, back = rows[samples], (m.last - m.before) * NANO
             _differences(past[0], past[1], c, back, step, has_velocity, state)
             for j in range(n):
                 row[j], row[n + j], row[2 * n + j] = state[0, 0, j], state[1, 0, j], state[2, 0, j]
             for j in range(2 * n, c.size):
                 row[n + j] = past[1, j]
-            fill(state[0], state[1], state[2], rows[samples : samples + 1], n + c.size, *regressor)
+            out = rows[samples : samples + 1]
+            fill(state[0], state[1], state[2], stops, out, n + c.size, *regressor)
             # The first input is a filter's equilibrium, so that its first step never counts.
             lowpass_row(row, back, narrow, m.cutoff, m.count > 2)
             m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
@@ -384,6 +404,9 @@ def filter_rows(
                 if between:
                     m.between += m.measured
                     informative = False
+                # Behind the low-pass 2 cut-off frequencies a second are independent.
+                share = 2.0 * m.cutoff * max(since, 0.0)
+                weights[samples] = min(share, 1.0) if m.cutoff > 0.0 else 1.0
                 if m.measured and informative:
                     m.last_learned = m.last
                 found[samples, 0], found[samples, 1] = m.last, m.measured

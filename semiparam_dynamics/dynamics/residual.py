@@ -16,9 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
 from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, update_block
+from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, weighted_block
 from semiparam_dynamics.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
@@ -129,7 +130,9 @@ class RandomFourierConfig(KernelConfig):
     velocity_width: float = _width("velocities")
     acceleration_width: float = _width("accelerations")
     rigid_body_width: float = _width("the rigid body's predictions")
-    penalty: float = parameter(1.0, "ridge on the weights", low=1e-9, high=1e9, live=True)
+    penalty: float = parameter(
+        0.1, "ridge on the weights, in independent samples", low=1e-9, high=1e9, live=True
+    )
     window: float = parameter(
         10.0,
         "the inputs are standardized by what the first seconds of motion showed",
@@ -177,7 +180,9 @@ class NystromConfig(KernelConfig):
         low=1e-6,
         high=1.0,
     )
-    penalty: float = parameter(5.0, "ridge on the weights", low=1e-9, high=1e9, live=True)
+    penalty: float = parameter(
+        0.5, "ridge on the weights, in independent samples", low=1e-9, high=1e9, live=True
+    )
     window: float = parameter(
         10.0,
         "the inputs are standardized by what the first seconds of motion showed",
@@ -199,7 +204,11 @@ class NystromConfig(KernelConfig):
         high=1e3,
     )
     joint_penalty: float = parameter(
-        25.0, "ridge on the second residual's weights", low=1e-9, high=1e9, live=True
+        2.5,
+        "ridge on the second residual's weights, in independent samples",
+        low=1e-9,
+        high=1e9,
+        live=True,
     )
     memory: float = parameter(
         0.0,
@@ -347,8 +356,9 @@ class KernelResidual:
         y: Array,
         regressor: Array,
         rigid_body: Array,
+        weights: Array,
     ) -> None:
-        """Learn one sample (stamp in ns), with the rigid body's prediction of it.
+        """Learn one sample (stamp in ns), with the rigid body's prediction and row weights of it.
 
         prediction : by :meth:`predict` at x, maybe before other samples were learned, or by a copy.
         """
@@ -367,9 +377,11 @@ class KernelResidual:
                 outputs, _, _ = self.shared.predict(scaled)
             left = targets - outputs
         self._n_updates += 1
-        self.shared.update(scaled, prediction.features[0], targets, fraction)
-        for joint, phi in zip(self.joints, prediction.features[1:], strict=True):
-            joint.model.update(scaled[joint.inputs], phi, left[joint.targets], fraction)
+        weight = float(weights.min())
+        self.shared.update(scaled, prediction.features[0], targets, weight, fraction)
+        for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
+            own = scaled[joint.inputs], phi, left[joint.targets]
+            joint.model.update(*own, float(weights[j]), fraction)
 
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
         """:meth:`predict` of inputs (k, d), by `parameters` of each (k, n_parameters)."""
@@ -389,11 +401,11 @@ class KernelResidual:
         inputs: Array,
         y: Array,
         regressors: Array,
-        rigid_body: Array,
-        parameters: Array,
+        rigid: RigidBodyBlock,
     ) -> tuple[ResidualBlock, ResidualBlock]:
         """Predict and :meth:`update` k samples in turn; there must be no memory.
 
+        rigid : what the rigid body predicted and learned.
         Returns the predictions of each just before it was learned, and before any of them was.
         """
         first = self.standardizer.observe_rows(stamps, inputs)
@@ -401,16 +413,17 @@ class KernelResidual:
         if first == len(y):
             return in_turn, before
         self._clock.forgetting_fraction(int(stamps[-1]))
-        X, pi = self.standardizer.transform(inputs[first:]), parameters[first:]
-        targets = self.targets(y[first:], regressors[first:], rigid_body[first:])
-        answer, confidence, unsure = self.shared.update_block(X, targets)
+        X, rigid = self.standardizer.transform(inputs[first:]), rigid.rows(slice(first, None))
+        pi, weights = rigid.parameters, rigid.weights
+        targets = self.targets(y[first:], regressors[first:], rigid.values)
+        answer, confidence, unsure = self.shared.update_block(X, targets, weights.min(axis=1))
         self._n_updates += len(X)
         values = self.shared.residuals(targets - answer.errors, pi)
         late = self.shared.residuals(answer.before, pi)
         left = answer.errors
         for j, joint in enumerate(self.joints):
             targets = left[:, joint.targets]
-            answer, _, _ = joint.model.update_block(X[:, joint.inputs], targets)
+            answer, _, _ = joint.model.update_block(X[:, joint.inputs], targets, weights[:, j])
             values[:, j] += joint.model.residuals(targets - answer.errors, pi)[:, 0]
             late[:, j] += joint.model.residuals(answer.before, pi)[:, 0]
         in_turn.values[first:], in_turn.confidence[first:] = values, confidence
@@ -504,8 +517,10 @@ class KernelModel:
         variance = 1.0 - self.features.explained + self.core.penalty * leverage
         return outputs, min(max(1.0 - variance, 0.0), 1.0), phi
 
-    def update(self, x: Array, phi: Array, targets: Array, fraction: float = 0.0) -> None:
-        """Learn targets at x (d,); `phi` may be from before the centers last grew.
+    def update(
+        self, x: Array, phi: Array, targets: Array, weight: float = 1.0, fraction: float = 0.0
+    ) -> None:
+        """Learn targets at x (d,), counted `weight` times; `phi` may be of fewer centers.
 
         fraction : of what is known that is forgotten; by local features only at x, see
             `update_replacing`.
@@ -516,11 +531,11 @@ class KernelModel:
             self.core.add_feature()
             phi = self.features.transform(x)
         if fraction > 0.0 and self.local:
-            self.core.update_replacing(phi, targets, fraction)
+            self.core.update_replacing(phi, targets, fraction, weight)
             return
         if fraction > 0.0:
             self.core.forget(1.0 - fraction)
-        self.core.update(phi, targets)
+        self.core.update(phi, targets, weight)
 
     def predict_block(self, X: Array) -> tuple[Array, Array]:
         """:meth:`predict` of inputs (k, d): outputs (k, T) and confidence (k,)."""
@@ -528,8 +543,10 @@ class KernelModel:
         outputs, leverages = predict_block(self.core, phi)
         return outputs, self._confidence(phi, leverages)
 
-    def update_block(self, X: Array, targets: Array) -> tuple[BlockAnswer, Array, Array]:
-        """Predict and then :meth:`update`, in turn, inputs (k, d) and targets (k, T).
+    def update_block(
+        self, X: Array, targets: Array, weights: Array
+    ) -> tuple[BlockAnswer, Array, Array]:
+        """Predict and then :meth:`update`, in turn, inputs (k, d), targets (k, T), weights (k,).
 
         Returns the recursion's answer and the confidences (k,), of each sample before it was
         learned and before any of them was. A row has zeros for the centers that came after it; its
@@ -540,7 +557,7 @@ class KernelModel:
         for _ in range(phi.shape[1] - self.core.n_features):
             self.core.add_feature()
         most = max(phi.shape[1], LEAST_BLOCK if self.local else FIXED_BLOCK)
-        answer = update_block(self.core, phi, targets, most=most)
+        answer = weighted_block(self.core, phi, targets, weights, most=most)
         confident = self._confidence(phi, answer.leverage)
         return answer, confident, self._confidence(phi, answer.leverage_before)
 

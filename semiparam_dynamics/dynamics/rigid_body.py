@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting, ForgettingClock
+from semiparam_dynamics.recursion.nonnegative import (
+    FREE,
+    NONNEGATIVE,
+    ZERO,
+    normal_equations,
+    solve_nonnegative,
+)
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
-from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.recursion.rotation import note_row, predict_row, rotate_pending
+from semiparam_dynamics.robot.model import ExpectedScales, RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
 BLOCK = 512  # samples of a motion that are learned at a time
+
+FAR = 4.0  # deviations from which on an error counts less
+HORIZON = 200.0  # independent samples over which usual errors and losses are followed
+# Loss with friction that remembers over that without, at which it begins to count, and ends.
+HELPS, STILL_HELPS = 0.9, 0.95
+
+USED, WITHOUT, WITH = range(3)  # parameters: as used, without stop operators, with all of them
+COUNT, SQUARED_ERROR, ROWS, SEEN = range(4)
 
 
 @dataclass(frozen=True)
@@ -24,9 +44,9 @@ class RigidBodyConfig:
     """Identification of the rigid body's parameters."""
 
     penalty: float = parameter(
-        1.0,
+        0.1,
         "ridge on the parameters, each in units of what an ordinary motion would make it "
-        "contribute; 1 weighs as much as one sample",
+        "contribute; 1 weighs as much as one independent sample",
         low=1e-12,
         high=1e12,
         live=True,
@@ -61,6 +81,7 @@ class RigidBodyBlock:
     values: Array  # (k, n_axes)
     leverages: Array  # (k, n_axes)
     parameters: Array  # (k, n_parameters), or (k, 0) where they were not asked for
+    weights: Array  # (k, n_axes) with which the rows were learned
 
     def rows(self, chosen: slice) -> RigidBodyBlock:
         """Some of the predictions."""
@@ -76,7 +97,24 @@ class RigidBodyBlock:
             np.concatenate([part.values for part in parts]),
             np.concatenate([part.leverages for part in parts]),
             np.concatenate([part.parameters[:, :known] for part in parts]),
+            np.concatenate([part.weights for part in parts]),
         )
+
+
+class Memory(NamedTuple):
+    """What is learned beside the factor, and changed in place.
+
+    Three solutions are kept: the one that is used, the one without stop operators, and the one with
+    all of them.
+    """
+
+    parameters: Array  # (3, n_parameters)
+    held: Mask  # (3, m) which bounded parameters of the last m are zero
+    square: Array  # (n_axes,) sum of squares of y
+    sums: Array  # (4,) weights of these, of errors and of rows, squares of errors, all weights
+    usual: Array  # (n_axes,) running mean square of usual errors
+    losses: Array  # (2, n_axes) running mean squares of errors, in units of what is usual
+    remembers: Mask  # (n_axes,) on which joints stop operators are used
 
 
 class RigidBodyIdentifier:
@@ -86,26 +124,50 @@ class RigidBodyIdentifier:
     newtons and newton metres, kilograms and friction coefficients weigh alike. A scale is the
     running root mean square of the output, begun with the one that the URDF expects.
 
+    Dry friction only takes energy, so that its parameters are never negative (`dry`): that keeps
+    columns of nearly the same shape from being played off against one another. Friction that
+    remembers (`remembering`) counts on those joints where it has been predicting better.
+
+    A row with an error far beyond what is usual counts less, as a contact is not the robot's own
+    dynamics: beyond `FAR` deviations its weight falls with the error's square (Cauchy's and Tukey's
+    idea; Zhang 1997, "Parameter estimation techniques", section 9). What lasts becomes usual.
+
     With a memory, a sample's rows together count exp(-age / memory) where forgetting is
     exponential. Where it is directional, that holds for what the motion keeps exciting, and the
     rest is kept; a twentieth of the memory passes at a time.
     """
 
-    SCALE_SAMPLES = 100.0  # weight of the expected scale, in samples
+    SCALE_SAMPLES = 10.0  # weight of the expected scale, in samples
     STEPS = {"directional": 0.05, "exponential": 0.001}  # in which memory passes
 
     def __init__(
-        self, output_scale: Array, column_scale: Array, prior: Array, config: RigidBodyConfig
+        self,
+        scales: ExpectedScales,
+        prior: Array,
+        config: RigidBodyConfig,
+        dry: Mask | None = None,
+        remembering: Indices | None = None,
     ) -> None:
-        self.n_parameters = len(prior)
-        self.core = RecursiveLeastSquares(self.n_parameters, 1, config.penalty)
-        self.core.set_prior(prior[:, None], column_scale)
-        self.parameters: Array = prior.copy()
-        self._column_scale = column_scale
-        self._square = self.SCALE_SAMPLES * output_scale**2
-        self._count = self.SCALE_SAMPLES
-        self._error_square = 0.0
-        self._rows = 0.0
+        self.n_parameters = n = len(prior)
+        self.core = RecursiveLeastSquares(n, 1, config.penalty)
+        self.core.set_prior(prior[:, None], scales.column)
+        self._column_scale = scales.column
+        bounded = np.zeros(n, dtype=np.int64) if dry is None else dry * NONNEGATIVE
+        stops = np.full(n, -1) if remembering is None else remembering
+        first = int(np.argmax(bounded != FREE)) if np.any(bounded != FREE) else n
+        self._tail = first, bounded[first:].astype(np.int64), stops[first:].astype(np.int64)
+        self._work = np.zeros((2 * (n - first) + 3, n - first))
+        n_axes = len(scales.output)
+        self._memory = memory = Memory(
+            parameters=np.tile(prior, (3, 1)),
+            held=np.zeros((3, n - first), dtype=np.bool_),
+            square=self.SCALE_SAMPLES * scales.output**2,
+            sums=np.array([self.SCALE_SAMPLES, 0.0, 0.0, 1.0]),
+            usual=scales.output**2,
+            losses=np.ones((2, n_axes)),
+            remembers=np.zeros(n_axes, dtype=np.bool_),
+        )
+        self.parameters: Array = memory.parameters[USED]
         self.forgetting = config.forgetting
         self._clock = ForgettingClock(config.memory, self.STEPS[config.forgetting])
         self._directions = DirectionalForgetting(self.core.R)
@@ -114,9 +176,13 @@ class RigidBodyIdentifier:
     @classmethod
     def of(cls, model: RobotModel, config: RigidBodyConfig) -> RigidBodyIdentifier:
         """An identifier of a robot's parameters, with nothing learned yet."""
-        scales = expected_scales(model)
         prior = model.prior if config.prior == "urdf" else np.zeros(model.n_parameters)
-        return cls(scales.output, scales.column, prior, config)
+        return cls(expected_scales(model), prior, config, model.dry, model.remembering)
+
+    @property
+    def remembers(self) -> Mask:
+        """On which joints (n_axes,) friction that remembers counts."""
+        return self._memory.remembers
 
     def set_memory(self, config: RigidBodyConfig) -> None:
         """Take the memory from `config`; what was learned stays as it is."""
@@ -140,109 +206,125 @@ class RigidBodyIdentifier:
 
     def leverage(self, regressor: Array) -> Array:
         """Variance of each output by the parameters', (n_axes,), in units of its noise's."""
-        return self.core.leverages(regressor) * (self._count / self._square)
+        return self.core.leverages(regressor) * self._per_square
 
     def leverages(self, regressors: Array) -> Array:
         """:meth:`leverage` of each regressor, (k, n_axes) for (k, n_axes, n_parameters)."""
         # Of rows that are not divided by their scale: a leverage goes with the row's square.
         rows = regressors.reshape(-1, self.n_parameters)
-        leverages = self.core.leverages(rows).reshape(len(regressors), -1)
-        return leverages * (self._count / self._square)
+        return self.core.leverages(rows).reshape(len(regressors), -1) * self._per_square
 
-    def update(self, regressor: Array, y: Array, stamp: int = 0) -> None:
-        """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory."""
-        if (fraction := self._clock.forgetting_fraction(stamp)) > 0.0:
-            self._forget(fraction)
-        self._square += y**2
-        self._count += 1.0
-        weight = np.sqrt(self._count / self._square)
-        rows, targets = regressor * weight[:, None], (y * weight)[:, None]
-        parameters = np.empty((1, self.n_parameters))
-        errors, leverages = self.core.update_rows(rows, targets, len(y), parameters)
-        self._error_square += float(np.sum(errors[:, 0] ** 2 / (1.0 + leverages)))
-        self._rows += len(y)
-        self.parameters = parameters[0]
+    @property
+    def _per_square(self) -> Array:
+        value: Array = self._memory.sums[COUNT] / self._memory.square
+        return value
+
+    def update(self, regressor: Array, y: Array, stamp: int = 0, weight: float = 1.0) -> Array:
+        """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory.
+
+        weight : of the sample. Returns each row's (n_axes,), less where its error was unusual.
+        """
+        one = regressor[None], y[None], np.array([stamp]), np.array([weight])
+        weights: Array = self._learn(*one).weights[0]
+        return weights
 
     def predict_block(self, regressors: Array) -> RigidBodyBlock:
         """Predict k samples, regressors (k, n_axes, n_parameters), with today's parameters."""
         values = regressors @ self.parameters
         parameters = np.broadcast_to(self.parameters, (len(values), self.n_parameters))
-        return RigidBodyBlock(values, self.leverages(regressors), parameters)
+        leverages = self.leverages(regressors)
+        return RigidBodyBlock(values, leverages, parameters, np.zeros_like(values))
 
     def update_block(
-        self, regressors: Array, y: Array, stamps: Indices, *, parameters: bool = True
+        self,
+        regressors: Array,
+        y: Array,
+        stamps: Indices,
+        weights: Array,
+        *,
+        parameters: bool = True,
     ) -> RigidBodyBlock:
         """Predict and then :meth:`update` each of k samples, in turn, with the same numbers.
 
-        regressors : (k, n_axes, n_parameters); y : (k, n_axes); stamps : (k,) ns.
+        regressors : (k, n_axes, n_parameters); y : (k, n_axes); stamps : (k,) ns; weights : (k,).
         parameters : whether those of each sample are returned.
         """
-        if self._clock.memory > 0.0:
-            return self._one_by_one(regressors, y, stamps)
-        k, axes = y.shape
-        squares, counts = self._running_squares(y)
-        weights = np.sqrt(counts[1:] / squares[1:])
-        rows = (regressors * weights[:, :, None]).reshape(-1, self.n_parameters)
-        path = np.empty((k + 1 if parameters else 1, self.n_parameters))
-        path[0] = self.parameters
-        targets, after = (y * weights).reshape(-1, 1), path[1:] if parameters else None
-        learned = self.core.update_rows(rows, targets, axes, after)
-        errors, leverages = (found.reshape(k, axes) for found in learned)
-        self._error_square += float(np.sum(errors**2 / (1.0 + leverages)))
-        self._rows += y.size
-        self._square, self._count = squares[-1].copy(), float(counts[-1, 0])
-        self._clock.forgetting_fraction(int(stamps[-1]))
-        self.parameters = self.core.weights()[:, 0]
-        # A prediction's rows are divided by the scale of before its sample.
-        leverages = leverages * (counts[:-1] / squares[:-1]) / weights**2
-        before = path[:-1] if parameters else np.empty((k, 0))
-        return RigidBodyBlock(y - errors / weights, leverages, before)
+        if self._clock.memory <= 0.0:
+            return self._learn(regressors, y, stamps, weights, parameters=parameters)
+        rows = [slice(i, i + 1) for i in range(len(y))]
+        return RigidBodyBlock.join(
+            [self._learn(regressors[i], y[i], stamps[i], weights[i]) for i in rows]
+        )
 
-    def _running_squares(self, y: Array) -> tuple[Array, Array]:
-        """Sums of squares (k + 1, n_axes) and their weights (k + 1, 1), before y and after each."""
-        squares = np.cumsum(np.concatenate((self._square[None], y**2)), axis=0)
-        return squares, self._count + np.arange(len(y) + 1.0)[:, None]
+    def _learn(
+        self,
+        regressors: Array,
+        y: Array,
+        stamps: Indices,
+        weights: Array,
+        *,
+        parameters: bool = True,
+    ) -> RigidBodyBlock:
+        if (fraction := self._clock.forgetting_fraction(int(stamps[-1]))) > 0.0:
+            self._forget(fraction)
+        k, n = len(y), self.n_parameters
+        path = np.empty((k if parameters else 0, n))
+        block = RigidBodyBlock(np.empty(y.shape), np.empty(y.shape), path, np.empty(y.shape))
+        regressors = np.ascontiguousarray(regressors, dtype=np.float64)
+        y, weights = (np.ascontiguousarray(a, dtype=np.float64) for a in (y, weights))
+        found = block.values, block.leverages, block.parameters, block.weights
+        samples = regressors, y, weights
+        self.core.run(learn_samples, *samples, *self._tail, *self._memory, self._work, *found)
+        # A new array: who holds the one from before keeps what it said.
+        self.parameters = self._memory.parameters[USED].copy()
+        return block if parameters else dataclasses.replace(block, parameters=np.empty((k, 0)))
 
-    def update_motion(self, motion: Motion) -> Array:
-        """:meth:`update` with all samples; predictions (n, n_axes) of each just before that."""
-        values = [
-            self.update_block(block.regressors, block.y, block.stamps, parameters=False).values
+    def update_motion(self, motion: Motion) -> RigidBodyBlock:
+        """:meth:`update` with all samples; predictions of each just before that."""
+        found = [
+            self.update_block(
+                block.regressors, block.y, block.stamps, block.weights, parameters=False
+            )
             for block in motion.blocks(BLOCK)
         ]
-        return np.concatenate(values)
+        return RigidBodyBlock.join(found)
 
     def ridge_path(self, motion: Motion, penalties: Sequence[float]) -> list[Array]:
         """The parameters (n_parameters,) that each ridge would have after :meth:`update_motion`.
 
-        By normal equations, in one pass, to rounding; all samples count alike, whatever the memory.
-        The identifier must not have learned anything, and does not.
+        By normal equations, in two passes; all samples count alike, whatever the memory. Rows that
+        are unusual, and joints whose friction remembers, are those of this identifier's ridge. It
+        must not have learned anything; it learns the motion.
         """
+        prior = self.parameters.copy()
+        squares = np.cumsum(
+            np.concatenate((self._memory.square[None], motion.weights[:, None] * motion.y**2)),
+            axis=0,
+        )[1:]
+        counts = self._memory.sums[COUNT] + np.cumsum(motion.weights)[:, None]
+        learned = self.update_motion(motion)
+        weights = np.sqrt(learned.weights * counts / squares)
         axis, column = np.nonzero(motion.active)
-        squares, counts = self._running_squares(motion.y)
-        weights = np.sqrt(counts[1:] / squares[1:])
         gram, moments = np.zeros((self.n_parameters,) * 2), np.zeros(self.n_parameters)
         for a in range(motion.y.shape[1]):
             own = column[axis == a]
             rows = motion.entries[:, axis == a] * weights[:, a : a + 1]
             gram[np.ix_(own, own)] += rows.T @ rows
             moments[own] += rows.T @ (motion.y[:, a] * weights[:, a])
-        # In units of the columns' scales: their sizes differ by orders of magnitude.
-        prior, scale = self.parameters, 1.0 / self._column_scale
-        scaled = gram * np.outer(scale, scale)
-        left = (moments - gram @ prior) * scale
-        return [
-            prior + scale * solve(scaled + p * np.eye(len(scale)), left, assume_a="pos")
-            for p in penalties
-        ]
-
-    def _one_by_one(self, regressors: Array, y: Array, stamps: Indices) -> RigidBodyBlock:
-        values, leverages = np.empty_like(y), np.empty_like(y)
-        parameters = np.empty((len(y), self.n_parameters))
-        for i, (regressor, row) in enumerate(zip(regressors, y, strict=True)):
-            values[i], leverages[i] = self.predict(regressor), self.leverage(regressor)
-            parameters[i] = self.parameters
-            self.update(regressor, row, int(stamps[i]))
-        return RigidBodyBlock(values, leverages, parameters)
+        found = []
+        first, kinds, stops = self._tail
+        kinds = np.where((stops >= 0) & ~self.remembers[stops], ZERO, kinds)
+        for penalty in penalties:
+            # In units of the columns' scales: their sizes differ by orders of magnitude.
+            scale = self._column_scale
+            scaled = gram / np.outer(scale, scale) + penalty * np.eye(len(scale))
+            R: Array = np.asarray(np.linalg.cholesky(scaled)).T
+            left = moments / scale + penalty * scale * prior
+            u, x = solve_triangular(R, left, trans=1), np.empty(len(scale))
+            normal_equations(R, u, first, self._work)
+            solve_nonnegative(R, u, first, kinds, kinds == ZERO, self._work, x)
+            found.append(x / scale)
+        return found
 
     def _forget(self, fraction: float) -> None:
         """Before a sample is learned, so that it counts in full."""
@@ -250,18 +332,19 @@ class RigidBodyIdentifier:
             self.core.forget_excited(self._directions, fraction)
         else:
             self.core.forget(1.0 - fraction)
-        self._error_square *= 1.0 - fraction
-        self._rows *= 1.0 - fraction
+        self._memory.sums[[SQUARED_ERROR, ROWS]] *= 1.0 - fraction
 
     @property
     def effective_rows(self) -> float:
         """Number of rows learned, discounted by the memory."""
-        return self._rows
+        rows: float = self._memory.sums[ROWS]
+        return rows
 
     def standard_deviations(self) -> Array:
         """Of each parameter, (n_parameters,), in the parameter's own unit."""
-        noise = self._error_square / max(self._rows, 1.0)
-        return np.sqrt(noise * self.core.covariance_diagonal())
+        noise = self._memory.sums[SQUARED_ERROR] / max(self._memory.sums[ROWS], 1.0)
+        deviations: Array = np.sqrt(noise * self.core.covariance_diagonal())
+        return deviations
 
     def excitation_rank(self) -> int:
         """Number of independent combinations of parameters that the motion has excited.
@@ -290,17 +373,110 @@ class RigidBodyIdentifier:
         state = {f"clock.{name}": value for name, value in self._clock.state().items()}
         if self._clock.memory > 0.0 and self.forgetting == "directional":
             state |= {f"directions.{n}": v for n, v in self._directions.state().items()}
-        sums = np.array([self._count, self._error_square, self._rows])
-        # Solving for them again would round differently.
-        parameters = {"parameters": self.parameters.copy()}
-        return state | parameters | {"square": self._square.copy(), "sums": sums}
+        # Solving for the parameters again would round differently.
+        return state | {name: value.copy() for name, value in self._memory._asdict().items()}
 
     def _restore_beside_core(self, state: dict[str, Array]) -> None:
-        self.parameters = state["parameters"].copy()
-        self._square = state["square"].copy()
-        self._count, self._error_square, self._rows = state["sums"].tolist()
+        for name, value in self._memory._asdict().items():
+            value[:] = state[name]
+        self.parameters = self._memory.parameters[USED].copy()
         self._directions = DirectionalForgetting(self.core.R)
         self._penalty_before = self.core.penalty
         if directions := sub_state(state, "directions."):
             self._directions.restore(directions)
         self._clock.restore(sub_state(state, "clock."))
+
+
+@compiled_as_written
+def learn_samples(
+    R: Array,
+    U: Array,
+    work: Array,
+    side: Array,
+    n: int,
+    regressors: Array,
+    y: Array,
+    shares: Array,
+    first: int,
+    bounded: Indices,
+    stops: Indices,
+    parameters: Array,
+    held: Mask,
+    square: Array,
+    sums: Array,
+    usual: Array,
+    losses: Array,
+    remembers: Mask,
+    solver: Array,
+    values: Array,
+    leverages: Array,
+    path: Array,
+    weights: Array,
+) -> None:
+    """Predict and then learn k samples in turn: :class:`RigidBodyIdentifier`.
+
+    R, U, work, side, n : see `recursion.rotation`.
+    regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. shares : (k,).
+    first, bounded, stops : the last columns begin at `first`; how their parameters are bounded, and
+        the joint of a stop operator or -1.
+    parameters, held, square, sums, usual, losses, remembers : see `Memory`; solver : see
+        `solve_nonnegative`.
+    values, leverages, path, weights : (k, ...) filled with those of `RigidBodyBlock`; path may be
+        (0, n).
+    """
+    n_axes = y.shape[1]
+    errors, variances = np.empty((3, n_axes)), np.empty(n_axes)
+    any_stop = False
+    for i in range(len(stops)):
+        any_stop = any_stop or stops[i] >= 0
+    kinds = bounded.copy()
+    for s in range(len(y)):
+        if len(path):
+            path[s] = parameters[USED]
+        for j in range(n_axes - 1, -1, -1):
+            row = regressors[s, j]
+            scale = square[j] / sums[COUNT]
+            for c in range(3):
+                value = 0.0
+                for i in range(n):
+                    value += row[i] * parameters[c, i]
+                errors[c, j] = y[s, j] - value
+                if c == USED:
+                    values[s, j] = value
+            h = predict_row(R, U, work, side, row, n, False, False) / scale
+            leverages[s, j] = h
+            # What was never excited is as unknown as the ridge leaves it.
+            variances[j] = usual[j] * (1.0 + h) + scale * h * h
+        share = shares[s]
+        sums[COUNT] += share
+        sums[SEEN] += share
+        step = share / min(sums[SEEN], HORIZON)
+        for j in range(n_axes):
+            weights[s, j] = 0.0
+            if not math.isfinite(y[s, j]):
+                continue
+            unusual = errors[USED, j] ** 2 / variances[j]
+            weights[s, j] = share * min(1.0, FAR**2 / max(unusual, FAR**2))
+            usual[j] += step * (min(unusual, FAR**2) - 1.0) * usual[j]
+            for c in range(2):
+                loss = min(errors[1 + c, j] ** 2 / variances[j], FAR**2)
+                losses[c, j] += step * (loss - losses[c, j])
+            square[j] += share * y[s, j] ** 2
+            ratio = losses[1, j] / losses[0, j]
+            remembers[j] = ratio < (HELPS if not remembers[j] else STILL_HELPS)
+            row, root = regressors[s, j], math.sqrt(weights[s, j] * sums[COUNT] / square[j])
+            h = predict_row(R, U, work, side, row, n, False, False)
+            target = np.array([y[s, j] * root])
+            note_row(work, side, target, n, root)
+            rotate_pending(R, U, work, side, n)
+            sums[SQUARED_ERROR] += (errors[USED, j] * root) ** 2 / (1.0 + h * root * root)
+            sums[ROWS] += weights[s, j]
+        normal_equations(R, U[:, 0], first, solver)
+        for c in range(3 if any_stop else 1):
+            for i in range(len(kinds)):
+                joint = stops[i]
+                counts = joint < 0 or c == WITH or (c == USED and remembers[joint])
+                kinds[i] = bounded[i] if counts else ZERO
+            solve_nonnegative(R, U[:, 0], first, kinds, held[c], solver, parameters[c])
+        if not any_stop:
+            parameters[1:] = parameters[0]

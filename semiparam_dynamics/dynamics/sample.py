@@ -23,6 +23,7 @@ class Sample:
     y: Array | None = None  # (n_axes,) N m or N; None where nothing was measured
     informative: bool = True  # false: at rest, or `between`
     between: bool = False  # too soon after the last sample that is learned
+    weight: float = 1.0  # its share of an independent sample: those close to one another repeat
 
     @property
     def teaches(self) -> bool:
@@ -41,6 +42,7 @@ class SampleBlock:
     regressors: Array  # (k, n_axes, n_parameters)
     y: Array  # (k, n_axes)
     informative: Mask  # (k,) see `Sample`
+    weights: Array  # (k,) see `Sample`
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> SampleBlock:
@@ -49,7 +51,7 @@ class SampleBlock:
             np.array([s.stamp for s in samples], dtype=np.intp),
             *(
                 np.array([getattr(s, name) for s in samples])
-                for name in ("q", "dq", "ddq", "regressor", "y", "informative")
+                for name in ("q", "dq", "ddq", "regressor", "y", "informative", "weight")
             ),
         )
 
@@ -77,6 +79,7 @@ class Motion:
     dq: Array
     ddq: Array
     y: Array  # (n, n_axes)
+    weights: Array  # (n,) see `Sample`
     entries: Array  # (n, k)
 
     @classmethod
@@ -84,11 +87,12 @@ class Motion:
         """Those of `samples` that teach; there may be none."""
         rows = [(s, s.y, s.regressor[active]) for s in samples if s.teaches]
         stamps = np.array([s.stamp for s, _, _ in rows], dtype=np.intp)
-        q, dq, ddq = (
-            np.array([getattr(s, name) for s, _, _ in rows]) for name in ("q", "dq", "ddq")
+        q, dq, ddq, weights = (
+            np.array([getattr(s, name) for s, _, _ in rows])
+            for name in ("q", "dq", "ddq", "weight")
         )
         y, entries = (np.array([row[i] for row in rows]) for i in (1, 2))
-        return cls(active, stamps, q, dq, ddq, y, entries)
+        return cls(active, stamps, q, dq, ddq, y, weights, entries)
 
     @classmethod
     def join(cls, motions: Sequence[Motion]) -> Motion:
@@ -122,7 +126,7 @@ class Motion:
         for start in range(0, len(self), most):
             part = self.take(slice(start, start + most))
             arrays = part.stamps, part.q, part.dq, part.ddq, part.regressors(), part.y
-            yield SampleBlock(*arrays, np.ones(len(part), dtype=bool))
+            yield SampleBlock(*arrays, np.ones(len(part), dtype=bool), part.weights)
 
     @property
     def seconds(self) -> float:
@@ -131,7 +135,7 @@ class Motion:
         return float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
 
 
-ROWS = ("stamps", "q", "dq", "ddq", "y", "entries")  # of a motion, one for each sample
+ROWS = ("stamps", "q", "dq", "ddq", "y", "weights", "entries")  # of a motion, one for each sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,16 +272,15 @@ class Models:
         delayed : the nonparametric parts predict all of them before they learn any.
         """
         told: list[tuple[Prediction, BaselinePrediction | None]] = []
-        waiting: list[tuple[Sample, Prediction, BaselinePrediction | None]] = []
+        waiting: list[tuple[Sample, Prediction, Array, BaselinePrediction | None]] = []
         for sample in samples:
             prediction = self.estimator.predict(sample)
             beside = None if self.baseline is None else self.baseline.predict(sample)
             told.append((prediction, beside))
             if self.estimator.refuses(sample, prediction):
                 continue
-            assert sample.y is not None
-            self.estimator.rigid_body.update(sample.regressor, sample.y, sample.stamp)
-            waiting.append((sample, prediction, beside))
+            weights = self.estimator.update_rigid_body(sample)
+            waiting.append((sample, prediction, weights, beside))
             if not delayed:
                 self._update_residuals(*waiting.pop(), late=False)
         for each in waiting:
@@ -295,11 +294,12 @@ class Models:
         self,
         sample: Sample,
         prediction: Prediction,
+        weights: Array,
         beside: BaselinePrediction | None,
         *,
         late: bool,
     ) -> None:
-        self.estimator.update_residual(sample, prediction, late=late)
+        self.estimator.update_residual(sample, prediction, weights, late=late)
         if self.baseline is not None:
             self.baseline.update(sample, beside)
 

@@ -26,6 +26,7 @@ from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 # The block's Cholesky factors lose as many digits as the sum of its leverages has: a larger one,
 # as the first rows beside a tiny ridge have, is halved, and few rows are rotated one by one.
 MOST_LEVERAGE = 1e5
+LEAST_WEIGHT = 1e-12  # of a row
 FEW = 8  # rows
 # The cost of rotating a number, and of a block's calls, in multiplications of matrix products.
 ROTATION, CALLS = 8, 5e6
@@ -65,6 +66,21 @@ def update_block(
     W, before, leverages = _predict(core, rows)
     learned = _update(core, rows, targets, most, W, before, leverages)
     return BlockAnswer(before, leverages, *learned)
+
+
+def weighted_block(
+    core: RecursiveLeastSquares, rows: Array, targets: Array, weights: Array, *, most: int = 512
+) -> BlockAnswer:
+    """:func:`update_block` of rows that count `weights` (m,) times."""
+    roots = np.sqrt(np.maximum(weights, LEAST_WEIGHT))[:, None]
+    found = update_block(core, rows * roots, targets * roots, most=most)
+    of_one = 1.0 / roots[:, 0] ** 2
+    return BlockAnswer(
+        found.before / roots,
+        found.leverage_before * of_one,
+        found.errors / roots,
+        found.leverage * of_one,
+    )
 
 
 def _predict(core: RecursiveLeastSquares, rows: Array) -> tuple[Array, Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from semiparam_dynamics.recursion.rotation import (
     leverages_of_rows,
     predict_row,
     rotate_pending,
-    update_groups,
     update_row,
+    update_rows,
 )
 
 CACHE_LINE = 8  # numbers
@@ -162,20 +163,26 @@ class DeferredRotation:
         update_row(*self._arrays, row, target, self.n, self._pending, self._solved, scale)
         self._pending, self._solved = True, False
 
-    def update_rows(
-        self, rows: Array, targets: Array, group: int, weights: Array
-    ) -> tuple[Array, Array]:
-        """Predict `group` rows and then rotate them in, and so on: errors (k, T), leverages (k,).
+    def update_rows(self, rows: Array, targets: Array) -> tuple[Array, Array]:
+        """Predict and then rotate in rows (k, n), with targets (k, T), one after the other.
 
-        rows : (k, n). targets : (k, T). weights : (0, n), or with one output (k / group, n), to be
-        filled with R^-1 U after each group.
+        Returns errors (k, T) and leverages (k,) of the predictions.
         """
         errors, leverages = np.empty_like(targets), np.empty(len(rows))
         if len(rows):
-            flags, found = (self._pending, self._solved), (errors, leverages, weights)
-            update_groups(*self._arrays, rows, targets, self.n, group, *flags, *found)
-            self._pending, self._solved = not len(weights), False
+            flags, found = (self._pending, self._solved), (errors, leverages)
+            update_rows(*self._arrays, rows, targets, self.n, *flags, *found)
+            self._pending, self._solved = True, False
         return errors, leverages
+
+    def run(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        """What `step` returns for (R, U, work, side, n) and `arguments`.
+
+        It may rotate rows in, and leaves no rotation pending.
+        """
+        self.apply_pending()
+        self._solved = False
+        return step(*self._arrays, self.n, *arguments)
 
     def move(self, error: Array) -> None:
         """Move the weights to where the row predicted last gives `error` (T,) more; R stays."""
@@ -274,7 +281,7 @@ class CholeskyFactor:
         n = self._factor.n
         if len(rows) <= max(1.0, BLOCK_SHARE * n):
             rows = np.ascontiguousarray(rows, dtype=np.float64)
-            self._factor.update_rows(rows, np.empty((len(rows), 0)), 1, np.empty((0, n)))
+            self._factor.update_rows(rows, np.empty((len(rows), 0)))
             self._factor.apply_pending()
             return
         size = max(4 * n, BLOCK_ROWS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from semiparam_dynamics.recursion.factor import DeferredRotation
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
 
 LEAST_WEIGHT = 1e-4  # rows that would add less information add none
+TINY = float(np.finfo(float).tiny)
 
 
 class RecursiveLeastSquares:
@@ -86,32 +89,34 @@ class RecursiveLeastSquares:
         """z (R'R)^-1 z' of each feature row, (k,) for (k, D)."""
         return self._factor.leverages(rows)
 
-    def update(self, row: Array, target: Array) -> None:
-        """Learn that the feature row (D,) gave the outputs `target` (T,)."""
+    def update(self, row: Array, target: Array, weight: float = 1.0) -> None:
+        """Learn that the feature row (D,) gave outputs `target` (T,), counted `weight` times."""
         if self.forgetting < 1.0:
             self.forget(self.forgetting)
-        self._factor.update(row, target)
+        root = math.sqrt(weight)
+        self._factor.update(row, root * target, root)
 
-    def update_rows(
-        self, rows: Array, targets: Array, group: int = 1, weights: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Predict and then learn rows (k, D) with targets (k, T), `group` of them at a time.
+    def update_rows(self, rows: Array, targets: Array) -> tuple[Array, Array]:
+        """Predict and then learn rows (k, D) with targets (k, T), one after the other.
 
-        weights : (k / group, D), where T is 1, to be filled with the weights after each group.
         Returns errors (k, T) and leverages (k,) of the predictions.
         """
         rows, targets = (np.ascontiguousarray(a, dtype=np.float64) for a in (rows, targets))
-        known = np.empty((0, self.n_features)) if weights is None else weights
         if self.forgetting == 1.0 or not len(rows):
-            return self._factor.update_rows(rows, targets, group, known)
+            return self._factor.update_rows(rows, targets)
         errors, leverages = np.empty_like(targets), np.empty(len(rows))
-        for start in range(0, len(rows), group):
-            self.forget(self.forgetting**group)
-            part = slice(start, start + group)
-            after = known[start // group : start // group + 1]
-            found = self._factor.update_rows(rows[part], targets[part], group, after)
-            errors[part], leverages[part] = found
+        for i in range(len(rows)):
+            self.forget(self.forgetting)
+            part = slice(i, i + 1)
+            errors[part], leverages[part] = self._factor.update_rows(rows[part], targets[part])
         return errors, leverages
+
+    def run(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        """What `step` returns for (R, U, work, side, n), see `recursion.rotation`, and `arguments`.
+
+        It may rotate rows into R and U, and leaves no rotation pending.
+        """
+        return self._factor.run(step, *arguments)
 
     def apply_pending(self) -> None:
         """Rotate in the row learned last, so that the next prediction need not; same numbers."""
@@ -238,7 +243,9 @@ class RecursiveLeastSquares:
             return
         self._factor.multiply(C, C @ self.U)
 
-    def update_replacing(self, row: Array, target: Array, forgetting_fraction: float) -> None:
+    def update_replacing(
+        self, row: Array, target: Array, forgetting_fraction: float, weight: float = 1.0
+    ) -> None:
         """:meth:`update`, but what is known gives way to a row that tells little new.
 
         forgetting_fraction : f in [0, 1), time between rows / memory. Information z'z is added c
@@ -248,16 +255,16 @@ class RecursiveLeastSquares:
             where s > f more is learned than forgotten, and from there on the weights follow at
             this rate. R'R never shrinks, so that nothing is lost that is not overwritten; and no
             row's leverage is pressed below f.
+        weight : how often the row counts: its information, s and what the weights learn.
         """
         outputs, leverage = self.predict(row)
-        error = target - outputs
-        known = max(leverage + forgetting_fraction, np.finfo(float).tiny)
-        weight = (leverage - forgetting_fraction) / known
-        if weight < LEAST_WEIGHT:
+        error, known = weight * (target - outputs), weight * leverage
+        kept = (known - forgetting_fraction) / max(known + forgetting_fraction, TINY)
+        if kept < LEAST_WEIGHT:
             self._factor.move(error)  # c = 0: R stays, W moves
             return
-        root = math.sqrt(weight)
-        self._factor.update(row, root * (target - error) + error / root, root)
+        root = math.sqrt(kept * weight)
+        self._factor.update(row, root * outputs + error / root, root)
 
     def copy_from(self, other: RecursiveLeastSquares) -> None:
         """Become a copy of `other`, in the memory at hand: no array is made.

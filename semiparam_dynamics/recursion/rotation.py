@@ -124,7 +124,7 @@ def update_row(
 
 
 @compiled
-def update_groups(
+def update_rows(
     R: Array,
     U: Array,
     work: Array,
@@ -132,36 +132,21 @@ def update_groups(
     Z: Array,
     Y: Array,
     n: int,
-    group: int,
     pending: bool,
     solved: bool,
     errors: Array,
     leverages: Array,
-    weights: Array,
 ) -> None:
-    """:func:`predict_row` of `group` rows of Z (k, n), then :func:`note_row` of each, and so on.
+    """:func:`predict_row` of each row of Z (k, n), then :func:`note_row` of it with Y's (k, T).
 
-    Y : (k, T) targets. errors (k, T) and leverages (k,) are filled with those of the predictions.
-    weights : (0, n), or with one output (k / group, n), filled with R^-1 U after each group.
+    errors (k, T) and leverages (k,) are filled with those of the predictions.
     """
-    for start in range(0, len(Z), group):
-        for k in range(start + group - 1, start - 1, -1):  # so that the first is solved last
-            leverages[k] = predict_row(R, U, work, side, Z[k], n, pending, solved)
-            pending, solved = False, True
-            for t in range(Y.shape[1]):
-                errors[k, t] = Y[k, t] + side[ANSWER, t]
-        for k in range(start, start + group):
-            if k > start:
-                predict_row(R, U, work, side, Z[k], n, True, False)
-            note_row(work, side, Y[k], n, 1.0)
+    for k in range(len(Z)):
+        leverages[k] = predict_row(R, U, work, side, Z[k], n, pending, solved)
+        for t in range(Y.shape[1]):
+            errors[k, t] = Y[k, t] + side[ANSWER, t]
+        note_row(work, side, Y[k], n, 1.0)
         pending, solved = True, False
-        if len(weights):
-            rotate_pending(R, U, work, side, n)
-            pending = False
-            known = weights[start // group]
-            for i in range(n):
-                known[i] = U[i, 0]
-            _solve_back(R, known, n)
 
 
 @compiled
@@ -233,18 +218,6 @@ def _squared_norm(v: Array, n: int) -> float:
     for i in range(n):
         total += v[i] * v[i]
     return total
-
-
-@compiled
-def _solve_back(R: Array, v: Array, n: int) -> None:
-    """v <- R^-1 v in place, by rows of R so that memory is read in order."""
-    for i in range(n - 1, -1, -1):
-        row = R[i, i + 1 : n]
-        rest = v[i + 1 : n]
-        dot = 0.0
-        for j in range(row.size):
-            dot += row[j] * rest[j]
-        v[i] = (v[i] - dot) / R[i, i]
 
 
 # -------------------------------------------------------------------------------------------------

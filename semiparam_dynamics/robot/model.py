@@ -18,9 +18,11 @@ from semiparam_dynamics.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
 from semiparam_dynamics.robot.regressor import (
     INERTIAL,
+    PRESLIDING,
     EffectColumns,
     Multibody,
     Regressor,
+    advance_stops,
     joint_effects,
     sensor_offsets,
 )
@@ -73,6 +75,14 @@ class RobotConfig:
         low=1e-6,
         high=10.0,
     )
+    presliding: tuple[float, ...] = parameter(
+        (3e-4, 1e-2),
+        "ways over which friction builds up after a reversal: each adds a column per joint, which "
+        "counts where it is seen to help (effort target); empty: friction has no memory",
+        unit="rad or m",
+        low=1e-7,
+        high=10.0,
+    )
     sensor_offset: bool = parameter(True, "six constant columns (wrench target)")
 
 
@@ -104,6 +114,9 @@ class RobotModel:
     axes: names of y's entries. n_axes: their number.
     n_parameters: number of the regressor's columns; they are linearly independent.
     labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
+    stops: (k,) rad or m, the ways r of the stop operators; n_stops: one of each for each joint.
+    dry: (n_parameters,) which columns are dry friction, whose parameters are never negative.
+    remembering: (n_parameters,) the joint of the stop operator in each column, -1 in others.
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
     bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
@@ -154,6 +167,8 @@ class RobotModel:
         self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
         self.n_axes = len(self.axes)
         frame = config.sensor_frame if wrench else ""
+        self.stops: Array = np.array([] if wrench else config.presliding, dtype=np.float64)
+        self.n_stops = len(self.stops) * self.n_joints
         self._multibody = Multibody(tree, joints, locked, config.gravity, frame)
         self.bodies = self._multibody.bodies
         self.links = self._multibody.links
@@ -169,7 +184,9 @@ class RobotModel:
         everything: Indices = np.arange(inertial)
         self._inertial = Regressor(self._multibody, everything, effects.select(everything[:0]))
         self._use(Regressor(self._multibody, everything, effects))
-        stack = self.regressors(*_random_states(tree, self.joint_names, self.n_parameters))
+        states = _random_states(tree, self.joint_names, self.n_parameters)
+        stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
+        stack = self.regressors(*states, stops)
         self.base: BaseParameters = reduce_columns(
             stack.reshape(-1, self.n_parameters), self.full_labels
         )
@@ -177,6 +194,12 @@ class RobotModel:
         chosen = effects.select(kept[kept >= inertial] - inertial)
         self._use(Regressor(self._multibody, kept[kept < inertial], chosen))
         self.labels: tuple[str, ...] = self.base.labels
+        first = [self.full_labels[i].split()[0] for i in kept]
+        self.dry: Mask = np.array([f == "coulomb" or f.startswith(PRESLIDING) for f in first])
+        self.dry &= np.array([" on " not in label for label in self.labels])  # of couplings
+        own = np.full(self.n_parameters, -1)
+        own[self.n_parameters - self.n_stops :] = np.tile(np.arange(self.n_joints), len(self.stops))
+        self.remembering: Indices = own
         without_effects = np.zeros(len(self.full_labels))
         without_effects[:inertial] = self.inertial_prior
         self.prior: Array = self.base.project(without_effects)
@@ -195,24 +218,44 @@ class RobotModel:
         """The last arguments of `regressor.fill`: geometry, columns and working memory."""
         return self._regressor.arguments
 
-    def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+    def regressor(
+        self,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        ddq: npt.ArrayLike,
+        stops: npt.ArrayLike | None = None,
+    ) -> Array:
         """(n_axes, n_parameters) at one state; q, dq, ddq: (n_joints,) in rad, rad/s, rad/s^2.
 
+        stops : (n_stops,) in [-1, 1], of `FrictionMemory`; None: those of a long way at dq.
         A new array at each call. Raises SampleError on wrong sizes.
         """
-        return self._one(self._regressor, q, dq, ddq)
+        return self._one(self._regressor, q, dq, ddq, stops)
 
-    def regressors(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
-        """(n, n_axes, n_parameters) at n states; q, dq, ddq: (n, n_joints)."""
+    def regressors(
+        self,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        ddq: npt.ArrayLike,
+        stops: npt.ArrayLike | None = None,
+    ) -> Array:
+        """(n, n_axes, n_parameters) at n states: q, dq, ddq (n, n_joints), stops (n, n_stops)."""
         q, dq, ddq = (np.array(values, dtype=np.float64, order="C") for values in (q, dq, ddq))
         if q.ndim != 2 or q.shape[1] != self.n_joints or not q.shape == dq.shape == ddq.shape:
             raise SampleError(
                 f"q, dq and ddq must each be (n, {self.n_joints}),"
                 f" not {q.shape}, {dq.shape} and {ddq.shape}"
             )
+        stops = self._slid(dq) if stops is None else np.array(stops, dtype=np.float64, order="C")
+        if stops.shape != (len(q), self.n_stops):
+            raise SampleError(f"stops must be ({len(q)}, {self.n_stops}), not {stops.shape}")
         out = np.empty((len(q), self._regressor.size))
-        self._regressor.fill(q, dq, ddq, out)
+        self._regressor.fill(q, dq, ddq, stops, out)
         return out.reshape(len(q), self.n_axes, self.n_parameters)
+
+    def _slid(self, dq: Array) -> Array:
+        """The stops (n, n_stops) of joints that have gone far at dq (n, n_joints)."""
+        return np.tile(np.tanh(dq / self.config.coulomb_velocity), (1, len(self.stops)))
 
     def fingerprint(self) -> str:
         """SHA-256 of what a learned model depends on: the regressor, at a few fixed states.
@@ -237,7 +280,12 @@ class RobotModel:
         return prediction
 
     def _one(
-        self, regressor: Regressor, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
+        self,
+        regressor: Regressor,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        ddq: npt.ArrayLike,
+        stops: npt.ArrayLike | None = None,
     ) -> Array:
         for place, values in zip(self._state, (q, dq, ddq), strict=True):
             array = np.asarray(values, dtype=np.float64)
@@ -247,8 +295,11 @@ class RobotModel:
                     f" not {array.shape}"
                 )
             place[0] = array
+        slid = self._slid(self._state[1])
+        if stops is not None:
+            slid[0] = stops
         out = np.empty((1, regressor.size))
-        regressor.fill(self._state[0], self._state[1], self._state[2], out)
+        regressor.fill(self._state[0], self._state[1], self._state[2], slid, out)
         return out.reshape(self.n_axes, -1)
 
 
@@ -257,6 +308,22 @@ class MessageChecks(TypedDict):
 
     wrench_frame: tuple[str, ...]  # the sensor frame's names; empty for the effort target
     effort_limits: Array  # (n_joints,)
+
+
+class FrictionMemory:
+    """The stop operators of a robot's joints along a motion: (n_stops,) in [-1, 1]."""
+
+    def __init__(self, model: RobotModel) -> None:
+        self._ways = model.stops
+        self.stops: Array = np.zeros(model.n_stops)
+        self._last: Array | None = None
+
+    def advance(self, q: Array) -> Array:
+        """Go on to positions q (n_joints,), rad or m; returns the stops there."""
+        if self._last is not None:
+            advance_stops(self.stops, self._ways, q - self._last)
+        self._last = q.copy()
+        return self.stops.copy()
 
 
 def message_checks(model: RobotModel) -> MessageChecks:
@@ -313,6 +380,7 @@ def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]
         rotor_inertia=config.rotor_inertia,
         coulomb_velocity=config.coulomb_velocity,
         couplings=[_coupling(pair, joints) for pair in config.coupled_joints],
+        stops=config.presliding,
     )
 
 

@@ -23,6 +23,7 @@ from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+PRESLIDING = "presliding"  # of the stops' columns, as in presliding_0.01 joint_1
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
 ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
@@ -65,13 +66,13 @@ class Regressor:
             np.zeros((rows, MOTION)),  # the working memory
         )
 
-    def fill(self, q: Array, dq: Array, ddq: Array, out: Array, offset: int = 0) -> None:
-        """The flat regressors at q, dq, ddq (n, n_joints) into out[:, offset:], (n, size).
+    def fill(self, q: Array, dq: Array, ddq: Array, stops: Array, out: Array) -> None:
+        """The flat regressors at q, dq, ddq (n, n_joints), stops (n, n_stops) into out (n, size).
 
         All are C-ordered float64 that may be written to: for any others the function would be
         compiled again.
         """
-        fill(q, dq, ddq, out, offset, *self.arguments)
+        fill(q, dq, ddq, stops, out, 0, *self.arguments)
 
 
 class Multibody:
@@ -145,19 +146,18 @@ class EffectColumns:
 
     A transmission that one motor shares between two joints, as in many wrists, has friction and
     inertia that go with the sum (or difference) of their velocities, and act on both.
+
+    Friction that remembers: after a reversal dry friction does not jump but builds up over a short
+    way. Per joint and way r a stop operator (Prandtl-Ishlinskii, Maxwell-slip; Al-Bender, Lampaert
+    and Swevers 2005, "The generalized Maxwell-slip model"), s <- clip(s + change of q, -r, r), has
+    the column s / r, in [-1, 1]; see :func:`advance_stops`.
     """
 
     labels: tuple[str, ...]
     rows: npt.NDArray[np.intp]
-    source: npt.NDArray[np.intp]  # index into [dq', tanh(dq' / v), ddq', 1]
+    source: npt.NDArray[np.intp]  # index into [dq', tanh(dq' / v), ddq', 1, stops]
     coulomb_velocity: float
     mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
-
-    def values(self, dq: Array, ddq: Array) -> Array:
-        """(n_columns,) the entry of each column; dq, ddq: (n_joints,) rad/s, rad/s^2."""
-        mixed = self.mixing @ dq
-        sign = np.tanh(mixed * (1.0 / self.coulomb_velocity))
-        return np.concatenate((mixed, sign, self.mixing @ ddq, [1.0])).take(self.source)
 
     def select(self, columns: npt.NDArray[np.intp]) -> EffectColumns:
         """The same with only some of the columns."""
@@ -178,8 +178,9 @@ def joint_effects(
     rotor_inertia: bool,
     coulomb_velocity: float,
     couplings: Sequence[tuple[int, int, float]] = (),
+    stops: Sequence[float] = (),
 ) -> EffectColumns:
-    """The chosen columns of every joint, kind by kind, then those of the couplings.
+    """The chosen columns of every joint, kind by kind, those of the couplings, and the stops.
 
     A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
     """
@@ -211,6 +212,10 @@ def joint_effects(
                 labels.append(f"{kind} {name}")
                 rows.append(row)
                 source.append(3 * size if base < 0 else base + place)
+    for k, way in enumerate(stops):
+        labels += [f"{PRESLIDING}_{way:g} {joint}" for joint in joints]
+        rows += range(n)
+        source += range(3 * size + 1 + k * n, 3 * size + 1 + (k + 1) * n)
     return EffectColumns(
         tuple(labels),
         np.array(rows, dtype=np.intp),
@@ -229,10 +234,24 @@ def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> Effec
 
 
 @compiled_as_written
+def advance_stops(stops: Array, ways: Array, moved: Array) -> None:
+    """Stop operators s / r (n_stops,) after joints `moved` (n_joints,), rad or m.
+
+    ways : (n_stops / n_joints,) r of each kind; kind by kind, in a kind joint by joint.
+    """
+    n = moved.size
+    for k in range(ways.size):
+        for j in range(n):
+            s = stops[k * n + j] + moved[j] / ways[k]
+            stops[k * n + j] = min(max(s, -1.0), 1.0)
+
+
+@compiled_as_written
 def fill(
     q: Array,
     dq: Array,
     ddq: Array,
+    stops: Array,
     out: Array,
     offset: int,
     geometry: Array,
@@ -247,6 +266,7 @@ def fill(
 ) -> None:
     """Regressors at states q, dq, ddq (n, n_joints), flattened into out[:, offset:] (n, >=size).
 
+    stops (n, n_stops): the stop operators, kind by kind.
     geometry (joints + 1, 15), joints (joints + 1, 3): of each joint behind its parent: parent,
         how it moves, and its place in q. The first is the root, whose axis is minus gravity.
     units (rows, 7): of each row its joint, and its unit motion (linear, angular) in that frame.
@@ -292,7 +312,9 @@ def fill(
         for e in range(len(effects)):
             source = effects[e, 1]
             value = 1.0
-            if source < 3 * movers:
+            if source > 3 * movers:
+                value = stops[s, source - 3 * movers - 1]
+            elif source < 3 * movers:
                 value = 0.0
                 kind, mixed = source // movers, mixing[source % movers]
                 for i in range(mixed.size):

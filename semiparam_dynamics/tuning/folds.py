@@ -249,9 +249,9 @@ def identify_along(
     And the parameters (n_parameters,) after the training part, and after both.
     """
     identifier = RigidBodyIdentifier.of(model, config)
-    before = identifier.update_motion(split.train)
+    before = identifier.update_motion(split.train).values
     trained = identifier.parameters.copy()
-    later = identifier.update_motion(split.held_out)
+    later = identifier.update_motion(split.held_out).values
     return np.concatenate((before, later)), trained, identifier.parameters
 
 
