@@ -7,6 +7,7 @@ recursion's state (see `learning.recursive_rls`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
+from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 # The batch estimators that a residual can be trained with.
@@ -79,7 +81,8 @@ def batch_start(data: TrainingData, learner: Any = None, centers: str = "novelty
         config = _following(learner, config, data)
     estimator = SemiparametricEstimator(data.model, config)
     estimator.rigid_body.restore(data.identifier.state())
-    residual, fit = estimator.residual, BatchFit(learner, centers, config.seed)
+    residual = estimator.residual
+    fit = BatchFit(learner, centers, config.seed, data.share)
 
     def given(model: KernelModel, X: Array, Z: Array) -> Any:
         return learner if fitted and model is residual.shared else fit(model, X, Z)
@@ -103,6 +106,11 @@ class TrainingData:
     rigid_body: Array  # (n, n_axes) Phi pi, with pi as identified from all samples
     rigid_body_before: Array  # (n, n_axes) the same as predicted before each sample was learned
     identifier: RigidBodyIdentifier
+
+    @property
+    def share(self) -> float:
+        """The mean weight of a sample, with which batch estimators learn all of them."""
+        return float(self.motion.weights.mean())
 
     def inputs(self, residual: KernelResidual) -> Array:
         """The residual's inputs (n, d), not standardized."""
@@ -153,22 +161,24 @@ def start_residual(residual: KernelResidual, data: TrainingData, fit: Fit) -> tu
     residual.standardizer.fit(data.motion.stamps, inputs)
     X = residual.standardizer.transform(inputs)
     first = residual.shared
-    outputs, left_out = start_model(first, fit(first, X, targets), X)
+    outputs, left_out = start_model(first, fit(first, X, targets), X, data.share)
     errors = targets - outputs
     trained = first.residuals(errors, pi)
     errors /= left_out[:, None]
     held_out = first.residuals(errors, pi)
     for j, (model, own, wanted) in enumerate(residual.joints):
         fitted = fit(model, X[:, own], errors[:, wanted])
-        outputs, left_out = start_model(model, fitted, X[:, own])
+        outputs, left_out = start_model(model, fitted, X[:, own], data.share)
         second = model.residuals(outputs, pi)[:, 0]
         trained[:, j] -= second
         held_out[:, j] = (held_out[:, j] - second) / left_out
     return trained, held_out
 
 
-def start_model(model: KernelModel, fitted: Any, X: Array) -> tuple[Array, Array]:
-    """Continue from a model trained in batch on inputs X (n, d).
+def start_model(
+    model: KernelModel, fitted: Any, X: Array, share: float = 1.0
+) -> tuple[Array, Array]:
+    """Continue from a model trained in batch on inputs X (n, d), which count `share` each.
 
     fitted : of this model's Gaussian kernel, its targets laid out alike, with centers_ or
         frequencies_, and coef_ (m, T). More centers than the capacity are projected on half as many
@@ -194,8 +204,13 @@ def start_model(model: KernelModel, fitted: Any, X: Array) -> tuple[Array, Array
         basis, weights = nystrom_start(fitted, most)
         features.start(basis)
         transform = basis.transform
-    model.core = recursion_from(transform, X, weights, penalty, features.capacity)
-    return fitted_rows(model.core, transform, X)
+    whole = recursion_from(transform, X, weights, penalty / share, features.capacity)
+    model.core = RecursiveLeastSquares(
+        whole.n_features, whole.n_outputs, penalty, capacity=features.capacity
+    )
+    root = math.sqrt(share)
+    model.core.restore({"R": root * whole.R, "U": root * whole.U, "refreshed": np.array(0)})
+    return fitted_rows(whole, transform, X)
 
 
 @dataclass(frozen=True)
@@ -206,11 +221,13 @@ class BatchFit:
     centers : how centers are chosen: by "novelty", as the recursion would add them, or
         "uniform" or "leverage_scores", half as many as there may be: the other half is left to
         places that the training data don't show.
+    share : how much each sample counts.
     """
 
     template: Any
     centers: str = "novelty"
     seed: int = 0
+    share: float = 1.0
 
     def __call__(self, model: KernelModel, X: Array, Z: Array) -> Any:
         """The estimator fitted to inputs X (n, d) and targets Z (n, T)."""
@@ -220,7 +237,7 @@ class BatchFit:
 
         features = model.features
         width = features.length_scale
-        values: dict[str, Any] = {"penalty": model.core.penalty / len(X)}
+        values: dict[str, Any] = {"penalty": model.core.penalty / (self.share * len(X))}
         values |= {"kernel": Gaussian(width), "length_scale": width}
         if isinstance(features, FourierFeatures):
             values |= {"n_features": features.capacity, "kind": "pair"}
@@ -298,7 +315,7 @@ def _following(fitted: Any, config: EstimatorConfig, data: TrainingData) -> Esti
     name = config.residual
     changes: dict[str, object] = {f"{name}.length_scale": float(width[0]) / kernel_width(1.0, d)}
     if hasattr(fitted, "penalty"):
-        changes[f"{name}.penalty"] = float(fitted.penalty) * len(data.motion)
+        changes[f"{name}.penalty"] = float(fitted.penalty) * len(data.motion) * data.share
     if hasattr(fitted, "frequencies_"):
         changes["random_fourier.n_features"] = 2 * len(fitted.frequencies_)
     return replace(config, **changes)

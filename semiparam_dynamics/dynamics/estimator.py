@@ -200,7 +200,7 @@ class SemiparametricEstimator:
         return self.gate.refuses(sample.stamp, error, prediction.semiparametric_std, self.n_learned)
 
     def update_rigid_body(self, sample: Sample) -> Array:
-        """The first half of :meth:`update` of a measured sample; the weights (n_axes,) of its rows."""
+        """The first half of :meth:`update` of a measured sample; its rows' weights (n_axes,)."""
         assert sample.y is not None
         return self.rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
 
@@ -334,9 +334,9 @@ class SemiparametricEstimator:
         Raises what :meth:`check` does; the estimator is then what it was.
         """
         self.check(config)
-        for core, penalty in self._penalties(config):
+        self.rigid_body.configure(config.rigid_body)
+        for core, penalty in self.residual.penalties(config.kernel):
             core.set_penalty(penalty)
-        self.rigid_body.set_memory(config.rigid_body)
         self.residual.set_memory(config.kernel)
         self.trust.config = config.trust
         self.errors.set_horizon(config.error_horizon)

@@ -31,9 +31,12 @@ from semiparam_dynamics.storage import sub_state
 BLOCK = 512  # samples of a motion that are learned at a time
 
 FAR = 4.0  # deviations from which on an error counts less
+LEAST = 0.01  # of an output's scale, that a deviation is at least
+# Where errors are unusual half of the time, over so many independent samples, they become usual.
+LASTING = 30.0
 HORIZON = 200.0  # independent samples over which usual errors and losses are followed
 # Loss with friction that remembers over that without, at which it begins to count, and ends.
-HELPS, STILL_HELPS = 0.9, 0.95
+HELPS, STILL_HELPS = 0.87, 0.95
 
 USED, WITHOUT, WITH = range(3)  # parameters: as used, without stop operators, with all of them
 COUNT, SQUARED_ERROR, ROWS, SEEN = range(4)
@@ -113,6 +116,7 @@ class Memory(NamedTuple):
     square: Array  # (n_axes,) sum of squares of y
     sums: Array  # (4,) weights of these, of errors and of rows, squares of errors, all weights
     usual: Array  # (n_axes,) running mean square of usual errors
+    often: Array  # (n_axes,) running share of errors that are not
     losses: Array  # (2, n_axes) running mean squares of errors, in units of what is usual
     remembers: Mask  # (n_axes,) on which joints stop operators are used
 
@@ -164,6 +168,7 @@ class RigidBodyIdentifier:
             square=self.SCALE_SAMPLES * scales.output**2,
             sums=np.array([self.SCALE_SAMPLES, 0.0, 0.0, 1.0]),
             usual=scales.output**2,
+            often=np.zeros(n_axes),
             losses=np.ones((2, n_axes)),
             remembers=np.zeros(n_axes, dtype=np.bool_),
         )
@@ -184,8 +189,9 @@ class RigidBodyIdentifier:
         """On which joints (n_axes,) friction that remembers counts."""
         return self._memory.remembers
 
-    def set_memory(self, config: RigidBodyConfig) -> None:
-        """Take the memory from `config`; what was learned stays as it is."""
+    def configure(self, config: RigidBodyConfig) -> None:
+        """Take the ridge and the memory from `config`; what was learned stays as it is."""
+        self.core.set_penalty(config.penalty, self.parameters[:, None])
         restart = config.forgetting != self.forgetting or self._clock.memory == 0.0
         self.forgetting = config.forgetting
         self._clock.memory, self._clock.step = config.memory, self.STEPS[config.forgetting]
@@ -251,10 +257,12 @@ class RigidBodyIdentifier:
         """
         if self._clock.memory <= 0.0:
             return self._learn(regressors, y, stamps, weights, parameters=parameters)
-        rows = [slice(i, i + 1) for i in range(len(y))]
-        return RigidBodyBlock.join(
-            [self._learn(regressors[i], y[i], stamps[i], weights[i]) for i in rows]
-        )
+        parts = []
+        for i in (slice(k, k + 1) for k in range(len(y))):
+            predicted = self.predict_block(regressors[i])  # before anything is forgotten
+            learned = self._learn(regressors[i], y[i], stamps[i], weights[i])
+            parts.append(dataclasses.replace(predicted, weights=learned.weights))
+        return RigidBodyBlock.join(parts)
 
     def _learn(
         self,
@@ -405,6 +413,7 @@ def learn_samples(
     square: Array,
     sums: Array,
     usual: Array,
+    often: Array,
     losses: Array,
     remembers: Mask,
     solver: Array,
@@ -419,7 +428,7 @@ def learn_samples(
     regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. shares : (k,).
     first, bounded, stops : the last columns begin at `first`; how their parameters are bounded, and
         the joint of a stop operator or -1.
-    parameters, held, square, sums, usual, losses, remembers : see `Memory`; solver : see
+    parameters, held, square, sums, usual, often, losses, remembers : see `Memory`; solver : see
         `solve_nonnegative`.
     values, leverages, path, weights : (k, ...) filled with those of `RigidBodyBlock`; path may be
         (0, n).
@@ -446,31 +455,38 @@ def learn_samples(
             h = predict_row(R, U, work, side, row, n, False, False) / scale
             leverages[s, j] = h
             # What was never excited is as unknown as the ridge leaves it.
-            variances[j] = usual[j] * (1.0 + h) + scale * h * h
+            least = max(usual[j], LEAST**2 * scale)
+            variances[j] = least * (1.0 + h) + scale * h * h
         share = shares[s]
-        sums[COUNT] += share
         sums[SEEN] += share
         step = share / min(sums[SEEN], HORIZON)
         for j in range(n_axes):
+            h = leverages[s, j]
             weights[s, j] = 0.0
             if not math.isfinite(y[s, j]):
                 continue
             unusual = errors[USED, j] ** 2 / variances[j]
             weights[s, j] = share * min(1.0, FAR**2 / max(unusual, FAR**2))
-            usual[j] += step * (min(unusual, FAR**2) - 1.0) * usual[j]
+            often[j] += min(share / LASTING, 1.0) * ((unusual > FAR**2) - often[j])
+            most = FAR**2 if often[j] < 0.5 else np.inf
+            usual[j] += step * (min(unusual, most) * variances[j] / (1.0 + h) - usual[j])
             for c in range(2):
                 loss = min(errors[1 + c, j] ** 2 / variances[j], FAR**2)
                 losses[c, j] += step * (loss - losses[c, j])
-            square[j] += share * y[s, j] ** 2
+            # What is unusual says nothing about the output's scale.
+            square[j] += (share - weights[s, j]) * square[j] / sums[COUNT]
+            square[j] += weights[s, j] * y[s, j] ** 2
             ratio = losses[1, j] / losses[0, j]
             remembers[j] = ratio < (HELPS if not remembers[j] else STILL_HELPS)
-            row, root = regressors[s, j], math.sqrt(weights[s, j] * sums[COUNT] / square[j])
+            count = sums[COUNT] + share
+            row, root = regressors[s, j], math.sqrt(weights[s, j] * count / square[j])
             h = predict_row(R, U, work, side, row, n, False, False)
             target = np.array([y[s, j] * root])
             note_row(work, side, target, n, root)
             rotate_pending(R, U, work, side, n)
             sums[SQUARED_ERROR] += (errors[USED, j] * root) ** 2 / (1.0 + h * root * root)
             sums[ROWS] += weights[s, j]
+        sums[COUNT] += share
         normal_equations(R, U[:, 0], first, solver)
         for c in range(3 if any_stop else 1):
             for i in range(len(kinds)):

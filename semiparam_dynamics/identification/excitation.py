@@ -8,7 +8,7 @@ identification of base inertial parameters of robots", International Journal of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,7 +134,7 @@ def optimize_excitation(
     return Excitation(
         trajectory,
         model.joint_names,
-        model.n_parameters,
+        problem.scaling.shape[1],
         usable,
         limit_use(trajectory, usable, effort_model),
         _condition(problem, x),
@@ -174,7 +174,7 @@ def _search(
 def _condition(problem: ExcitationProblem, x: Array) -> float:
     n = _INSTANTS_PER_CYCLE * problem.harmonics
     states = problem.trajectory(x)(problem.period / n * np.arange(n))
-    return condition_number(problem.model.regressors(*states) * problem.scaling)
+    return condition_number(problem.regressors(states) * problem.scaling)
 
 
 def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Array:
@@ -301,7 +301,9 @@ class ExcitationProblem:
     ) -> None:
         self.model, self.effort_model, self.limits = model, effort_model, limits
         self.period, self.harmonics, self.objective = period, harmonics, objective
-        self.scaling = scaling(model)
+        # Friction that remembers depends on the motion before, and is not what is to be excited.
+        self._columns = model.remembering < 0
+        self.scaling = scaling(model)[:, self._columns]
         self._directions = resting_directions(harmonics)
         self.shape = (self._directions.shape[1], model.n_joints)
         n = _SEARCH_INSTANTS_PER_CYCLE * harmonics
@@ -344,10 +346,14 @@ class ExcitationProblem:
             self._values_at = (key, states, *self._evaluate(states))
         return self._values_at[1:]
 
+    def regressors(self, states: Iterable[Array]) -> Array:
+        """(n, n_axes, P) at q, dq, ddq, each (n, n_joints), of the columns to be excited."""
+        return self.model.regressors(*states)[:, :, self._columns]
+
     def _evaluate(self, states: Array) -> tuple[Array, Array]:
-        regressors = self.model.regressors(*states)
+        regressors = self.regressors(states)
         if self.effort_model is self.model:
-            return regressors, regressors @ self.model.prior
+            return regressors, regressors @ self.model.prior[self._columns]
         return regressors, self.effort_model.regressors(*states) @ self.effort_model.prior
 
     def _ratios(self, states: Array, efforts: Array) -> tuple[Array, Array, Array]:

@@ -90,7 +90,7 @@ def solve_nonnegative(
 
 @compiled_as_written
 def _solve_free(H: Array, L: Array, g: Array, held: Mask, y: Array) -> None:
-    """y (m,) with H y = g where it isn't held, 0 where it is; L is filled with a Cholesky factor."""
+    """y (m,) with H y = g where it isn't held, 0 where it is; L gets the Cholesky factor."""
     m = len(g)
     for i in range(m):
         y[i] = 0.0

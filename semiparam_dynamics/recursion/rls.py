@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError, positive
@@ -153,11 +154,12 @@ class RecursiveLeastSquares:
         """Make R the product C R with an upper-triangular C (D, D), and take U (D, T) as it is."""
         self._factor.multiply(C, U)
 
-    def set_penalty(self, penalty: float) -> None:
+    def set_penalty(self, penalty: float, weights: Array | None = None) -> None:
         """Hold the weights by another ridge from now on; no prediction changes by that alone.
 
-        The difference is added, or taken out, as rows that agree with the present weights W: R'R
-        becomes R'R + (new - old) diag(scale)^2, and U = R W keeps W. So what is learned later
+        The difference is added, or taken out, as rows that agree with `weights` (D, T), which are
+        the present ones W where nothing else is said: R'R becomes R'R + (new - old) diag(scale)^2,
+        and U = R W keeps W. So what is learned later
         gives the ridge solution with the new penalty, its difference to the old one pulling to W
         instead of to where learning started. O(D^3), once. With `forgetting` the old ridge fades
         by itself and is put back as the new one: nothing else need be done.
@@ -175,7 +177,10 @@ class RecursiveLeastSquares:
             else:
                 R = np.asarray(np.linalg.cholesky(self.R.T @ self.R + np.diag(change))).T
             R = np.triu(R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None])
-            self._factor.replace(R, R @ W)
+            U = R @ W
+            if weights is not None:
+                U += solve_triangular(R, change[:, None] * (weights - W), trans=1)
+            self._factor.replace(R, U)
             self._ridge[:n] = penalty
         self.penalty = penalty
 

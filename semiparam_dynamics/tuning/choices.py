@@ -44,7 +44,7 @@ from semiparam_dynamics.tuning.work import (
 # The rigid body's own: the filter's cut-off, its ridge and its memory.
 
 CUTOFFS = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 80.0)  # Hz
-PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
 MEMORIES = (0.0, 30.0, 60.0, 120.0, 300.0)  # s; 0: for ever
 LEAST_MEMORIES = 10.0  # in the recordings, for a memory to be tried
 MARGIN = 0.02  # a value is left for another one only if that is better by this share
@@ -289,7 +289,7 @@ SHARED = Grid(
         "nystrom.novelty": (0.3, 0.5),
     },
     "nystrom.penalty",
-    (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0),
+    (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
     "nystrom.max_centers",
     (100, 200, 500),
 )
@@ -297,7 +297,7 @@ JOINTS = Grid(
     screen_joints,
     {"nystrom.joint_length_scale": tuple(0.1414213562373095 * k for k in (0.5, 1.0, 2.0, 4.0))},
     "nystrom.joint_penalty",
-    (25.0, 50.0, 100.0, 200.0),
+    (2.5, 5.0, 10.0, 20.0),
     "nystrom.joint_max_centers",
     (0, 50, 200),
 )
@@ -305,7 +305,7 @@ FOURIER = Grid(
     screen_fourier,
     {"random_fourier.length_scale": (0.3, 0.5, 0.7, 1.0, 1.4, 2.0)},
     "random_fourier.penalty",
-    (1.0, 5.0, 25.0, 125.0, 600.0),
+    (0.1, 0.5, 2.5, 12.5, 60.0),
     "random_fourier.n_features",
     (200, 500),
 )

@@ -169,6 +169,7 @@ class PreparedSplit:
     n_joints: int
     n_train: int
     first: int  # samples before it were only looked at
+    share: float  # mean weight of a sample
     inputs: Array  # (n, 3 n_joints + n_axes), with the prediction made before each was learned
     frozen_inputs: Array  # (n - n_train, same), with the prediction after training
     left: Array  # (n, n_axes): what the rigid body, as identified in the end, leaves
@@ -225,6 +226,7 @@ def prepare(
         n_joints=model.n_joints,
         n_train=k,
         first=first,
+        share=float(split.train.weights.mean()),
         inputs=standardizer.transform(inputs),
         frozen_inputs=standardizer.transform(frozen_inputs),
         left=whole.y - whole.rigid_body(last),

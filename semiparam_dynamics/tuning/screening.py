@@ -48,7 +48,9 @@ def screen_nystrom(
 ) -> Scores:
     """The first level of `nystrom` with `config`'s widths, for every penalty and size."""
     level = _first_level(fold, config, max(sizes))
-    return _scored(fold, level_path(level, fold.left, fold.first, fold.blocks, penalties, sizes))
+    unit = [1.0 / fold.share] * len(sizes)
+    fits = level_path(level, fold.left, fold.first, fold.blocks, penalties, sizes, unit)
+    return _scored(fold, fits)
 
 
 def screen_fourier(
@@ -58,7 +60,7 @@ def screen_fourier(
     inputs, frozen = _inputs(fold, config, "random_fourier")
     width = config.random_fourier.length_scale
     level = fourier_rows(inputs, frozen, max(sizes), width, config.seed)
-    unit = [t / 2 for t in sizes]
+    unit = [t / 2 / fold.share for t in sizes]
     fits = level_path(level, fold.stale, fold.first, fold.blocks, penalties, sizes, unit)
     return _scored(fold, fits)
 
@@ -76,8 +78,8 @@ def screen_joints(
     """
     local = config.nystrom
     level = _first_level(fold, config, local.max_centers)
-    key = local.penalty, local.max_centers
-    path = level_path(level, fold.left, fold.first, fold.blocks, [key[0]], [key[1]])
+    ridge, size = key = local.penalty / fold.share, local.max_centers
+    path = level_path(level, fold.left, fold.first, fold.blocks, [ridge], [size])
     shared = path[key]
     errors = one_step_errors(level, fold.left, fold.first, *key)
     inputs, frozen_inputs = _inputs(fold, config, "nystrom")
@@ -95,9 +97,8 @@ def screen_joints(
             local.novelty,
         )
         used = [size for size in sizes if size]
-        fits.append(
-            level_path(level, errors[:, j : j + 1], fold.first, fold.blocks, penalties, used)
-        )
+        own, unit = errors[:, j : j + 1], [1.0 / fold.share] * len(used)
+        fits.append(level_path(level, own, fold.first, fold.blocks, penalties, used, unit))
     scores: Scores = {}
     for penalty in penalties:
         for size in sizes:
@@ -200,7 +201,7 @@ def level_path(
 
     blocks : where the held-out part's blocks begin, and n; None: it is only predicted, frozen.
     unit : what a row's squared length counts, for each of `sizes`: the penalty of t features is
-        multiplied by it. None: 1.
+        multiplied by it. None: 1. Of rows that weigh `share` of an independent one, 1 / share.
 
     Random features of t functions are the rows over sqrt(t / 2): a ridge r on them is a ridge
     r t / 2 on the rows, and their nested sums serve all t.

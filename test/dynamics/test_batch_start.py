@@ -111,7 +111,7 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
     samples: Parts,
 ) -> None:
     """Half in batch and half by recursion is all in batch: first level, fixed centres."""
-    values = {"nystrom.joint_max_centers": 0, "nystrom.novelty": 1.0}
+    values = {"nystrom.joint_max_centers": 0, "nystrom.novelty": 1.0, "nystrom.penalty": 5.0}
     whole = data(samples, **values)
     X, Z = whole.standardized()
     C, half = X[::20], len(X) // 2
@@ -137,7 +137,7 @@ def test_a_fitted_estimator_brings_its_hyperparameters(
     chosen = Falkon(Gaussian(width), 2.0 / len(X), n_centers=60, random_state=1).fit(X, Z)
     estimator = batch_start(training, chosen).estimator
     assert estimator.config.nystrom.length_scale == pytest.approx(0.5)
-    assert estimator.config.nystrom.penalty == pytest.approx(2.0)
+    assert estimator.config.nystrom.penalty == pytest.approx(2.0 * training.share)
     shared = estimator.residual.shared
     assert shared.core.n_features == len(chosen.centers_)
     outputs = np.array([shared.predict(x)[0] for x in X[::50]])
@@ -153,7 +153,7 @@ def test_fitted_random_features_bring_their_frequencies(
     chosen = RandomFeaturesKRLS(Gaussian(width), 1e-3, 80, random_state=4).fit(X, left)
     estimator = batch_start(training, chosen).estimator
     assert estimator.config.random_fourier.n_features == 160  # each phase is a pair
-    assert estimator.config.random_fourier.penalty == pytest.approx(1e-3 * len(X))
+    assert estimator.config.random_fourier.penalty == pytest.approx(1e-3 * len(X) * training.share)
     guess = estimator.predict(samples[0][30]).residual
     assert guess.inputs is not None
     np.testing.assert_allclose(guess.inputs, X[30], atol=1e-10)

@@ -66,15 +66,14 @@ def both_protocols(
             left = {name: (block.y - values)[rows] for name, values in delayed.values.items()}
             late_errors.record_block(block.stamps[rows], block.y[rows], left)
         same(in_turn, run(prompt, part))
-        told = []
+        told, waiting = [], []
         for sample in part:
             told.append(late.predict(sample))
             if sample.informative:
-                late.rigid_body.update(sample.regressor, sample.y, sample.stamp)
+                waiting.append((sample, told[-1], late.update_rigid_body(sample)))
         same(delayed, told)
-        for sample, prediction in zip(part, told, strict=True):
-            if sample.informative:
-                late.update_residual(sample, prediction, late=True)
+        for learned in waiting:
+            late.update_residual(*learned, late=True)
     same_state(blocks.state(), prompt.state())
     states = [blocks.state() | late_errors.state(), late.state()]
     if not all(sample.informative for sample in stream):

@@ -165,11 +165,13 @@ def test_what_is_refused_leaves_the_model_bitwise_as_it_was(pushed: list[Sample]
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
-def test_a_push_is_not_fittedwith_the_gate_and_is_without(pushed: list[Sample]) -> None:
+def test_a_push_is_not_fitted_with_the_gate_and_hardly_without(pushed: list[Sample]) -> None:
     closing, always_open = gated(pushed, 8.0), gated(pushed, 0.0)
     refused = closing.gate.dropped[BEYOND]
     assert 90 <= refused <= 140  # a second, and what the filters remember of it
     assert closing.n_learned == always_open.n_learned - refused == len(pushed) - refused
     calm = gated(pushed[:900], 0.0).rigid_body.parameters
     off = [np.linalg.norm(e.rigid_body.parameters - calm) for e in (closing, always_open)]
-    assert off[0] < 0.2 * off[1]
+    assert off[0] < off[1]
+    left = [np.abs(s.y - always_open.rigid_body.predict(s.regressor)) for s in pushed[1050:]]
+    assert np.max(left) < 0.1 * 30.0

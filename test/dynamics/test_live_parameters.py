@@ -17,10 +17,10 @@ from .arms import samples, small_arm
 
 KINDS = ("nystrom", "random_fourier")
 PENALTIES = {
-    "rigid_body.penalty": 50.0,
-    "nystrom.penalty": 0.3,
-    "nystrom.joint_penalty": 400.0,
-    "random_fourier.penalty": 20.0,
+    "rigid_body.penalty": 5.0,
+    "nystrom.penalty": 0.03,
+    "nystrom.joint_penalty": 40.0,
+    "random_fourier.penalty": 2.0,
 }
 MEMORIES = {
     "rigid_body.memory": 4.0,
@@ -28,7 +28,7 @@ MEMORIES = {
     "nystrom.memory": 3.0,
     "random_fourier.memory": 2.0,
 }
-BACK = {"rigid_body.penalty": 0.01, "nystrom.penalty": 80.0, "random_fourier.penalty": 0.05}
+BACK = {"rigid_body.penalty": 0.01, "nystrom.penalty": 8.0, "random_fourier.penalty": 0.05}
 
 
 def learned(kind: str, **values: object) -> tuple[SemiparametricEstimator, list[Sample]]:
@@ -58,7 +58,7 @@ def test_no_prediction_changes_by_a_penalty_alone(kind: str) -> None:
     for values in (PENALTIES, BACK):
         estimator.configure(replace(estimator.config, **values))
         after = outputs(estimator, stream)
-        np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-9 * np.abs(before).max())
+        np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6 * np.abs(before).max())
     assert estimator.residual.n_features == centers
     cores = dict(estimator._penalties(estimator.config))
     assert all(core.penalty == penalty for core, penalty in cores.items())
@@ -69,7 +69,7 @@ def test_no_prediction_changes_by_a_penalty_alone(kind: str) -> None:
 def test_learning_goes_on_with_the_new_penalty(kind: str) -> None:
     """A ridge large enough holds what is known: the same samples move it less."""
     moved = []
-    for penalty in (1.0, 1e6):
+    for penalty in (0.1, 1e6):
         estimator, stream = learned(kind)
         before = outputs(estimator, stream[:1])[0, 1]
         values = dict.fromkeys(PENALTIES, penalty)
@@ -111,14 +111,14 @@ def test_a_saved_model_is_loaded_whatever_the_live_parameters_were(tmp_path: Pat
     own = {"rigid_body.penalty": 1.0, "nystrom.penalty": 9.0}
     other = SemiparametricEstimator(small_arm(), replace(estimator.config, **own))
     other.load(tmp_path / "model.npz")
-    np.testing.assert_allclose(outputs(other, stream)[:, 1], outputs(estimator, stream)[:, 1])
+    np.testing.assert_allclose(*(outputs(e, stream)[:, 1] for e in (other, estimator)), rtol=1e-6)
     assert other.residual.shared.core.penalty == 9.0
     assert other.rigid_body.core.penalty == 1.0
 
     strict = replace(estimator.config, rigid_body__penalty=1e-12)
     third = SemiparametricEstimator(small_arm(), strict)
     before = {name: value.copy() for name, value in third.state().items()}
-    with pytest.raises(StorageError, match=r"can't be lowered from 50 to 1e-12"):
+    with pytest.raises(StorageError, match=r"can't be lowered from 5 to 1e-12"):
         third.load(tmp_path / "model.npz")
     for name, value in third.state().items():
         assert np.array_equal(value, before[name])
@@ -128,14 +128,14 @@ def test_a_refused_change_leaves_all_as_it_was() -> None:
     estimator, stream = learned("nystrom")
     before, config = outputs(estimator, stream), estimator.config
     for values, said in (
-        ({"rigid_body.penalty": 1e-12, "nystrom.penalty": 40.0}, "can't be lowered from 1 to"),
+        ({"rigid_body.penalty": 1e-12, "nystrom.penalty": 40.0}, "can't be lowered from 0.1 to"),
         ({"nystrom.novelty": 0.9}, "nystrom.novelty can't be changed while learning"),
     ):
         with pytest.raises(ConfigurationError, match=said):
             estimator.configure(replace(config, **values))
         assert estimator.config == config
         np.testing.assert_array_equal(outputs(estimator, stream), before)
-        assert estimator.residual.shared.core.penalty == 5.0
+        assert estimator.residual.shared.core.penalty == 0.5
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -148,4 +148,4 @@ def test_the_baseline_takes_live_parameters_as_well(kind: str) -> None:
     baseline.configure(replace(estimator.config, **PENALTIES, **MEMORIES))
     assert baseline.kernel_model.shared.core.penalty == PENALTIES[f"{kind}.penalty"]
     after = baseline.predict(stream[0]).nonparametric
-    np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-9 * np.abs(before).max())
+    np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6 * np.abs(before).max())

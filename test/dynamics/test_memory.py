@@ -83,8 +83,7 @@ def test_repeated_motion_does_not_blow_up(memory: float) -> None:
     for sample in samples(model, 60.0, rate=25.0):
         p = forgetful.predict(sample)
         errors.append(np.abs(sample.y - np.array([p.rigid_body, p.semiparametric])))
-        forgetful.rigid_body.update(sample.regressor, sample.y, sample.stamp)
-        waiting.append((sample, p))
+        waiting.append((sample, p, forgetful.update_rigid_body(sample)))
         if len(waiting) > 12:
             for each in waiting:
                 forgetful.update_residual(*each, late=True)

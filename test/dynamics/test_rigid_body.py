@@ -12,14 +12,14 @@ from semiparam_dynamics.robot.model import expected_scales
 from .arms import motion, small_arm
 
 RATE = 50.0
-MODEL = small_arm()
+MODEL = small_arm(presliding=())
 SCALES = expected_scales(MODEL)
 KINDS = ("directional", "exponential")
 
 
 def identifier(prior: np.ndarray | None = None, **values: object) -> RigidBodyIdentifier:
     start = np.zeros(MODEL.n_parameters) if prior is None else prior
-    return RigidBodyIdentifier(SCALES.output, SCALES.column, start, RigidBodyConfig(**values))
+    return RigidBodyIdentifier(SCALES, start, RigidBodyConfig(**values))
 
 
 def regressors(seconds: float, seed: int = 0) -> np.ndarray:
@@ -45,11 +45,15 @@ def test_equals_batch_weighted_ridge_towards_the_prior() -> None:
     rigid_body = identifier(MODEL.prior, penalty=3.0)
     Phi, y, _ = truth(noise=0.2)
     A, b = np.diag(3.0 * SCALES.column**2), np.zeros(MODEL.n_parameters)
-    square, count = 100.0 * SCALES.output**2, 100.0
-    learn(rigid_body, Phi, y)
-    for row, target in zip(Phi, y, strict=True):
-        square, count = square + target**2, count + 1.0
-        weight = np.diag(count / square)
+    square, count = 10.0 * SCALES.output**2, 10.0
+    y[300] += 5.0 * SCALES.output  # which will count less
+    shares = np.random.default_rng(1).uniform(0.1, 1.0, len(y))
+    for k, (row, target, share) in enumerate(zip(Phi, y, shares, strict=True)):
+        counted = rigid_body.update(row, target, k, share)
+        assert np.all(counted <= share) and (k != 300 or np.all(counted < 0.5 * share))
+        square = square + counted * target**2 + (share - counted) * square / count
+        count += share
+        weight = np.diag(counted * count / square)
         A += row.T @ weight @ row
         b += row.T @ weight @ (target - row @ MODEL.prior)
     expected = MODEL.prior + np.linalg.solve(A, b)
@@ -110,8 +114,8 @@ def test_exponential_is_the_batch_solution_weighted_by_age() -> None:
     Phi = regressors(20.0)
     y = Phi @ MODEL.prior + 0.3 * np.random.default_rng(0).standard_normal(Phi.shape[:2])
     learn(rigid_body, Phi, y, 1.0)
-    count = 101.0 + np.arange(len(y))
-    square = 100.0 * SCALES.output**2 + np.cumsum(y**2, axis=0)
+    count = 11.0 + np.arange(len(y))
+    square = 10.0 * SCALES.output**2 + np.cumsum(y**2, axis=0)
     age = (len(y) - 1 - np.arange(len(y))) / RATE
     weight = np.sqrt(count[:, None] / square * np.exp(-age / 4.0)[:, None])
     A = (Phi * weight[:, :, None]).reshape(-1, Phi.shape[2])
@@ -131,7 +135,7 @@ def test_a_load_that_is_picked_up_is_followed_within_the_memory(forgetting: str)
         soon = Phi[: int(18.0 * RATE)]
         learn(rigid_body, soon, soon @ after, 60.0)
         errors[memory] = np.linalg.norm(Phi @ (after - rigid_body.parameters)) / load
-    assert errors[6.0] < 0.25 and errors[0.0] > 0.7
+    assert errors[6.0] < 0.35 and errors[0.0] > 0.7
 
 
 def test_an_hour_at_rest_keeps_the_model_where_forgetting_is_directional() -> None:
@@ -173,7 +177,8 @@ def test_standard_deviations_follow_noise_that_changes(forgetting: str) -> None:
         y += noise[:, None] * SCALES.output * rng.standard_normal(y.shape)
         learn(rigid_body, Phi, y, 1.0)
         deviations.append(rigid_body.standard_deviations())
-    np.testing.assert_allclose(deviations[0], deviations[1], rtol=0.15)
+    # The outputs' own scales, which weigh the rows, have seen less noise.
+    np.testing.assert_allclose(deviations[0], deviations[1], rtol=0.25)
 
 
 @pytest.mark.parametrize("forgetting", KINDS)
@@ -193,9 +198,7 @@ def test_another_memory_penalty_or_forgetting_moves_nothing_by_itself(forgetting
     ):
         config = RigidBodyConfig(**values)
         before = rigid_body.predict(Phi[0])
-        for core, penalty in rigid_body.penalties(config):
-            core.set_penalty(penalty)
-        rigid_body.set_memory(config)
+        rigid_body.configure(config)
         np.testing.assert_array_equal(rigid_body.predict(Phi[0]), before)
         learn(rigid_body, Phi, y, 20.0 + 10.0 * k)
         assert np.all(np.isfinite(rigid_body.parameters))
@@ -207,7 +210,8 @@ def test_a_motions_ridge_path_is_the_recursions_answer_for_every_ridge(prior: st
     Phi, y, _ = truth(noise=0.2)
     q = np.zeros((len(y), MODEL.n_joints))
     stamps = np.arange(len(y)) * round(1e9 / RATE)
-    recorded = Motion(SCALES.active, stamps, q, q, q, y, Phi[:, SCALES.active])
+    weights = np.random.default_rng(1).uniform(0.1, 1.0, len(y))
+    recorded = Motion(SCALES.active, stamps, q, q, q, y, weights, Phi[:, SCALES.active])
     assert np.allclose(recorded.regressors(), Phi, atol=1e-9)
     assert np.allclose(recorded.rigid_body(MODEL.prior), Phi @ MODEL.prior)
     penalties = [0.1, 1.0, 30.0]
@@ -216,12 +220,12 @@ def test_a_motions_ridge_path_is_the_recursions_answer_for_every_ridge(prior: st
     )
     for penalty, path in zip(penalties, paths, strict=True):
         recursion = RigidBodyIdentifier.of(MODEL, RigidBodyConfig(penalty, prior))
-        before = recursion.update_motion(recorded)
+        before = recursion.update_motion(recorded).values
         one = RigidBodyIdentifier.of(MODEL, RigidBodyConfig(penalty, prior))
         expected = []
-        for row, target in zip(Phi, y, strict=True):
+        for row, target, weight in zip(Phi, y, weights, strict=True):
             expected.append(one.predict(row))
-            one.update(row, target)
+            one.update(row, target, weight=weight)
         assert np.allclose(before, expected, rtol=1e-8, atol=1e-9)
         assert np.allclose(recursion.parameters, one.parameters, rtol=1e-8, atol=1e-9)
         assert np.allclose(path, one.parameters, rtol=1e-8, atol=1e-9)

@@ -52,11 +52,10 @@ class ByHand:
             first = sample.stamp if first is None else first
             step = self.predict(sample)
             if not self.estimator.refuses(sample, step[1]):
-                self.estimator.rigid_body.update(sample.regressor, sample.y, sample.stamp)
-                waiting.append(step)
+                waiting.append((*step, self.estimator.update_rigid_body(sample)))
             if sample.stamp - first >= HALF_SECOND:
-                for each, told, beside in waiting:
-                    self.estimator.update_residual(each, told, late=True)
+                for each, told, beside, weights in waiting:
+                    self.estimator.update_residual(each, told, weights, late=True)
                     self.baseline.update(each, beside)
                 waiting, first = [], None
 

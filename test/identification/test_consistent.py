@@ -78,7 +78,8 @@ def test_what_is_no_robot_becomes_one() -> None:
 
 @pytest.mark.parametrize("weight", [1.0, 1e-3])
 def test_no_consistent_robot_near_by_is_better(weight: float) -> None:
-    model = small_arm(viscous=False, coulomb=False, offset=False, rotor_inertia=False)
+    none = {"viscous": False, "coulomb": False, "offset": False, "rotor_inertia": False}
+    model = small_arm(**none, presliding=())
     true = other_robot(model)
     true[list(model.full_labels).index("m gripper")] = -0.2
     data = factors(model, samples(model, model.base.project(true), noise=0.01))
@@ -189,7 +190,7 @@ def test_an_axis_that_stands_still_has_no_nmse() -> None:
 def identifier() -> RigidBodyIdentifier:
     scales = expected_scales(EFFORT_ARM)
     zero = np.zeros(EFFORT_ARM.n_parameters)
-    return RigidBodyIdentifier(scales.output, scales.column, zero, RigidBodyConfig())
+    return RigidBodyIdentifier(scales, zero, RigidBodyConfig())
 
 
 def noisy(n: int = 300, moving: np.ndarray | None = None) -> list[Sample]:

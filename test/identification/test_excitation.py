@@ -61,7 +61,7 @@ def test_gradients_are_those_of_finite_differences(objective: str, target: str) 
 
 
 def test_the_criteria_bound_and_are_what_they_say() -> None:
-    model = RobotModel(TEXT)
+    model = RobotModel(TEXT, presliding=())
     regressors = model.regressors(*np.random.default_rng(0).standard_normal((3, 50, 4)))
     weights = scaling(model)
     rows = (regressors * weights).reshape(-1, model.n_parameters)

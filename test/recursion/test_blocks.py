@@ -16,6 +16,7 @@ from semiparam_dynamics.recursion.blocks import (
     predict_block,
     solve_right,
     update_block,
+    weighted_block,
 )
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
@@ -46,19 +47,14 @@ def copy_of(core: RecursiveLeastSquares) -> RecursiveLeastSquares:
     return copy.deepcopy(core)
 
 
-def one_by_one(
-    core: RecursiveLeastSquares, Z: np.ndarray, Y: np.ndarray, group: int = 1
-) -> BlockAnswer:
+def one_by_one(core: RecursiveLeastSquares, Z: np.ndarray, Y: np.ndarray) -> BlockAnswer:
     """What a block is to say, by the recursion's own steps; they are learned."""
     asked = [core.predict(z) for z in Z]
     errors, leverages = np.empty_like(Y), np.empty(len(Z))
-    for start in range(0, len(Z), group):
-        part = range(start, start + group)
-        for i in part:
-            outputs, leverages[i] = core.predict(Z[i])
-            errors[i] = Y[i] - outputs
-        for i in part:
-            core.update(Z[i], Y[i])
+    for i in range(len(Z)):
+        outputs, leverages[i] = core.predict(Z[i])
+        errors[i] = Y[i] - outputs
+        core.update(Z[i], Y[i])
     outputs, before = zip(*asked, strict=True)
     return BlockAnswer(np.array(outputs), np.array(before), errors, leverages)
 
@@ -103,22 +99,19 @@ def test_learned_in_parts_it_is_the_same(most: int) -> None:
     same_factor(block, rows)
 
 
-def test_groups_are_asked_before_any_of_their_rows_is_learned() -> None:
+@pytest.mark.usefixtures("products")
+def test_rows_count_by_their_weights() -> None:
     rng = np.random.default_rng(2)
-    Z, Y = rng.standard_normal((60, 11)), rng.standard_normal((60, 1))
-    block = begun(11, 1, 1.0)
-    rows, ways = copy_of(block), copy_of(block)
-    weights = np.empty((20, 11))
-    errors, leverages = block.update_rows(Z, Y, 3, weights)
-    wanted = one_by_one(rows, Z, Y, group=3)
-    np.testing.assert_allclose(errors, wanted.errors, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(leverages, wanted.leverage, rtol=1e-12)
+    Z, Y, weights = rng.standard_normal((60, 11)), rng.standard_normal((60, 2)), rng.random(60)
+    block = begun(11, 2, 1.0)
+    rows = copy_of(block)
+    found = weighted_block(block, Z, Y, weights)
+    for k in range(60):
+        outputs, leverage = rows.predict(Z[k])
+        np.testing.assert_allclose(found.errors[k], Y[k] - outputs, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.leverage[k], leverage, rtol=1e-9)
+        rows.update(Z[k], Y[k], weights[k])
     same_factor(block, rows)
-    for k in range(20):
-        ways.update_rows(Z[3 * k : 3 * k + 3], Y[3 * k : 3 * k + 3])
-        np.testing.assert_allclose(weights[k], ways.weights()[:, 0], rtol=1e-11, atol=1e-13)
-    without = copy_of(ways)
-    assert np.array_equal(without.update_rows(Z, Y, 3)[0], ways.update_rows(Z, Y, 3)[0])
 
 
 @pytest.mark.usefixtures("products")

@@ -34,12 +34,6 @@ def empty(n: int, outputs: int, ridge: float = 1.0, capacity: int = 0) -> Deferr
     return DeferredRotation(np.full(n, np.sqrt(ridge)), outputs, capacity)
 
 
-def learn_rows(
-    factor: DeferredRotation, Z: np.ndarray, Y: np.ndarray, group: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    return factor.update_rows(Z, Y, group, np.empty((0, factor.n)))
-
-
 @pytest.mark.parametrize(("n", "outputs"), SIZES)
 def test_each_answer_is_that_of_all_rows_so_far(n: int, outputs: int) -> None:
     Z, Y = drawn(3 * n + 4, n, outputs)
@@ -98,22 +92,19 @@ def test_what_is_pending_is_not_read_and_nothing_read_is_written_to() -> None:
 
 
 @pytest.mark.parametrize("n", [3, 20])
-@pytest.mark.parametrize("group", [1, 3])
-def test_several_rows_at_once(n: int, group: int) -> None:
+def test_several_rows_at_once(n: int) -> None:
     Z, Y = drawn(9, n, 2)
     factor, other = empty(n, 2), empty(n, 2)
     if n > 3:
         factor.predict(Z[0])  # the first of them may be known already
-    errors, leverages = learn_rows(factor, Z, Y, group)
-    for start in range(0, 9, group):
-        for k in range(start, start + group):
-            value, leverage = other.predict(Z[k])
-            np.testing.assert_allclose(errors[k], Y[k] - value, rtol=1e-12, atol=1e-14)
-            np.testing.assert_allclose(leverages[k], leverage, rtol=1e-12)
-        for k in range(start, start + group):
-            other.update(Z[k], Y[k])
+    errors, leverages = factor.update_rows(Z, Y)
+    for k in range(9):
+        value, leverage = other.predict(Z[k])
+        np.testing.assert_allclose(errors[k], Y[k] - value, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(leverages[k], leverage, rtol=1e-12)
+        other.update(Z[k], Y[k])
     assert same_bits(factor, other)
-    assert len(learn_rows(factor, Z[:0], Y[:0])[0]) == len(factor.leverages(Z[:0])) == 0
+    assert len(factor.update_rows(Z[:0], Y[:0])[0]) == len(factor.leverages(Z[:0])) == 0
     A = np.eye(n) + Z.T @ Z
     wanted = np.einsum("ki,ij,kj->k", Z, np.linalg.inv(A), Z)
     np.testing.assert_allclose(factor.leverages(Z), wanted, rtol=1e-10)
@@ -165,7 +156,7 @@ def test_a_row_predicted_before_a_feature_came_is_learned_with_it(last: float) -
     Z, Y = drawn(10, 8, 2)
     factor, other = empty(8, 2, capacity=9), empty(8, 2, capacity=9)
     for one in (factor, other):
-        learn_rows(one, Z, Y)
+        one.update_rows(Z, Y)
     factor.predict(Z[0])
     for one in (factor, other):
         one.grow(1.0)
@@ -179,7 +170,7 @@ def test_rows_of_any_size_are_rotated_as_exactly_as_qr_does(scale: float, ridge:
     Z, Y = drawn(100, 12, 1)
     Z *= scale * np.logspace(0, -6, 12)
     factor = empty(12, 1, ridge)
-    learn_rows(factor, Z, Y)
+    factor.update_rows(Z, Y)
     R, _ = RU(factor)
     A = Z.T.astype(np.longdouble) @ Z + ridge * np.eye(12, dtype=np.longdouble)
     size = np.sqrt(np.diag(A))
@@ -193,7 +184,7 @@ def test_another_r_and_u_take_their_place(n: int) -> None:
     """Of fewer or more features than before, and whatever is pending."""
     R, U = by_qr(*drawn(30, n, 2, seed=1), 0.5)
     factor, new = empty(9, 2, capacity=20), empty(n, 2, capacity=20)
-    learn_rows(factor, *drawn(20, 9, 2))
+    factor.update_rows(*drawn(20, 9, 2))
     factor.replace(R, U)
     new.replace(R, U)
     for z, y in zip(*drawn(12, 20, 2, seed=2), strict=True):
@@ -212,7 +203,7 @@ def test_another_r_and_u_take_their_place(n: int) -> None:
 def test_r_is_multiplied_by_another_triangle(n: int) -> None:
     (Z, Y), (square, U) = drawn(2 * n, n, 2), drawn(n, n, 2, seed=1)
     factor, C = empty(n, 2), np.triu(square) / n + 2.0 * np.eye(n)
-    learn_rows(factor, Z, Y)
+    factor.update_rows(Z, Y)
     factor.multiply(C, U)
     np.testing.assert_allclose(factor.R, C @ by_qr(Z, Y, 1.0)[0], rtol=1e-9, atol=1e-9)
     assert np.array_equal(factor.U, U) and not np.tril(factor.R, -1).any()
@@ -223,7 +214,7 @@ def test_r_is_multiplied_by_another_triangle(n: int) -> None:
 def test_a_copy_in_its_place_continues_alike(pending: bool) -> None:
     factor, other = empty(9, 2, capacity=30), empty(26, 2, capacity=30)
     for one in (factor, other):
-        learn_rows(one, *drawn(20, one.n, 2))
+        one.update_rows(*drawn(20, one.n, 2))
     if not pending:
         factor.apply_pending()
     memory = [array.ctypes.data for array in RU(other)]
@@ -245,7 +236,7 @@ def test_a_copy_in_its_place_continues_alike(pending: bool) -> None:
 
 def test_a_pickled_one_continues_alike() -> None:
     factor = empty(9, 2)
-    learn_rows(factor, *drawn(20, 9, 2))
+    factor.update_rows(*drawn(20, 9, 2))
     other = pickle.loads(pickle.dumps(factor))
     for z, y in zip(*drawn(20, 9, 2), strict=True):
         assert np.array_equal(factor.predict(z)[0], other.predict(z)[0])

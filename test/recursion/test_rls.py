@@ -360,17 +360,25 @@ def test_a_state_without_a_ridge_has_that_of_the_penalty() -> None:
         other.restore(state | {"U": state["U"][:, :1]})
 
 
-@pytest.mark.parametrize("group", [1, 5])
-def test_rows_in_groups_forget_before_each_group(group: int) -> None:
+def test_rows_at_once_forget_before_each() -> None:
     core, other = with_prior(forgetting=0.95), with_prior()
     Z, Y = rows(30)
-    errors, leverages = core.update_rows(Z, Y, group)
-    for start in range(0, 30, group):
-        other.forget(0.95**group)
-        for k in range(start, start + group):
-            outputs, leverage = other.predict(Z[k])
-            np.testing.assert_allclose(errors[k], Y[k] - outputs, rtol=1e-9, atol=1e-12)
-            np.testing.assert_allclose(leverages[k], leverage, rtol=1e-9)
-        for k in range(start, start + group):
-            other.update(Z[k], Y[k])
+    errors, leverages = core.update_rows(Z, Y)
+    for k in range(30):
+        other.forget(0.95)
+        outputs, leverage = other.predict(Z[k])
+        np.testing.assert_allclose(errors[k], Y[k] - outputs, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(leverages[k], leverage, rtol=1e-9)
+        other.update(Z[k], Y[k])
     assert same_bits(core, other)
+
+
+def test_a_row_counts_by_its_weight() -> None:
+    core, scaled = with_prior(), with_prior()
+    for z, y in zip(*rows(30), strict=True):
+        core.update(z, y, 0.25)
+        scaled.update(0.5 * z, 0.5 * y)
+    core.apply_pending()
+    scaled.apply_pending()
+    np.testing.assert_allclose(core.R, scaled.R, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(core.U, scaled.U, rtol=1e-12, atol=1e-13)

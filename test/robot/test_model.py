@@ -50,7 +50,8 @@ def model(request: pytest.FixtureRequest) -> RobotModel:
 
 def test_reduced_columns_are_independent_and_span_all(model: RobotModel) -> None:
     q, dq, ddq = states(model, 400)
-    reduced = model.regressors(q, dq, ddq).reshape(-1, model.n_parameters)
+    stops = np.random.default_rng(3).uniform(-1.0, 1.0, (400, model.n_stops))
+    reduced = model.regressors(q, dq, ddq, stops).reshape(-1, model.n_parameters)
     reduced = reduced / np.linalg.norm(reduced, axis=0)
     inertial = [model.inertial_regressor(*state) for state in zip(q, dq, ddq, strict=True)]
     stack = np.hstack([np.vstack(inertial), reduced])
@@ -130,7 +131,8 @@ def test_rotor_inertia_of_the_first_joint_joins_its_inertia() -> None:
 
 
 def test_effects_can_be_left_out() -> None:
-    model = RobotModel(SMALL, viscous=False, coulomb=False, offset=False, rotor_inertia=False)
+    none = {"viscous": False, "coulomb": False, "offset": False, "rotor_inertia": False}
+    model = RobotModel(SMALL, **none, presliding=())
     assert model.full_labels == RobotModel(SMALL).full_labels[:40]
     offsets = [f"offset {axis}" for axis in ("fx", "fy", "fz", "tx", "ty", "tz")]
     wrench = RobotModel(SMALL, target="wrench", sensor_frame="boom")

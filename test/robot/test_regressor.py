@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.regressor import EffectColumns, fill, joint_effects, sensor_offsets
+from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.robot.model import FrictionMemory, RobotModel
+from semiparam_dynamics.robot.regressor import (
+    GEOMETRY,
+    MOTION,
+    EffectColumns,
+    fill,
+    joint_effects,
+    sensor_offsets,
+)
 
 from .pinocchio_states import rows_of, state_of
 
@@ -102,10 +110,11 @@ def test_read_only_and_transposed_states_are_taken() -> None:
 def test_always_zero_entries_are_zero_whatever_was_there() -> None:
     model = RobotModel(random_tree(3))
     states = np.random.default_rng(0).standard_normal((3, 4, model.n_joints))
+    stops = np.random.default_rng(1).uniform(-1.0, 1.0, (4, model.n_stops))
     size = model.n_axes * model.n_parameters
     out = np.full((4, 7 + size), np.nan)
-    fill(*states, out, 7, *model.regressor_arguments)
-    np.testing.assert_array_equal(out[:, 7:], model.regressors(*states).reshape(4, -1))
+    fill(*states, stops, out, 7, *model.regressor_arguments)
+    np.testing.assert_array_equal(out[:, 7:], model.regressors(*states, stops).reshape(4, -1))
     assert np.isnan(out[:, :7]).all()
 
 
@@ -113,6 +122,18 @@ def effects_of(**chosen: object) -> EffectColumns:
     """Columns of two joints, all kinds where nothing else is chosen."""
     kinds = dict.fromkeys(("viscous", "coulomb", "offset", "rotor_inertia"), True)
     return joint_effects(["a", "b"], **{"coulomb_velocity": 0.2, **kinds, **chosen})
+
+
+def values(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
+    """The columns' entries at DQ, DDQ, of a robot without bodies."""
+    n = len(effects.labels)
+    out, still = np.empty((1, n)), np.zeros((1, 3), dtype=np.intp)
+    states = np.zeros((1, 2)), DQ[None], DDQ[None], np.array([stops], dtype=np.float64)
+    nothing = np.zeros((0, 7)), *(np.zeros((0, k), dtype=np.intp) for k in (2, 3))
+    places = np.column_stack((np.arange(n), effects.source))
+    own = effects.mixing, places, 1.0 / effects.coulomb_velocity, np.zeros((n + 3, MOTION))
+    fill(*states, out, 0, np.zeros((1, GEOMETRY)), still, *nothing, *own)
+    return out[0]
 
 
 def test_columns_by_kind_then_joint() -> None:
@@ -123,23 +144,23 @@ def test_columns_by_kind_then_joint() -> None:
     )
     np.testing.assert_array_equal(effects.rows, [0, 1] * 4)
     expected = [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7]
-    np.testing.assert_allclose(effects.values(DQ, DDQ), expected)
+    np.testing.assert_allclose(values(effects), expected)
 
 
 def test_kinds_and_columns_can_be_chosen() -> None:
     effects = effects_of(viscous=False, coulomb=False).select(np.array([1, 2]))
     assert effects.labels == ("offset b", "rotor_inertia a")
     np.testing.assert_array_equal(effects.rows, [1, 0])
-    np.testing.assert_allclose(effects.values(DQ, DDQ), [1, 5])
+    np.testing.assert_allclose(values(effects), [1, 5])
 
 
 def test_sensor_offsets_are_unit_columns() -> None:
     offsets = sensor_offsets(["fx", "fy"], 2, wanted=True)
     assert offsets.labels == ("offset fx", "offset fy")
     np.testing.assert_array_equal(offsets.rows, [0, 1])
-    np.testing.assert_allclose(offsets.values(DQ, DDQ), [1, 1])
+    np.testing.assert_allclose(values(offsets), [1, 1])
     none = sensor_offsets(["fx", "fy"], 2, wanted=False)
-    assert none.labels == () and none.values(DQ, DDQ).size == 0
+    assert none.labels == () and values(none).size == 0
 
 
 def test_a_shared_motor_moves_with_the_sum_or_difference_and_acts_on_both_joints() -> None:
@@ -149,6 +170,48 @@ def test_a_shared_motor_moves_with_the_sum_or_difference_and_acts_on_both_joints
         *("rotor_inertia a-b on a", "rotor_inertia a-b on b"),
     )
     np.testing.assert_array_equal(effects.rows[8:], [0, 1] * 3)
-    values = effects.values(DQ, DDQ)
-    np.testing.assert_allclose(values[:8], [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7])
-    np.testing.assert_allclose(values[8:], [0.4, 0.4, np.tanh(2.0), np.tanh(2.0), -2, -2])
+    found = values(effects)
+    np.testing.assert_allclose(found[:8], [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7])
+    np.testing.assert_allclose(found[8:], [0.4, 0.4, np.tanh(2.0), np.tanh(2.0), -2, -2])
+
+
+def test_stops_come_last_kind_by_kind() -> None:
+    effects = effects_of(viscous=False, offset=False, stops=(1e-3, 0.1))
+    assert effects.labels[-4:] == (
+        *("presliding_0.001 a", "presliding_0.001 b", "presliding_0.1 a", "presliding_0.1 b"),
+    )
+    np.testing.assert_array_equal(effects.rows[-4:], [0, 1, 0, 1])
+    stops = [0.1, -0.2, 0.3, -0.4]
+    np.testing.assert_allclose(values(effects, stops)[-4:], stops)
+
+
+def test_friction_builds_up_over_its_way_and_turns_with_the_motion() -> None:
+    model = RobotModel(random_tree(3), presliding=(0.1, 0.4))
+    n, memory = model.n_joints, FrictionMemory(model)
+    assert np.all(memory.advance(np.zeros(n)) == 0.0)
+    half = np.repeat([0.5, 0.125], n)
+    np.testing.assert_allclose(memory.advance(np.full(n, 0.05)), half)
+    np.testing.assert_allclose(memory.advance(np.full(n, 1.0)), 1.0)
+    back = memory.advance(np.full(n, 0.9))
+    np.testing.assert_allclose(back, np.repeat([0.0, 0.75], n), atol=1e-12)
+    np.testing.assert_allclose(memory.advance(np.full(n, -9.0)), -1.0)
+
+
+def test_without_a_history_stops_are_those_of_a_long_way() -> None:
+    model = RobotModel(random_tree(3))
+    states = np.random.default_rng(0).standard_normal((3, 4, model.n_joints))
+    stops = np.tile(np.tanh(states[1] / model.config.coulomb_velocity), (1, 2))
+    np.testing.assert_array_equal(model.regressors(*states), model.regressors(*states, stops))
+    with pytest.raises(SampleError, match="stops must be"):
+        model.regressors(*states, stops[:, 1:])
+
+
+def test_dry_friction_and_stops_are_known_by_their_columns() -> None:
+    model = RobotModel(random_tree(3), presliding=(0.1, 0.4))
+    of = dict(zip(model.labels, zip(model.dry, model.remembering, strict=True), strict=True))
+    for j, joint in enumerate(model.joint_names):
+        assert of[f"coulomb {joint}"] == (True, -1)
+        assert of[f"presliding_0.1 {joint}"] == of[f"presliding_0.4 {joint}"] == (True, j)
+    assert sum(model.dry) == 3 * model.n_joints
+    wrench = RobotModel(random_tree(3), target="wrench", sensor_frame="j1")
+    assert wrench.n_stops == 0 and not wrench.dry.any()
