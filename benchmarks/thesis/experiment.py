@@ -46,6 +46,8 @@ SETTINGS = {
     "filter.max_rate": 10.0,
     "nystrom.length_scale": 0.5,
     "nystrom.novelty": 0.1,
+    "rigid_body.penalty": 1.0,
+    "random_fourier.penalty": 1.0,
     "nystrom.penalty": 0.2,
 }
 WINDOW = 30  # samples over which an error is averaged
