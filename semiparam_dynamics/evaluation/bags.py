@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import BagError, ConfigurationError, RobotModelError
+from semiparam_dynamics.errors import BagError, RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel, message_checks
@@ -53,11 +53,6 @@ def evaluate_bags(
     than other processes need to start.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
-    if config.changes.detect:
-        raise ConfigurationError(
-            "an evaluation does not look for changes, as the node does with changes.detect: set it "
-            "to false (--set changes.detect=false)"
-        )
     model, config = robot_of(bags, config)
     dropped: Counter[str] = Counter()
     train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
@@ -70,7 +65,6 @@ def evaluate_bags(
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         evaluation = evaluate(model, config, test, train, progress, start=start)
     evaluation.skipped.update(dropped)
-    evaluation.skipped.update(evaluation.runs["sequential"].estimator.gate.dropped)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     return evaluation
