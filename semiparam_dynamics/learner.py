@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MODELS = ("rigid_body", "nonparametric", "semiparametric")
 KEPT_OUT = "during a change (changes.detect)"
+LOCKED = "locked"  # where the joints that are not learned stand, beside a saved model's parameters
 RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
 MAX_DEFERRED = 5000  # samples that wait for a verdict on a change; of more the oldest are learned
 
@@ -299,8 +300,12 @@ class InverseDynamicsLearner:
         return self.estimator.identity()
 
     def parameters(self) -> dict[str, object]:
-        """All parameters, with the joints that are learned; kept beside what is saved."""
-        return {**to_flat(self.config), "joints": self.model.joint_names}
+        """All parameters, the joints that are learned, and where the others are locked.
+
+        Kept beside what is saved.
+        """
+        joints = {"joints": self.model.joint_names, LOCKED: self.model.locked}
+        return {**to_flat(self.config), **joints}
 
     def state(self) -> dict[str, Array]:
         """Everything learned, and what changed since, as named arrays."""
