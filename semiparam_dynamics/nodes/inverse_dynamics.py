@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -21,6 +21,7 @@ from semiparam_dynamics.learner import LOCKED, Step
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.diagnostics import ERROR, SessionReport
 from semiparam_dynamics.nodes.managed import (
+    LATCHED,
     PATIENCE,
     ManagedNode,
     MonitoredSubscription,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 SENSORS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class InverseDynamicsNode(ManagedNode):
