@@ -134,7 +134,7 @@ def evaluate(
     first = _first_run(model, config, start)
     evaluation = Evaluation(model, config, {})
     every = first.every_sample
-    learned = LearnedStates()
+    learned = LearnedStates(model.turning)
     total = sum(map(_duration, (*train, *test))) or 1.0
     done = 0.0
     for recording in train:

@@ -59,7 +59,7 @@ def tune(
     config = with_cutoff(task, config)
     motions = recordings.motions(config.filter.cutoff)
     tuning.splits = motion_splits(motions, recordings.names)
-    splits = [*tuning.splits, *region_splits(Motion.join(motions))]
+    splits = [*tuning.splits, *region_splits(Motion.join(motions), recordings.model.turning)]
     config = with_ridge(task, config, splits)
     config = with_memory(task, config, tuning.splits)
     residual = ResidualChoice(task, _folds(task, config, splits), to_flat(config))
