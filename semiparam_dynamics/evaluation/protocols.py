@@ -246,6 +246,7 @@ class LearnerRun(ProtocolRun):
     def in_turn(self) -> Callable[[Sample], object]:
         """A function that predicts and learns a sample as a node does, by a copy."""
         learner = self.learner.copy()
+        learner.baseline = None  # which a node has only where it is asked to compare
         return lambda sample: learner.update(learner.admit(learner.predict_sample(sample)))
 
 

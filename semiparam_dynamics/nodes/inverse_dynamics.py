@@ -323,6 +323,7 @@ class InverseDynamicsNode(ManagedNode):
             level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
             return self.status(level, self._waiting(), {})
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
+        silent += filter(None, [self.session.stream.moved()])
         with self.session.paused():
             if self.state == "active":
                 self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
