@@ -180,8 +180,8 @@ def _with_joints(
     others = [name for name in actuated if name not in there and name not in published]
     told = f"; {', '.join(others)} are taken to stand at 0" if others else ""
     bags.warnings.append(
-        f"the URDF has {len(actuated)} joints, the bag's messages {len(there)} of them together, "
-        f"which are learned: {', '.join(there)}{told}"
+        f"the URDF has {len(actuated)} joints, the bag {len(there)} of them, which are learned: "
+        f"{', '.join(there)}{told}"
     )
     return replace(config, joints=there)
 
