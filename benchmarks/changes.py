@@ -366,12 +366,7 @@ def learned(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.n
     """As `predict` and `update`, of samples that are filtered already; returns the errors."""
     errors = []
     for sample in samples:
-        prediction = learner.estimator.predict(sample)
-        step = Step(sample, prediction)
-        if learner.changes is not None:
-            learner.changes.watch(sample, prediction)
-            changed = learner.changes.correction.apply(prediction, sample.regressor)
-            step = Step(sample, changed, prediction)
+        step = learner.predict_sample(sample)
         errors.append(sample.y - step.prediction.semiparametric)
         learner.update(learner.admit(step))
     return errors

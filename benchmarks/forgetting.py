@@ -74,7 +74,7 @@ def rigid_body_scores(
     """`both_scores` without the residual, which takes most of the time."""
     rigid_body = estimator.rigid_body
     for sample in train:
-        rigid_body.update(sample.regressor, sample.y, sample.stamp)
+        rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
     frozen = rigid_body.parameters.copy()
     scores = RunningScores(("delayed", "frozen"), estimator.model.n_axes)
     nothing = np.full(estimator.model.n_axes, np.nan)
@@ -82,7 +82,7 @@ def rigid_body_scores(
         values = {"delayed": rigid_body.predict(sample.regressor)}
         values["frozen"] = sample.regressor @ frozen
         scores.add(sample.y, values, dict.fromkeys(values, nothing))
-        rigid_body.update(sample.regressor, sample.y, sample.stamp)
+        rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
     delayed, last = (float(scores.nmse(name).mean()) for name in ("delayed", "frozen"))
     return [delayed, float("nan"), last, float("nan")]
 

@@ -105,7 +105,10 @@ def paths(arm: str, recordings: Recordings) -> None:
     """Processor time of the first stage's candidates by paths, and each for itself."""
     config = recordings.config
     motions = recordings.motions(config.filter.cutoff)
-    splits = [*motion_splits(motions, recordings.names), *region_splits(Motion.join(motions))]
+    splits = [
+        *motion_splits(motions, recordings.names),
+        *region_splits(Motion.join(motions), recordings.model.turning),
+    ]
     window = config.estimator.nystrom.window
     rigid_body = config.estimator.rigid_body
     folds = [prepare(recordings.model, s, rigid_body, window) for s in splits]

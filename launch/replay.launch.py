@@ -1,4 +1,6 @@
-"""A recorded bag played to the learner, on the bag's own time."""
+"""A recorded bag played to the learner once that is active, on the bag's own time."""
+
+import sys
 
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
@@ -23,12 +25,18 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument("rate", default_value="1.0", description="how fast it is played"),
         DeclareLaunchArgument(
             "delay",
-            default_value="5.0",
-            description="seconds that the learner gets to start before the first message",
+            default_value="2.0",
+            description="seconds before the first message, once the learner is active: player and "
+            "learner find each other on the network",
         ),
     ]
     player = ExecuteProcess(
         cmd=[
+            *[sys.executable, "-m", "semiparam_dynamics.nodes.bag_player"],
+            *["--node", LaunchConfiguration("name")],
+            *["--namespace", LaunchConfiguration("namespace")],
+            *["--description", LaunchConfiguration("robot_description")],
+            *[LaunchConfiguration("bag"), "--"],
             *["ros2", "bag", "play", LaunchConfiguration("bag"), "--clock", "100"],
             *["--rate", LaunchConfiguration("rate"), "--delay", LaunchConfiguration("delay")],
         ],

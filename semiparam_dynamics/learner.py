@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MODELS = ("rigid_body", "nonparametric", "semiparametric")
 KEPT_OUT = "during a change (changes.detect)"
+LOCKED = "locked"  # where the joints that are not learned stand, beside a saved model's parameters
 RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
 MAX_DEFERRED = 5000  # samples that wait for a verdict on a change; of more the oldest are learned
 
@@ -120,8 +121,10 @@ class InverseDynamicsLearner:
     def predict(self, measurement: Measurement) -> Step | None:
         """Take in a measurement; predict the instant before it, unless the filters only start."""
         sample = self.filter.push(measurement)
-        if sample is None:
-            return None
+        return None if sample is None else self.predict_sample(sample)
+
+    def predict_sample(self, sample: Sample) -> Step:
+        """:meth:`predict` of a measurement that is filtered already, as those of a recording."""
         with self._predictor() as model:
             unchanged = prediction = model.predict(sample)
             if self.changes is not None:
@@ -155,6 +158,12 @@ class InverseDynamicsLearner:
             admitted.append(dataclasses.replace(first, target=target))
         return admitted
 
+    def give_up(self) -> list[Step]:
+        """The steps that still wait for a verdict when nothing follows: they are only scored."""
+        waiting = [dataclasses.replace(step, target=None) for step in self._deferred]
+        self._deferred.clear()
+        return waiting
+
     def _without_changes(self, sample: Sample) -> Array | None:
         if sample.y is None or not sample.informative:
             return None
@@ -178,10 +187,12 @@ class InverseDynamicsLearner:
 
     # Called where learning is done.
 
-    def update(self, steps: Sequence[Step]) -> None:
+    def update(self, steps: Sequence[Step]) -> list[BaselinePrediction | None]:
         """Learn the steps that have a target, and score all of them, in order.
 
         One by one: a block of the estimator's is faster only from hundreds of samples on.
+
+        Returns the baseline's prediction of each; None where there is no baseline.
         """
         baselines: list[BaselinePrediction | None] = []
         for step in steps:
@@ -199,6 +210,7 @@ class InverseDynamicsLearner:
                     self.baseline.update(step.sample, baseline)
             baselines.append(baseline)
         self._score(steps, baselines)
+        return baselines
 
     def _score(self, steps: Sequence[Step], baselines: list[BaselinePrediction | None]) -> None:
         values, stds, measured = [], [], []
@@ -270,13 +282,30 @@ class InverseDynamicsLearner:
         dropped[KEPT_OUT] += self._kept_out
         return +dropped
 
+    def copy(self) -> InverseDynamicsLearner:
+        """Another learner that knows the same, as one resumed from a file, and learns on its own.
+
+        Its filter, its counts, its scores and its gate begin anew.
+        """
+        other = InverseDynamicsLearner(self.model, self.config)
+        other.estimator.copy_from(self.estimator)
+        if self.baseline is not None and other.baseline is not None:
+            other.baseline.copy_from(self.baseline)
+        if self.changes is not None and other.changes is not None:
+            other.changes.restore(self.changes.state())
+        return other
+
     def identity(self) -> dict[str, object]:
         """The properties that a saved model must share to be loaded here."""
         return self.estimator.identity()
 
     def parameters(self) -> dict[str, object]:
-        """All parameters, with the joints that are learned; kept beside what is saved."""
-        return {**to_flat(self.config), "joints": self.model.joint_names}
+        """All parameters, the joints that are learned, and where the others are locked.
+
+        Kept beside what is saved.
+        """
+        joints = {"joints": self.model.joint_names, LOCKED: self.model.locked}
+        return {**to_flat(self.config), **joints}
 
     def state(self) -> dict[str, Array]:
         """Everything learned, and what changed since, as named arrays."""

@@ -21,6 +21,9 @@ from semiparam_dynamics.nodes.config import (
     ObjectStreamNodeConfig,
 )
 from semiparam_dynamics.parameters import parameters
+from semiparam_dynamics.samples.bag_writer import write_measurements
+
+from .dynamics.arms import URDF, measurements, small_arm
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
@@ -198,6 +201,59 @@ def test_a_controller_moves_the_arm_by_what_the_learner_feeds_forward(
     assert all(np.isfinite(message.effort).all() for message in heard[command])
     assert np.ptp([message.effort[0] for message in heard[command]]) > 0.0
     assert text.count("process has finished cleanly") == 3, text
+
+
+PLAYER = """#!{python}
+# Plays joint states as `ros2 bag play` does: publishers first, then the delay.
+import sys, time
+import rclpy
+from sensor_msgs.msg import JointState
+from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
+assert sys.argv[1:3] == ["bag", "play"], sys.argv
+rclpy.init(args=[])
+node = rclpy.create_node("player")
+topic = node.create_publisher(JointState, "/joint_states", 10)
+time.sleep(float(sys.argv[sys.argv.index("--delay") + 1]))
+with BagReader(sys.argv[3]) as bag:
+    for _, message, _ in bag.messages([bag.choose(JOINT_STATE)]):
+        out = JointState(name=message.name)
+        for key in ("position", "velocity", "effort"):
+            setattr(out, key, getattr(message, key).tolist())
+        out.header.stamp.sec = message.header.stamp.sec
+        out.header.stamp.nanosec = message.header.stamp.nanosec
+        topic.publish(out)
+        time.sleep(0.01)
+time.sleep(1.0)
+rclpy.shutdown()
+"""
+
+
+@pytest.mark.parametrize("brings_urdf", [True, False], ids=["urdf in the bag", "urdf in a file"])
+def test_a_replay_loses_nothing_of_the_bag_s_beginning(
+    prefix: Path,
+    ros_environment: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    brings_urdf: bool,
+) -> None:
+    from sensor_msgs.msg import JointState
+
+    model, bag, bin_ = small_arm(), tmp_path / "bag", tmp_path / "bin"
+    recording = list(measurements(model, 2.0))
+    urdf = URDF.read_text() if brings_urdf else ""
+    write_measurements(bag, model.joint_names, recording, "effort", robot_description=urdf)
+    bin_.mkdir()
+    (bin_ / "ros2").write_text(PLAYER.format(python=sys.executable))
+    (bin_ / "ros2").chmod(0o755)
+    monkeypatch.setenv("PATH", str(bin_), prepend=":")
+    given = [f"bag:={bag}", *([] if brings_urdf else [f"urdf:={URDF}"])]
+    heard = {"/inverse_dynamics/predicted": JointState}
+    # More messages than there will be: it ends with the bag.
+    messages, text = watch("replay.launch.py", tmp_path / "log", given, heard, 10**6)
+    assert text.count("process has finished cleanly") == 2, text
+    found = [m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages.popitem()[1]]
+    # A sample is one message back, and needs the one before.
+    assert found == [m.stamp for m in recording[1:-1]], text
 
 
 def test_object_demo_teaches_and_ends_with_its_script(

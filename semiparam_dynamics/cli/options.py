@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import describe, load_yaml, parse_value
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import Parameter, from_flat, parameters, replace, to_flat
 from semiparam_dynamics.progress import processes
 from semiparam_dynamics.storage import saved_header
@@ -152,6 +153,7 @@ def learner_config(args: argparse.Namespace, model: str = "") -> InverseDynamics
     Raises ConfigurationError, and StorageError where `model` can't be read.
     """
     saved = saved_header(model)[1] if model and not args.params else {}
+    saved.pop(LOCKED, None)  # no parameter: what is published counts
     config = node_config(args, InverseDynamicsConfig, saved)
     return replace(config, target=args.target) if args.target else config
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,16 +14,28 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import BagError, ConfigurationError, RobotModelError
+from semiparam_dynamics.errors import BagError, RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel, message_checks
-from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
+from semiparam_dynamics.robot.urdf import (
+    UrdfTree,
+    locked_positions,
+    parse_urdf,
+    positions_told,
+    read_urdf,
+)
 from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.samples.stream import OTHER_FRAME, joints_together
-
-FIRST_MESSAGES = 200  # of a bag that tell which joints are published
+from semiparam_dynamics.samples.stream import (
+    FIRST_MESSAGES,
+    MOVED,
+    OTHER_FRAME,
+    joint_positions,
+    joints_together,
+)
+from semiparam_dynamics.storage import saved_header
 
 
 @dataclass(frozen=True)
@@ -53,12 +65,7 @@ def evaluate_bags(
     than other processes need to start.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
-    if config.changes.detect:
-        raise ConfigurationError(
-            "an evaluation does not look for changes, as the node does with changes.detect: set it "
-            "to false (--set changes.detect=false)"
-        )
-    model, config = robot_of(bags, config)
+    model, config = robot_of(bags, config, start)
     dropped: Counter[str] = Counter()
     train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
     dropped.clear()  # the results speak of the test bags
@@ -70,17 +77,32 @@ def evaluate_bags(
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         evaluation = evaluate(model, config, test, train, progress, start=start)
     evaluation.skipped.update(dropped)
-    evaluation.skipped.update(evaluation.runs["sequential"].estimator.gate.dropped)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     return evaluation
 
 
-def robot_of(bags: Bags, config: InverseDynamicsConfig) -> tuple[RobotModel, InverseDynamicsConfig]:
-    """The robot that bags are of, and the configuration with its joints and sensor frame."""
+def robot_of(
+    bags: Bags, config: InverseDynamicsConfig, start: str | Path = ""
+) -> tuple[RobotModel, InverseDynamicsConfig]:
+    """The robot that bags are of, and the configuration with its joints and sensor frame.
+
+    Joints that are not learned are locked where they are published first, or where they were in
+    the saved model `start` if that is near.
+    """
     urdf = _urdf(bags)
-    config = _with_joints(bags, urdf, _with_sensor_frame(bags, config))
-    return RobotModel(urdf, config.robot), config
+    tree = parse_urdf(read_urdf(urdf))
+    messages = _first_messages(bags, JOINT_STATE, bags.joint_states, FIRST_MESSAGES)
+    published: dict[str, float] = {}
+    for message in messages:
+        published = joint_positions(message, tree.joints) | published
+    config = _with_joints(bags, tree, messages, published, _with_sensor_frame(bags, config))
+    before = saved_header(start)[1].get(LOCKED) if start else None
+    joints = config.robot.joints or tree.actuated()
+    locked = locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
+    if locked:
+        bags.warnings.append(f"locked at its published position: {positions_told(locked)}")
+    return RobotModel(urdf, config.robot, locked=locked), config
 
 
 def measurements_of(
@@ -100,8 +122,9 @@ def measurements_of(
         wrench_topic=bags.wrench,
         **message_checks(model),
     )
-    if elsewhere := recording.details.get(OTHER_FRAME):
-        bags.warnings.append(f"{path}: {elsewhere}")
+    for reason in (OTHER_FRAME, MOVED):
+        if told := recording.details.get(reason):
+            bags.warnings.append(f"{path}: {told}")
     dropped.update(recording.dropped)
     bags.warnings.extend(recording.warnings)
     return recording.measurements
@@ -142,19 +165,23 @@ def _urdf(bags: Bags) -> str | Path:
 
 
 def _with_joints(
-    bags: Bags, urdf: str | Path, config: InverseDynamicsConfig
+    bags: Bags,
+    tree: UrdfTree,
+    messages: Sequence[Any],
+    published: Mapping[str, float],
+    config: InverseDynamicsConfig,
 ) -> InverseDynamicsConfig:
     if config.robot.joints:
         return config
-    tree = parse_urdf(read_urdf(urdf))
-    actuated = [joint.name for joint in tree.below(tree.root) if joint.actuated]
-    messages = _first_messages(bags, JOINT_STATE, bags.joint_states, FIRST_MESSAGES)
+    actuated = tree.actuated()
     there = joints_together([message.name for message in messages], actuated)
-    if not there or there == tuple(actuated):
+    if not there or there == actuated:
         return config
+    others = [name for name in actuated if name not in there and name not in published]
+    told = f"; {', '.join(others)} are taken to stand at 0" if others else ""
     bags.warnings.append(
         f"the URDF has {len(actuated)} joints, the bag {len(there)} of them, which are learned: "
-        f"{', '.join(there)}; the others are taken to stand at 0"
+        f"{', '.join(there)}{told}"
     )
     return replace(config, joints=there)
 

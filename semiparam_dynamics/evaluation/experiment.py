@@ -8,7 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,10 @@ from semiparam_dynamics.dynamics.filtering import BLOCK, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
+from semiparam_dynamics.evaluation.protocols import JoinedRuns, LearnerRun, ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, LearnedStates
-from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -31,6 +32,18 @@ TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training
 
 # Steps at the end that are timed, and before them some that make what they need ready.
 TIMED, WARM_UP = 128, 16
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """A change that a run has noticed; see `ChangeEvent`. Times are s into the recording."""
+
+    protocol: str
+    recording: int  # its number among those that are tested
+    time: float  # when it was noticed
+    onset: float
+    cause: str
+    name: str  # of a payload that was known
 
 
 @dataclass
@@ -42,6 +55,7 @@ class Evaluation:
     runs: dict[str, ProtocolRun]
     timing: list[float] = field(default_factory=list)  # s, a step of the last samples, as live
     skipped: Counter[str] = field(default_factory=Counter)
+    noticed: list[Noticed] = field(default_factory=list)  # with `changes.detect`
     samples: int = 0
     motion: float = 0.0  # s between samples that follow each other
     tested_on: tuple[str, ...] = ()  # names for the report, if the caller knows them
@@ -64,7 +78,7 @@ class Evaluation:
     def results(self) -> dict[str, object]:
         """The contents of results.json; NaN becomes null."""
         microseconds = np.array(self.timing or [np.nan]) * 1e6
-        results = {
+        results: dict[str, object] = {
             "samples": self.samples,
             "rate_hz": self.samples / self.motion if self.motion > 0.0 else None,
             "target": self.model.config.target,
@@ -91,6 +105,8 @@ class Evaluation:
             "seed": self.config.estimator.seed,
             "version": __version__,
         }
+        if self.config.changes.detect:
+            results["changes"] = [asdict(change) for change in self.noticed]
         return {name: _strict(value) for name, value in results.items()}
 
 
@@ -115,19 +131,14 @@ def evaluate(
     `progress` is called with the share of the work done. Raises BagError if nothing could be
     scored, and StorageError if `start` can't be read or is of another robot or configuration.
     """
-    first = ProtocolRun(
-        SemiparametricEstimator(model, config.estimator),
-        "sequential",
-        NonparametricBaseline(model, config.estimator),
-    )
-    if start:
-        first.estimator.load(start)
+    first = _first_run(model, config, start)
     evaluation = Evaluation(model, config, {})
-    learned = LearnedStates()
+    every = first.every_sample
+    learned = LearnedStates(model.turning)
     total = sum(map(_duration, (*train, *test))) or 1.0
     done = 0.0
     for recording in train:
-        for sample, elapsed, _ in _samples(evaluation, recording):
+        for sample, elapsed, _ in _samples(evaluation, recording, every=every):
             first.step(sample, score=False)
             if sample.informative:
                 learned.add(sample)
@@ -136,31 +147,36 @@ def evaluate(
     frozen: ProtocolRun | None = None
     split = TRAINING_SHARE * sum(map(_duration, test))
     if train or start:
-        frozen, first = first.branch("frozen", learned.repeats()), first.branch("sequential")
+        frozen = first.branch("frozen", learned.repeats())
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
     trained, evaluation.samples, evaluation.motion = done, 0, 0.0
     evaluation.skipped.clear()  # the results speak of the test recordings
+    dropped = first.dropped
+    _noticed(first, test, 0)
     with ThreadPoolExecutor(1) as worker:
         learning = JoinedRuns(first, worker)
-        for recording in test:
-            for sample, elapsed, spent in _samples(evaluation, recording):
+        for number, recording in enumerate(test):
+            for sample, elapsed, spent in _samples(evaluation, recording, every=every):
                 if frozen is None and done - trained + elapsed > split:
                     learning.score_rest()
                     frozen = learning.branch("frozen", learned.repeats())
                 learning.step(sample)
                 if frozen is not None:
-                    frozen.step(sample)
+                    if frozen.every_sample or not sample.between:
+                        frozen.step(sample)
                 elif sample.informative:
                     learned.add(sample)
-                if sample.y is not None:
+                if sample.y is not None and not sample.between:
                     last.append((sample, spent))
                 progress(min((done + elapsed) / total, 1.0))
             done += _duration(recording)
+            for run in (first, frozen):
+                evaluation.noticed += _noticed(run, test, number)
         learning.finish()
-    evaluation.runs = {"sequential": first, "delayed": learning.delayed}
-    if frozen is not None:
-        evaluation.runs["frozen"] = frozen
-    evaluation.timing = _live_steps(first.estimator.copy(), list(last))
+    runs = {"sequential": first, "delayed": learning.delayed, "frozen": frozen}
+    evaluation.runs = {name: run for name, run in runs.items() if run is not None}
+    evaluation.skipped.update(first.dropped - dropped)
+    evaluation.timing = _live_steps(first.in_turn(), list(last))
     if not first.scores.samples:
         reasons = (
             ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
@@ -169,24 +185,57 @@ def evaluate(
     return evaluation
 
 
+def _first_run(model: RobotModel, config: InverseDynamicsConfig, start: str | Path) -> ProtocolRun:
+    """The sequential run, which knows what the saved model `start` does, if there is one."""
+    estimator = SemiparametricEstimator(model, config.estimator)
+    if estimator.learns_in_blocks and not config.changes.detect:
+        if start:
+            estimator.load(start)
+        return ProtocolRun(estimator, "sequential", NonparametricBaseline(model, config.estimator))
+    learner = InverseDynamicsLearner(model, replace(config, comparison=True))
+    if start:
+        learner.load(start)
+    return LearnerRun(learner, "sequential")
+
+
+def _noticed(
+    run: ProtocolRun | None, recordings: Sequence[Sequence[Measurement]], number: int
+) -> list[Noticed]:
+    """The changes that a run has noticed since it was last asked, up to this recording's end."""
+    if not isinstance(run, LearnerRun):
+        return []
+    noticed = []
+    for event in run.events:
+        # What ends with a recording is told with the next one's first sample.
+        times = [(k, r[0].stamp, r[-1].stamp) for k, r in enumerate(recordings[: number + 1]) if r]
+        within = [(k, start) for k, start, end in times if start <= event.stamp <= end]
+        k, start = (within or [time[:2] for time in times])[-1]
+        time, onset = ((stamp - start) * 1e-9 for stamp in (event.stamp, event.onset))
+        noticed.append(Noticed(run.protocol, k, time, onset, event.cause, event.name))
+    run.events.clear()
+    return noticed
+
+
 def _samples(
-    evaluation: Evaluation, recording: Sequence[Measurement]
+    evaluation: Evaluation, recording: Sequence[Measurement], *, every: bool
 ) -> Iterator[tuple[Sample, float, float]]:
     """Samples of a recording, the time into it (s), and what filtering took (s).
 
     A recording is filtered in blocks; each sample of one counts as having taken its share.
+    every: also those `between` the ones that are learned, which are not counted.
     """
     sampler = SampleFilter(evaluation.model, evaluation.config.filter)
     # Those that are not learned for coming too soon are scored as little: ten times as many
     # samples of a recording at 1 kHz tell nothing more about it.
-    samples = (sample for sample in sampler.filter_recording(recording) if not sample.between)
+    filtered = sampler.filter_recording(recording)
+    samples = (sample for sample in filtered if every or not sample.between)
     last: int | None = None
     while True:
         before = time.perf_counter()
         block = list(itertools.islice(samples, BLOCK))
         spent = (time.perf_counter() - before) / max(len(block), 1)
         for sample in block:
-            evaluation.samples += 1
+            evaluation.samples += not sample.between
             step = 0.0 if last is None else (sample.stamp - last) * 1e-9
             evaluation.motion += step if 0.0 < step <= evaluation.config.filter.max_gap else 0.0
             last = sample.stamp
@@ -197,16 +246,16 @@ def _samples(
 
 
 def _live_steps(
-    estimator: SemiparametricEstimator, samples: Sequence[tuple[Sample, float]]
+    take: Callable[[Sample], object], samples: Sequence[tuple[Sample, float]]
 ) -> list[float]:
     """Measure the time (s) to filter, predict and learn these samples one by one, as a node does.
 
-    `estimator` is used up. Its share of what filtering the block took stands for the filter.
+    Its share of what filtering the block took stands for the filter.
     """
     times = []
     for sample, spent in samples:
         started = time.perf_counter()
-        estimator.update(sample, estimator.predict(sample))
+        take(sample)
         times.append(spent + time.perf_counter() - started)
     return times[WARM_UP:] or times
 

@@ -18,6 +18,11 @@ WORSE = 1.01  # less is not worth a word
 SHORT = 30.0  # s of motion
 CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 
+NOTICING = (
+    "Changes were looked for and corrected as the node does it (changes.detect), frozen too, where "
+    "nothing is learned. Delayed is left out: its errors are not the node's, and other changes "
+    "would be noticed in them."
+)
 WHEN = {
     "delayed": "On half-second blocks not learned yet (delayed)",
     "frozen": "On motion after learning was stopped (frozen)",
@@ -70,7 +75,8 @@ def _subject(evaluation: Evaluation) -> str:
     rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
     amount = f"{samples} samples, {motion:.1f} s of motion{rate}"
     source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
-    return f"{amount}{source}, predicting {what}. {_split(evaluation)}"
+    told = f"{amount}{source}, predicting {what}. {_split(evaluation)}"
+    return f"{told} {NOTICING}" if evaluation.config.changes.detect else told
 
 
 def _split(evaluation: Evaluation) -> str:

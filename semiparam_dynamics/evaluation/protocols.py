@@ -4,6 +4,12 @@
 - delayed: the nonparametric parts predict a whole block of 0.5 s before they learn any of it.
 - frozen: nothing is learned; the scores on motion that was never learned.
 
+Where what is learned depends on the samples before (`changes.detect`, `output.gate`, a residual
+with a memory), the sequential protocol is led by an :class:`InverseDynamicsLearner`, one sample
+after the other, and its numbers are those of a node that learns in turn. With `changes.detect` the
+frozen one is, too: changes are noticed and corrected while nothing is learned. There is no delayed
+one then: its errors are not the node's, and other changes would be noticed in them.
+
 Beside the learned models stands `persistence`, the rigid body's prediction plus the last residual
 measured. It needs no model of the residual: a residual model with larger errors than it has learned
 nothing useful under that protocol.
@@ -11,12 +17,14 @@ nothing useful under that protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.config import ChangeEvent
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
@@ -24,7 +32,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.scored_run import Repeats, ScoredPredictions, Trace
-from semiparam_dynamics.learner import MODELS
+from semiparam_dynamics.learner import MODELS, InverseDynamicsLearner, Step
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 BLOCK = 0.5  # s
@@ -37,10 +45,13 @@ class ProtocolRun:
     baseline : predicts and learns beside it; None: its scores are NaN.
     last_residual : (n_axes,) of the rigid body, of the last sample learned.
     repeats : tells repeated samples from new ones; None: they are not scored apart.
+    every_sample : whether it takes those `between` the ones that are learned, too.
 
     The numbers are those of one sample after the other, to rounding. Scores and the trace are up
     to date whenever they are looked at, which ends a delayed block, however short it is.
     """
+
+    every_sample = False
 
     def __init__(
         self,
@@ -72,6 +83,10 @@ class ProtocolRun:
         delayed = self.protocol == "delayed"
         if self._waiting.seconds() >= BLOCK if delayed else len(self._waiting) >= MOST:
             self.catch_up()
+
+    def finish(self) -> None:
+        """After the last sample."""
+        self.catch_up()
 
     def catch_up(self) -> None:
         """Predict, score and learn all that waits."""
@@ -134,11 +149,105 @@ class ProtocolRun:
         self.catch_up()
         return self._scored.scores_apart()
 
+    @property
+    def dropped(self) -> Counter[str]:
+        """Samples that were not learned, by reason."""
+        return Counter(self.estimator.gate.dropped)
+
     def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
         """A run by another protocol that starts from a copy of what was learned here."""
         self.catch_up()
         models, last = self.models.copy(), self.last_residual.copy()
         return ProtocolRun(models.estimator, protocol, models.baseline, last, repeats)
+
+    def in_turn(self) -> Callable[[Sample], object]:
+        """A function that predicts and learns a sample as a node does, by a copy."""
+        estimator = self.estimator.copy()
+        return lambda sample: estimator.update(sample, estimator.predict(sample))
+
+
+class LearnerRun(ProtocolRun):
+    """A whole learner led through samples, each after the other, sequential or frozen.
+
+    events : the changes that were noticed since it was last emptied, in order.
+    """
+
+    every_sample = True
+
+    def __init__(
+        self,
+        learner: InverseDynamicsLearner,
+        protocol: str,
+        last_residual: Array | None = None,
+        repeats: Repeats | None = None,
+    ) -> None:
+        super().__init__(learner.estimator, protocol, learner.baseline, last_residual, repeats)
+        self.learner = learner
+        self.events: list[ChangeEvent] = []
+        self._to_score: deque[tuple[bool, bool]] = deque()  # of the steps that wait
+        self._told: list[tuple[Prediction, BaselinePrediction | None]] = []
+
+    def step(self, sample: Sample, score: bool = True) -> None:
+        """Predict a sample, and learn and score what is ready for it."""
+        learner = self.learner
+        before = 0 if learner.changes is None else learner.changes.counts.total()
+        step = learner.predict_sample(sample)
+        if learner.changes is not None and (new := learner.changes.counts.total() - before):
+            self.events += list(learner.changes.events)[-new:]
+        if sample.y is None:
+            return
+        self._to_score.append((score, self._rest))
+        if self.protocol == "frozen":
+            self._take([step], [None])
+        else:
+            ready = learner.admit(step)
+            self._take(ready, learner.update(ready))
+
+    def finish(self) -> None:
+        """After the last sample: what still waits is scored."""
+        waiting = self.learner.give_up()
+        self._take(waiting, self.learner.update(waiting))
+
+    def _take(self, steps: list[Step], beside: Sequence[BaselinePrediction | None]) -> None:
+        for step, baseline in zip(steps, beside, strict=True):
+            score, rest = self._to_score.popleft()
+            if not step.sample.between:
+                self._waiting.add(step.sample, score, rest)
+                self._told.append((step.prediction, baseline))
+        if len(self._waiting) >= MOST:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Score what was predicted and, unless frozen, learned."""
+        if not len(self._waiting):
+            return
+        waiting, self._waiting = self._waiting, WaitingBlock()
+        told, self._told = self._told, []
+        block, baseline = waiting.block(), self.models.baseline
+        if self.protocol != "frozen" or baseline is None:
+            prediction = _joined(told)
+        else:
+            known = baseline.predict_block(block) if baseline.n_learned else None
+            prediction = _merged(_joined(told), known)
+        self.take(block, prediction, waiting)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Samples that were not learned, by reason."""
+        return self.learner.dropped
+
+    def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
+        """A run by another protocol that starts from a copy of what was learned here."""
+        if self.learner.changes is None:
+            return super().branch(protocol, repeats)
+        self.catch_up()
+        return LearnerRun(self.learner.copy(), protocol, self.last_residual.copy(), repeats)
+
+    def in_turn(self) -> Callable[[Sample], object]:
+        """A function that predicts and learns a sample as a node does, by a copy."""
+        learner = self.learner.copy()
+        learner.baseline = None  # which a node has only where it is asked to compare
+        return lambda sample: learner.update(learner.admit(learner.predict_sample(sample)))
 
 
 class JoinedRuns:
@@ -146,7 +255,7 @@ class JoinedRuns:
 
     After each block of the delayed protocol both have learned the same, so that one estimator
     learns for both, and the delayed run only has errors of its own. Where the estimator doesn't
-    learn in blocks there are two, each on its own.
+    learn in blocks there are two, each on its own; where changes are noticed, `delayed` is None.
 
     worker : of one thread, does what the rigid body doesn't wait for: the nonparametric models and
         the scores of a block while the next one comes. The numbers are the same to the last bit.
@@ -156,12 +265,14 @@ class JoinedRuns:
         self.sequential = sequential
         self._worker = worker
         self._working: Future[None] | None = None
-        self.shared = sequential.estimator.learns_in_blocks
+        noticing = isinstance(sequential, LearnerRun) and sequential.learner.changes is not None
+        self.shared = sequential.estimator.learns_in_blocks and not noticing
+        self.delayed: ProtocolRun | None = None
         if self.shared:
             sequential.catch_up()
             models, last = sequential.models, sequential.last_residual.copy()
             self.delayed = ProtocolRun(models.estimator, "delayed", models.baseline, last)
-        else:
+        elif not noticing:
             self.delayed = sequential.branch("delayed")
         self._waiting = WaitingBlock()
         self._rest = False
@@ -170,7 +281,8 @@ class JoinedRuns:
         """Take in a sample, for both."""
         if not self.shared:
             self.sequential.step(sample)
-            self.delayed.step(sample)
+            if self.delayed is not None and not sample.between:
+                self.delayed.step(sample)
         elif sample.y is not None:
             self._waiting.add(sample, True, self._rest)
             if self._waiting.seconds() >= BLOCK:
@@ -180,13 +292,15 @@ class JoinedRuns:
         """See :meth:`ProtocolRun.score_rest`."""
         self._rest = True
         self.sequential.score_rest()
-        self.delayed.score_rest()
+        if self.delayed is not None:
+            self.delayed.score_rest()
 
     def finish(self) -> None:
         """After the last sample: the last block may be shorter."""
         if len(self._waiting):
             self._advance()
         self._join()
+        self.sequential.finish()
 
     def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
         """A run that starts from a copy of what the sequential one has learned here."""
@@ -216,6 +330,7 @@ class JoinedRuns:
 
     def _learn(self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock) -> None:
         sequential, delayed = self.sequential, self.delayed
+        assert delayed is not None
         in_turn, late = sequential.models.update_block(block, rigid, delayed.late.values())
         record(delayed.late, block, late)
         sequential.take(block, in_turn, waiting)
@@ -285,10 +400,7 @@ class Models:
                 self._update_residuals(*waiting.pop(), late=False)
         for each in waiting:
             self._update_residuals(*each, late=True)
-        both = BlockPrediction(*_arrays([p for p, _ in told], ("rigid_body", "semiparametric")))
-        if self.baseline is None:
-            return _merged(both, None)
-        return _merged(both, BlockPrediction(*_arrays([b for _, b in told], ("nonparametric",))))
+        return _joined(told)
 
     def _update_residuals(
         self,
@@ -317,6 +429,13 @@ def _merged(both: BlockPrediction, baseline: BlockPrediction | None) -> BlockPre
         nothing = np.full_like(both.values["rigid_body"], np.nan)
         return BlockPrediction(both.values | {"nonparametric": nothing}, both.stds)
     return BlockPrediction(both.values | baseline.values, both.stds | baseline.stds)
+
+
+def _joined(told: Sequence[tuple[Prediction, BaselinePrediction | None]]) -> BlockPrediction:
+    both = BlockPrediction(*_arrays([p for p, _ in told], ("rigid_body", "semiparametric")))
+    if told[0][1] is None:
+        return _merged(both, None)
+    return _merged(both, BlockPrediction(*_arrays([b for _, b in told], ("nonparametric",))))
 
 
 def _arrays(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +99,25 @@ def summary_table(results: Mapping[str, Any]) -> str:
             lines.append(f"{protocol:<16} {name.replace('_', ' '):<15} {plain(mean):>9}{cells}")
     timing = results["timing_us"]
     lines.append(f"step: p50 {timing['p50']:.0f} us, p99 {timing['p99']:.0f} us")
+    if "changes" in results:
+        lines.append(f"noticed: {_noticed(results['changes'])}")
     if results["skipped"]:
         skipped = ", ".join(f"{count} x {why}" for why, count in results["skipped"].items())
         lines.append(f"skipped: {skipped}")
     return "\n".join(lines)
 
 
+def _noticed(changes: Sequence[Mapping[str, Any]]) -> str:
+    counts = Counter((c["protocol"], c["name"] or c["cause"]) for c in changes)
+    told = (f"{count} x {cause} ({protocol})" for (protocol, cause), count in counts.items())
+    return ", ".join(told) or "no change"
+
+
 # -------------------------------------------------------------------------------------------------
 # The page.
 
 TITLE = "Inverse dynamics, learned and judged"
+MOST_CHANGES = 200  # that the page lists
 
 
 def report(evaluation: Evaluation) -> str:
@@ -119,6 +129,7 @@ def report(evaluation: Evaluation) -> str:
             _summary(evaluation, find(evaluation)),
             _errors(evaluation, runs),
             _scores(evaluation),
+            *([_changes(evaluation)] if evaluation.config.changes.detect else []),
             _predictions(evaluation, runs),
             _calibration(evaluation, runs),
             _parameters(evaluation),
@@ -211,6 +222,28 @@ def _score_table(evaluation: Evaluation, scores: RunningScores) -> str:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.0f} %" if np.isfinite(share) else ""
+
+
+def _changes(evaluation: Evaluation) -> str:
+    names, noticed = evaluation.tested_on, evaluation.noticed
+    header = [head(title) for title in ("Noticed", "Began", "Protocol", "Recording", "What")]
+    rows = [
+        [
+            cell(f"{change.time:.2f} s"),
+            cell(f"{change.onset:.2f} s"),
+            cell(PROTOCOL_TITLES[change.protocol], style="words"),
+            cell(names[change.recording] if names else str(change.recording + 1)),
+            cell(f"{change.cause} {change.name}".rstrip(), style="words"),
+        ]
+        for change in noticed[:MOST_CHANGES]
+    ]
+    more = f" The first {MOST_CHANGES} of {len(noticed)}." if len(noticed) > MOST_CHANGES else ""
+    return section(
+        "changes",
+        "Changes noticed",
+        note(f"Times are from the beginning of the recording; results.json has all.{more}"),
+        table(header, rows) if rows else "<p>None.</p>",
+    )
 
 
 def _protocol_to_show(runs: dict[str, ProtocolRun]) -> str:

@@ -20,13 +20,18 @@ ALL_MODELS = ("urdf", *MODELS, "persistence")
 # that only remembers does well on them. So they are told apart from the others and scored apart.
 SPACING = 0.01  # s between the states that are kept
 STILL = 1e-3  # rad or m, and per second
+TURN = 2.0 * np.pi
 REACH = 0.05  # s: a state is repeated if it is nearer to a learned one than motion goes in this
 
 
 class LearnedStates:
-    """Joint states (q, dq) that were learned, thinned to a hundred a second."""
+    """Joint states (q, dq) that were learned, thinned to a hundred a second.
 
-    def __init__(self) -> None:
+    turning : (n_joints,) which joints turn without end: a turn further they are where they were.
+    """
+
+    def __init__(self, turning: Mask) -> None:
+        self._turning: Mask = np.concatenate((turning, np.zeros_like(turning)))
         self._states: list[Array] = []
         self._stamps: list[int] = []
 
@@ -42,11 +47,12 @@ class LearnedStates:
         if len(self._states) < 2:
             return None
         states, stamps = np.array(self._states), np.array(self._stamps)
-        deviation = states.std(axis=0)
+        means = np.arctan2(np.sin(states).mean(axis=0), np.cos(states).mean(axis=0))
+        around = np.where(self._turning, means, 0.0)
+        deviation = _differences(states, around, self._turning).std(axis=0)
         moving = deviation > 1e-9 * max(float(np.abs(states).max()), 1e-9)
         if not moving.any():
             return None
-        scaled = states[:, moving] / deviation[moving]
         # Pairs of states so far apart in time; not across recordings, whose stamps may jump.
         usual_gap = max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
         ahead = np.arange(len(stamps)) + max(round(REACH / usual_gap), 1)
@@ -55,31 +61,55 @@ class LearnedStates:
         pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REACH)]
         if not len(pairs):
             return None
-        steps = np.linalg.norm(scaled[ahead[pairs]] - scaled[pairs], axis=1)
-        return Repeats(states, moving, deviation, float(np.median(steps)))
+        ways = _differences(states[ahead[pairs]], states[pairs], self._turning)
+        steps = np.linalg.norm(ways[:, moving] / deviation[moving], axis=1)
+        return Repeats(states, moving, deviation, float(np.median(steps)), self._turning)
+
+
+def _differences(states: Array, others: Array, turning: Mask) -> Array:
+    """Differences, (k, d) or (d,) each; of `turning` entries the shorter way round."""
+    ways: Array = states - others
+    ways[..., turning] = np.remainder(ways[..., turning] + np.pi, TURN) - np.pi
+    return ways
 
 
 class Repeats:
     """Tells whether a state is as near to a learned one as motion takes it in 50 ms.
 
     Distances are Euclidean over positions and velocities, each in units of its standard deviation
-    while learning.
+    while learning. Those of `turning` entries are modulo a turn.
     """
 
-    def __init__(self, states: Array, moving: Mask, deviation: Array, radius: float) -> None:
+    def __init__(
+        self, states: Array, moving: Mask, deviation: Array, radius: float, turning: Mask
+    ) -> None:
         self._moving, self._deviation = moving, deviation[moving]
-        self._still = states[0, ~moving]
-        self._tree = cKDTree(states[:, moving] / self._deviation)
+        self._still, self._turning = states[0, ~moving], turning
+        # A period for each entry, 0 for none.
+        self._periods = np.where(turning[moving], TURN / self._deviation, 0.0)
+        periods = self._periods if self._periods.any() else None
+        self._tree = cKDTree(self._scaled(states), boxsize=periods)
         self.radius = radius
 
     def __call__(self, states: Array) -> Mask:
         """Which of the states (q, dq), (k, 2 n_joints), repeat one that was learned; (k,)."""
         # What stood still while learning tells by moving at all.
-        moved = np.any(np.abs(states[:, ~self._moving] - self._still) > STILL, axis=1)
-        scaled = states[:, self._moving] / self._deviation
+        still = ~self._moving
+        ways = _differences(states[:, still], self._still, self._turning[still])
+        moved = np.any(np.abs(ways) > STILL, axis=1)
+        scaled = self._scaled(states)
         distance, _ = self._tree.query(scaled, distance_upper_bound=self.radius)
         near: Mask = np.isfinite(distance) & ~moved
         return near
+
+    def _scaled(self, states: Array) -> Array:
+        """The moving entries over their deviations, within their periods."""
+        scaled: Array = states[:, self._moving] / self._deviation
+        around = self._periods > 0.0
+        wrapped = np.remainder(scaled[:, around], self._periods[around])
+        # A remainder of almost a period may be rounded to one.
+        scaled[:, around] = np.where(wrapped < self._periods[around], wrapped, 0.0)
+        return scaled
 
 
 WINDOWS = 400  # at most; windows double in length when they are used up

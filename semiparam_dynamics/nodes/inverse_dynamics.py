@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import ConfigurationError, SemiparamError
-from semiparam_dynamics.learner import Step
+from semiparam_dynamics.learner import LOCKED, Step
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.diagnostics import ERROR, SessionReport
 from semiparam_dynamics.nodes.managed import (
+    LATCHED,
     PATIENCE,
     ManagedNode,
     MonitoredSubscription,
@@ -30,15 +31,19 @@ from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServi
 from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
-from semiparam_dynamics.samples.stream import joints_together
+from semiparam_dynamics.robot.urdf import (
+    locked_positions,
+    parse_urdf,
+    positions_told,
+    read_urdf,
+)
+from semiparam_dynamics.samples.stream import FIRST_MESSAGES, joint_positions, joints_together
 
 if TYPE_CHECKING:
     from semiparam_dynamics.nodes.outputs import DesiredStates
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 SENSORS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class InverseDynamicsNode(ManagedNode):
@@ -56,6 +61,9 @@ class InverseDynamicsNode(ManagedNode):
         parameters.follow(self, self._config, self._configure, self._refuse)
         self._urdf = os.path.expanduser(self._config.urdf)
         self._joints: tuple[str, ...] = ()  # chosen by what is published
+        self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
+        self._looked = 0  # joint states, of the first ones
+        self._tree_joints: tuple[str, ...] = ()  # of the URDF
         self._waited = 0  # joint states that had come a second ago
         self._model_file = os.path.expanduser(self._config.model_file)
         self.session: Session | None = None
@@ -89,7 +97,8 @@ class InverseDynamicsNode(ManagedNode):
         if not self._urdf:
             raise ConfigurationError(self._waiting())
         with self._model_services.locked(self._config.autosave):
-            session = Session(self._urdf, self._with_joints(self._config))
+            config = self._with_joints(self._config)
+            session = Session(self._urdf, config, self._locked(config))
             if self._config.autoload:
                 self._model_services.resume(session)
         self.session = session
@@ -105,18 +114,25 @@ class InverseDynamicsNode(ManagedNode):
             f"{model.n_joints} joints ({', '.join(model.joint_names)}), target "
             f"{model.config.target}, {model.n_parameters} base parameters"
         )
+        if model.locked:
+            seen = model.locked.keys() <= self._published.keys()
+            where = "its published position" if seen else "the saved model's position"
+            self.get_logger().info(f"locked at {where}: {positions_told(model.locked)}")
 
     def begin(self) -> None:
         """Subscribe: from now on each message is answered."""
         session = self._required_session()
+        self._answer_desired(session)
+        self._listen("joint_states", JointState, Session.joint_state, self._look)
+        if session.model.config.target == "wrench":
+            self._listen("wrench", WrenchStamped, Session.wrench)
+
+    def _answer_desired(self, session: Session) -> None:
         if self._config.feedforward:
             # Not at the top: only who asks for it needs trajectory_msgs.
             from semiparam_dynamics.nodes.outputs import DesiredStates
 
             self._desired = DesiredStates(self, session, self._lost)
-        self._listen("joint_states", JointState, session.joint_state)
-        if session.model.config.target == "wrench":
-            self._listen("wrench", WrenchStamped, session.wrench)
 
     def pause(self) -> None:
         """Unsubscribe and save; what was learned stays."""
@@ -133,6 +149,13 @@ class InverseDynamicsNode(ManagedNode):
     def release(self) -> None:
         """Give up the session and its topics."""
         self._unsubscribe()
+        self._published, self._looked = {}, 0
+        self._release_session()
+
+    def _release_session(self) -> None:
+        if self._desired is not None:
+            self._desired.destroy()
+            self._desired = None
         for outputs in (self._outputs, self._changes):
             if outputs is not None:
                 outputs.destroy()
@@ -145,7 +168,7 @@ class InverseDynamicsNode(ManagedNode):
         Those chosen by what was published; before that those of the model that is resumed from.
         """
         if not self._joints and config.autoload and not config.learner.robot.joints:
-            saved = tuple(self._model_services.saved_identity().get("joints", ()))
+            saved = tuple(self._model_services.saved()[0].get("joints", ()))
             if set(saved) <= set(parse_urdf(read_urdf(self._urdf)).joints):
                 self._joints = saved
         if not self._joints or config.learner.robot.joints:
@@ -165,16 +188,47 @@ class InverseDynamicsNode(ManagedNode):
         joints = joints_together(stream.lists, model.joint_names)
         if not joints or joints == model.joint_names or stream.dropped["missing joint"] < waited:
             return
-        others = [name for name in model.joint_names if name not in joints]
+        others = [
+            name for name in model.joint_names if name not in joints and name not in self._published
+        ]
+        unknown = f"nobody publishes {', '.join(others)}: they are taken to stand at 0; "
         self.get_logger().warning(
-            f"nobody publishes {', '.join(others)}: they are taken to stand at 0, and learned are "
-            f"{', '.join(joints)} (the parameter 'joints' chooses)"
+            f"{unknown if others else ''}learned are {', '.join(joints)}, which are published "
+            "together (the parameter 'joints' chooses)"
         )
         self._joints = joints
-        self.release()
+        self._rebuild()
+
+    def _look(self, message: JointState) -> None:
+        """Lock joints that are not learned where the first messages say that they stand."""
+        session = self.session
+        if session is None or self._looked >= FIRST_MESSAGES:
+            return
+        self._looked += 1
+        found = joint_positions(message, self._tree_joints)
+        if not found.keys() - self._published.keys():
+            return
+        self._published = found | self._published
+        if self._locked(self._with_joints(self._config)) != session.model.locked:
+            self._rebuild()
+
+    def _locked(self, config: InverseDynamicsNodeConfig) -> dict[str, float]:
+        """Where to lock the joints that are not learned; before any message as the saved model."""
+        tree = parse_urdf(read_urdf(self._urdf))
+        self._tree_joints = tuple(tree.joints)
+        joints = config.learner.robot.joints or tree.actuated()
+        before = self._model_services.saved()[1].get(LOCKED, {}) if config.autoload else {}
+        published = {**before, **self._published}
+        return locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
+
+    def _rebuild(self) -> None:
+        """Begin anew with other joints or positions; the messages go on coming."""
+        if self.session is not None:
+            self.session.abandon()
+        self._release_session()
         try:
             self.set_up()
-            self.begin()
+            self._answer_desired(self._required_session())
         except SemiparamError as error:
             self.problem = str(error)
             self.get_logger().error(self.problem)
@@ -187,12 +241,19 @@ class InverseDynamicsNode(ManagedNode):
             self._desired.destroy()
             self._desired = None
 
-    def _listen(self, topic: str, kind: type, predict: Callable[[Any], Iterator[Step]]) -> None:
-        session = self._required_session()
-
+    def _listen(
+        self,
+        topic: str,
+        kind: type,
+        predict: Callable[[Session, Any], Iterator[Step]],
+        look: Callable[[Any], None] = lambda message: None,
+    ) -> None:
         def answer(message: Any) -> None:
+            look(message)
+            if (session := self.session) is None:
+                return
             session.hold_learning(self._delay.behind)
-            for step in predict(message):
+            for step in predict(session, message):
                 self._publish(step)
                 session.learn(step)
 
@@ -234,6 +295,7 @@ class InverseDynamicsNode(ManagedNode):
         if message.data == self._urdf or self.state != "unconfigured":
             return  # it was tried, or the node has ended
         self._urdf, self._joints, self.problem = message.data, (), ""
+        self._published, self._looked = {}, 0
         if self._config.autostart and not self.managed:
             self.bring_to("active")
 
@@ -261,6 +323,7 @@ class InverseDynamicsNode(ManagedNode):
             level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
             return self.status(level, self._waiting(), {})
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
+        silent += filter(None, [self.session.stream.moved()])
         with self.session.paused():
             if self.state == "active":
                 self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)

@@ -14,10 +14,11 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from semiparam_dynamics.errors import SemiparamError
 
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SUCCESS = TransitionCallbackReturn.SUCCESS
 LASTS = 3.0  # s that something has been wrong before it is logged
 REPEAT = 60.0  # s until it is logged again

@@ -126,12 +126,12 @@ class ModelServices:
         if other := session.differences():
             log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
 
-    def saved_identity(self) -> dict[str, Any]:
-        """What the saved model belongs to; empty where there is none that can be read."""
+    def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the saved model belongs to, and its parameters; empty where none can be read."""
         if self._model_file and any_saved(self._file()):
             with suppress(StorageError):
-                return saved_header(self._file())[0]
-        return {}
+                return saved_header(self._file())
+        return {}, {}
 
     def keep(self, session: LearningSession) -> None:
         """Save unsaved changes; a failure is logged, and nothing is lost yet."""

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,18 @@ class Session:
     from a copy of what was learned up to some milliseconds before; else each sample is learned by
     `learn` itself. What the thread owns is only to be read while it is :meth:`paused`.
 
+    locked: where joints that are not learned stand, see `RobotModel`.
     Raises RobotModelError where the URDF doesn't serve.
     """
 
-    def __init__(self, urdf: str, config: InverseDynamicsNodeConfig) -> None:
+    def __init__(
+        self,
+        urdf: str,
+        config: InverseDynamicsNodeConfig,
+        locked: Mapping[str, float] | None = None,
+    ) -> None:
         self._config = config
-        self.model = RobotModel(urdf, config.learner.robot)
+        self.model = RobotModel(urdf, config.learner.robot, locked=locked)
         self._checks = message_checks(self.model)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
         warm_up(self.model, config)
@@ -288,6 +294,11 @@ class Session:
         self._put_together()
         self._thread.close()
         self.autosave.finish()
+
+    def abandon(self) -> None:
+        """End the thread; what was learned is given up."""
+        self._thread.clear()
+        self._thread.close()
 
     def save_if_due(self) -> None:
         """Save pending learning if no message has come for a while."""

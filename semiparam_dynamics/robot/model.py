@@ -27,10 +27,13 @@ from semiparam_dynamics.robot.regressor import (
     sensor_offsets,
 )
 from semiparam_dynamics.robot.urdf import (
+    Lock,
     UrdfTree,
     check_joints,
     effort_limits,
     frame_names,
+    lock,
+    locked_positions,
     parse_urdf,
     read_urdf,
     velocity_limits,
@@ -119,6 +122,7 @@ class RobotModel:
     remembering: (n_parameters,) the joint of the stop operator in each column, -1 in others.
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
+    locked: positions (rad or m) of joints that are not learned, where they were given.
     bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
     links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
     inertial_prior: (10 * bodies,) the URDF's parameters before reduction.
@@ -147,11 +151,11 @@ class RobotModel:
             raise ConfigurationError(f"parameter 'gravity' needs 3 numbers, not {config.gravity}")
         text = read_urdf(urdf)
         tree = parse_urdf(text)
-        joints = config.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
+        joints = config.joints or tree.actuated()
         if not joints:
             raise RobotModelError("the URDF has no joint that moves")
         check_joints(tree, joints)
-        locked = _checked_locks(tree, joints, locked or {})
+        self.locked = locked = _checked_locks(tree, joints, locked or {})
         wrench = config.target == "wrench"
         if wrench and not config.sensor_frame:
             raise RobotModelError("the wrench target needs 'sensor_frame': a frame of the URDF")
@@ -308,6 +312,7 @@ class MessageChecks(TypedDict):
 
     wrench_frame: tuple[str, ...]  # the sensor frame's names; empty for the effort target
     effort_limits: Array  # (n_joints,)
+    locks: dict[str, Lock]  # of joints that are not learned, and matter
 
 
 class FrictionMemory:
@@ -336,7 +341,43 @@ def message_checks(model: RobotModel) -> MessageChecks:
     return MessageChecks(
         wrench_frame=frame_names(tree, model.config.sensor_frame) if wrench else (),
         effort_limits=effort_limits(tree, model.joint_names),
+        locks=_locks_that_matter(model, tree),
     )
+
+
+MATTERS = 0.01  # of an axis' scale, by which predictions change where a joint is moved
+REACH = 0.5  # rad or m that a joint is moved where the URDF has no limits
+
+
+def _locks_that_matter(model: RobotModel, tree: UrdfTree) -> dict[str, Lock]:
+    """The locks of the joints that would change the URDF's own predictions by standing elsewhere.
+
+    A lift or a turntable at the base does not, nor do the fingers of a light gripper.
+    """
+    states = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 20, model.n_joints))
+
+    def predicted(locked: Mapping[str, float]) -> Array:
+        moved = RobotModel(model.urdf_text, model.config, joints=model.joint_names, locked=locked)
+        y: Array = moved.regressors(*states) @ moved.prior
+        return y
+
+    every = dict.fromkeys(tree.joints, 0.0)
+    related = locked_positions(tree, model.joint_names, every)
+    if not related:
+        return {}
+    here, scale = predicted(model.locked), expected_scales(model).output
+    locks = {}
+    for name in related:
+        joint, position = tree.joints[name], model.locked.get(name, 0.0)
+        low, high = _limits(tree, (name,))
+        ends = [
+            end if math.isfinite(end) else position + way
+            for end, way in ((float(low[0]), -REACH), (float(high[0]), REACH))
+        ]
+        changes = [np.abs(predicted({**model.locked, name: end}) - here) for end in ends]
+        if any(np.any(change.max(axis=0) > MATTERS * scale) for change in changes):
+            locks[name] = lock(joint, position)
+    return locks
 
 
 @dataclass(frozen=True)

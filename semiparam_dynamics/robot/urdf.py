@@ -13,8 +13,9 @@ import math
 import os
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,19 @@ class UrdfJoint:
         return self.type in ONE_DOF and not self.mimic
 
 
+class Lock(NamedTuple):
+    """Where a joint that is not learned stands, and how far from it (rad or m) it is moved."""
+
+    position: float
+    tolerance: float
+    turning: bool  # a whole turn is no way
+
+    def holds(self, position: float) -> bool:
+        """Whether the joint still stands there."""
+        way = position - self.position
+        return abs(math.remainder(way, math.tau) if self.turning else way) <= self.tolerance
+
+
 @dataclasses.dataclass(frozen=True)
 class UrdfTree:
     """The links (name to inertial element) and joints of a URDF, checked to be one tree."""
@@ -68,6 +82,10 @@ class UrdfTree:
         while waiting:
             yield (joint := waiting.pop())
             waiting += hanging.get(joint.child, [])[::-1]
+
+    def actuated(self) -> tuple[str, ...]:
+        """The names of the joints that are degrees of freedom of their own, depth first."""
+        return tuple(joint.name for joint in self.below(self.root) if joint.actuated)
 
     def mass(self, link: str) -> float:
         """The mass (kg) of `link` and everything that hangs on it."""
@@ -153,6 +171,48 @@ def _joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Arra
         if value > 0.0:
             limits[k] = value
     return limits
+
+
+def locked_positions(
+    tree: UrdfTree,
+    joints: Sequence[str],
+    published: Mapping[str, float],
+    before: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Where the joints that are not learned are to be locked, rad or m, of those published.
+
+    They are those that carry a learned joint or hang on one; another arm, say, has no part in the
+    dynamics. Positions are rounded (to 0.05 rad or 0.01 m), or remain those of `before` where they
+    are near: else a reading's last digits would make another model.
+    """
+    locked = {}
+    hanging = {name: {j.name for j in tree.below(tree.joints[name].child)} for name in joints}
+    for joint in tree.joints.values():
+        name, learned = joint.name, set(joints)
+        if name in learned or joint.type not in ONE_DOF or name not in published:
+            continue
+        carries = any(below.name in learned for below in tree.below(joint.child))
+        if carries or any(name in names for names in hanging.values()):
+            last = (before or {}).get(name)
+            near = last is not None and lock(joint, last).holds(published[name])
+            step = lock(joint, 0.0).tolerance
+            locked[name] = last if near and last is not None else _rounded(published[name], step)
+    return locked
+
+
+def lock(joint: UrdfJoint, position: float) -> Lock:
+    """A joint's lock at a position (rad or m), with the tolerance of its type."""
+    slides = joint.type == "prismatic"
+    return Lock(position, 0.01 if slides else 0.05, not slides)
+
+
+def positions_told(locked: Mapping[str, float]) -> str:
+    """Locked positions in words."""
+    return ", ".join(f"{name} {position:g}" for name, position in locked.items())
+
+
+def _rounded(position: float, step: float) -> float:
+    return round(step * round(position / step), 9) + 0.0  # no negative zero
 
 
 def check_joints(tree: UrdfTree, names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import itemgetter
@@ -16,6 +16,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.bag_files import (
     BagFile,
     decompress_message,
@@ -198,6 +199,7 @@ def read_measurements(
     wrench_topic: str = "",
     wrench_frame: str | Sequence[str] = "",
     effort_limits: Array | None = None,
+    locks: Mapping[str, Lock] | None = None,
 ) -> Recording:
     """Read a bag's measurements just as a live node would make them.
 
@@ -206,7 +208,12 @@ def read_measurements(
     joint states can be used.
     """
     stream = MeasurementStream(
-        joint_names, target, config, wrench_frame=wrench_frame, effort_limits=effort_limits
+        joint_names,
+        target,
+        config,
+        wrench_frame=wrench_frame,
+        effort_limits=effort_limits,
+        locks=locks,
     )
     measurements: list[Measurement] = []
     with BagReader(path) as bag:

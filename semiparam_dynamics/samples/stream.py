@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter, mul
 from typing import Any
 
@@ -17,14 +17,17 @@ import numpy as np
 from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import one_or_each
+from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions
 
+FIRST_MESSAGES = 200  # of joint states, that tell which joints are published, and where they stand
 MAX_LISTS = 20  # of different joint names that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
 QUOTED = 60  # characters of a name that a sentence repeats
 FRAMES_KEPT = 16
+MOVED = "locked joint moved"
 OTHER_FRAME = "wrench in another frame"
 LATE_IN_A_ROW = 3  # late messages, in order among themselves: the clock was set back
 
@@ -44,6 +47,7 @@ class MeasurementStream:
         (``header.frame_id``) than these and `config.wrench_frames` are dropped; an empty frame_id
         is accepted.
     effort_limits: (n_joints,) of the URDF, infinite where it has none, for `saturation_share`.
+    locks: of joints that are not wanted: while one stands elsewhere nothing is measured.
 
     Raises ConfigurationError for an unknown target, and where `config.saturation` has neither one
     number nor one for each axis, and `config.effort_scale` neither one nor one for each joint.
@@ -64,6 +68,7 @@ class MeasurementStream:
         "effort not finite",
         "effort stuck",
         "effort saturated",
+        MOVED,
         "velocity not finite",
         "unpaired joint state",
     )
@@ -76,6 +81,7 @@ class MeasurementStream:
         *,
         wrench_frame: str | Sequence[str] = "",
         effort_limits: Array | None = None,
+        locks: Mapping[str, Lock] | None = None,
     ) -> None:
         if target not in ("effort", "wrench"):
             raise ConfigurationError(f"the target must be effort or wrench, not '{target}'")
@@ -103,6 +109,8 @@ class MeasurementStream:
         self._effort_scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
         self._positions = StuckPositions(self._matcher.joint_names, config)
         self._q: Sequence[float] | None = None
+        self._locks = locks or {}
+        self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
         self._moved = False  # the driver has given a velocity other than zero
         self._last_joint_state: int | None = None
         self._last_wrench: int | None = None
@@ -112,6 +120,8 @@ class MeasurementStream:
     def joint_state(self, message: Any) -> list[Measurement]:
         """Take one sensor_msgs/JointState in; return the measurements that are complete now."""
         self.received["joint states"] += 1
+        if self._locks:
+            self._follow_locks(message)
         try:
             return self._joint_state(message)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
@@ -189,6 +199,9 @@ class MeasurementStream:
         if fault := self._faults(stamp, values, self._q):
             self._drop(*fault)
             return released
+        if self._elsewhere_now:
+            self._drop(MOVED, self.moved())
+            return released
         released += self._pairer.wrench(stamp, wrench)
         return released
 
@@ -243,7 +256,26 @@ class MeasurementStream:
         if fault := self._faults(stamp, effort, self._q):
             self._drop(*fault)
             return None
+        if self._elsewhere_now:
+            self._drop(MOVED, self.moved())
+            return None
         return y
+
+    def _follow_locks(self, message: Any) -> None:
+        for name, position in joint_positions(message, self._locks).items():
+            if self._locks[name].holds(position):
+                self._elsewhere_now.pop(name, None)
+            else:
+                self._elsewhere_now[name] = position
+
+    def moved(self) -> str:
+        """The locked joints that stand elsewhere now, as a sentence; empty where none does."""
+        told = (
+            f"{name} is at {position:.3g}, and locked at {self._locks[name].position:g}"
+            for name, position in sorted(self._elsewhere_now.items())
+        )
+        joints = "; ".join(told)
+        return f"{joints}: nothing is learned until it is back there" if joints else ""
 
     def _elsewhere(self, frame: str) -> str:
         return (
@@ -272,6 +304,19 @@ def _problem(numbers: Sequence[float]) -> str:
 def _stamp(message: Any) -> int:
     stamp = message.header.stamp
     return int(stamp.sec) * SECOND + int(stamp.nanosec)
+
+
+def joint_positions(message: Any, wanted: Iterable[str]) -> dict[str, float]:
+    """The positions of `wanted` joints in a JointState, by name; of a bad message none."""
+    try:
+        names, positions = message.name, message.position
+        if len(names) > MAX_NAMES or len(positions) != len(names):
+            return {}
+        given = dict(zip(names, positions, strict=True))
+        found = {name: float(given[name]) for name in wanted if name in given}
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return {}
+    return {name: value for name, value in found.items() if abs(value) <= IMPLAUSIBLE}
 
 
 def joints_together(lists: Iterable[Sequence[str]], joints: Sequence[str]) -> tuple[str, ...]:

@@ -15,10 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.residual import Standardizer
+from semiparam_dynamics.dynamics.residual import (
+    GROUPS,
+    KernelResidual,
+    NystromConfig,
+    input_floors,
+)
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.errors import BagError
@@ -136,10 +141,17 @@ def motion_splits(motions: Sequence[Motion], names: Sequence[str]) -> list[Split
     ]
 
 
-def region_splits(motion: Motion) -> list[Split]:
-    """Both ends of the positions' principal directions held out, two for each direction."""
-    centred = motion.q - motion.q.mean(axis=0)
-    deviation = motion.q.std(axis=0)
+def region_splits(motion: Motion, turning: Mask | None = None) -> list[Split]:
+    """Both ends of the positions' principal directions held out, two for each direction.
+
+    Joints marked in `turning` (n_joints,) count by the sine and the cosine of their positions.
+    """
+    q = motion.q
+    if turning is not None:
+        angles = q[:, turning]
+        q = np.column_stack((q[:, ~turning], np.sin(angles), np.cos(angles)))
+    centred = q - q.mean(axis=0)
+    deviation = q.std(axis=0)
     scaled = centred / np.where(deviation > 1e-9, deviation, np.inf)
     _, sizes, directions = np.linalg.svd(scaled, full_matrices=False)
     share = sizes**2 / max(float(np.sum(sizes**2)), 1e-300)
@@ -162,15 +174,17 @@ def region_splits(motion: Motion) -> list[Split]:
 class PreparedSplit:
     """The residual's side of a split: n samples, held out from number `n_train` on.
 
-    Inputs are [q, dq, ddq, rigid-body prediction], standardized by the first seconds.
+    Inputs are [q, dq, ddq, rigid-body prediction], standardized by the first seconds; of `turning`
+    joints q is the sine, and the cosines follow the positions, as in `KernelResidual`.
     """
 
     name: str
     n_joints: int
+    turning: Indices  # numbers of the joints that turn without end
     n_train: int
     first: int  # samples before it were only looked at
     share: float  # mean weight of a sample
-    inputs: Array  # (n, 3 n_joints + n_axes), with the prediction made before each was learned
+    inputs: Array  # (n, 3 n_joints + turning + n_axes), predicted before each was learned
     frozen_inputs: Array  # (n - n_train, same), with the prediction after training
     left: Array  # (n, n_axes): what the rigid body, as identified in the end, leaves
     stale: Array  # (n, n_axes): what it left before each sample was learned
@@ -210,10 +224,17 @@ def prepare(
         last = RigidBodyIdentifier.of(model, config).ridge_path(split.train, [config.penalty])[0]
         before = whole.rigid_body(last)
         frozen = before[k:]
-    inputs = np.column_stack((whole.q, whole.dq, whole.ddq, before))
-    frozen_inputs = np.column_stack((out.q, out.dq, out.ddq, frozen))
-    window = least_window(window, split.train)
-    standardizer = Standardizer(np.ones(inputs.shape[1]), window)
+    residual = KernelResidual(
+        NystromConfig(window=least_window(window, split.train), max_centers=1),
+        GROUPS,
+        model.n_joints,
+        model.n_axes,
+        turning=model.turning,
+        floors=input_floors(model, GROUPS),
+    )
+    inputs = residual.inputs(whole.q, whole.dq, whole.ddq, before)
+    frozen_inputs = residual.inputs(out.q, out.dq, out.ddq, frozen)
+    standardizer = residual.standardizer
     first = 0
     while first < k and not standardizer.ready:
         standardizer.observe(int(whole.stamps[first]), inputs[first])
@@ -224,6 +245,7 @@ def prepare(
     return PreparedSplit(
         name=split.name,
         n_joints=model.n_joints,
+        turning=np.flatnonzero(model.turning),
         n_train=k,
         first=first,
         share=float(split.train.weights.mean()),

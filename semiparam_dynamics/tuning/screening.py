@@ -84,10 +84,12 @@ def screen_joints(
     errors = one_step_errors(level, fold.left, fold.first, *key)
     inputs, frozen_inputs = _inputs(fold, config, "nystrom")
     n_joints, n_axes = fold.n_joints, fold.n_axes
+    positions = n_joints + len(fold.turning)
     most = max(sizes)
     fits: list[dict[tuple[float, int], LevelFit]] = []
     for j in range(n_axes if most else 0):
-        columns = [j, n_joints + j, 2 * n_joints + j]
+        columns = [j, positions + j, positions + n_joints + j]
+        columns += (n_joints + np.flatnonzero(fold.turning == j)).tolist()  # its cosine
         level = nystrom_rows(
             inputs[:, columns],
             frozen_inputs[:, columns],
@@ -121,10 +123,10 @@ def _first_level(fold: PreparedSplit, config: EstimatorConfig, size: int) -> Lev
 
 def _inputs(fold: PreparedSplit, config: EstimatorConfig, kind: str) -> tuple[Array, Array]:
     """The inputs of a kind of residual, (n, d) and (k, d), each over its group's width."""
-    n, axes = fold.n_joints, fold.n_axes
+    sizes = fold.n_joints, fold.n_axes, len(fold.turning)
     own = getattr(config, kind)
-    used = np.repeat([g in own.INPUTS for g in GROUPS], group_sizes(GROUPS, n, axes))
-    widths = input_widths(own, own.INPUTS, n, axes)
+    used = np.repeat([g in own.INPUTS for g in GROUPS], group_sizes(GROUPS, *sizes))
+    widths = input_widths(own, own.INPUTS, *sizes)
     return fold.inputs[:, used] / widths, fold.frozen_inputs[:, used] / widths
 
 

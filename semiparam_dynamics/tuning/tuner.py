@@ -59,7 +59,7 @@ def tune(
     config = with_cutoff(task, config)
     motions = recordings.motions(config.filter.cutoff)
     tuning.splits = motion_splits(motions, recordings.names)
-    splits = [*tuning.splits, *region_splits(Motion.join(motions))]
+    splits = [*tuning.splits, *region_splits(Motion.join(motions), recordings.model.turning)]
     config = with_ridge(task, config, splits)
     config = with_memory(task, config, tuning.splits)
     residual = ResidualChoice(task, _folds(task, config, splits), to_flat(config))
@@ -69,7 +69,12 @@ def tune(
         best, estimator = own, config.estimator  # the residual stays as it was
     tuning.screened["tuned"] = best
     tuning.config = dataclasses.replace(config, estimator=estimator)
-    _confirm(task, urdf, dataclasses.replace(config, estimator=recordings.config.estimator))
+    _confirm(
+        task,
+        urdf,
+        recordings.model.locked,
+        dataclasses.replace(config, estimator=recordings.config.estimator),
+    )
     tuning.computed = work.computed
     tuning.seconds = time.perf_counter() - started
     return tuning
@@ -86,14 +91,16 @@ def _folds(task: Task, config: InverseDynamicsConfig, splits: list[Split]) -> li
     return folds
 
 
-def _confirm(task: Task, urdf: str | Path, before: InverseDynamicsConfig) -> None:
+def _confirm(
+    task: Task, urdf: str | Path, locked: dict[str, float], before: InverseDynamicsConfig
+) -> None:
     """Judge the configuration and the choice, both with the chosen filter."""
     tuning = task.tuning
     configs = {"configured": before, "tuned": tuning.config}
     tasks: list[Any] = []
     for config in configs.values():
         for split in tuning.splits:
-            tasks.append(((urdf, config, split), (split.name, to_flat(config))))
+            tasks.append(((urdf, locked, config, split), (split.name, to_flat(config))))
     scores: list[FoldScore] = task.work(
         confirm, tasks, pack_score, unpack_score, task.stage("the learner itself")
     )
@@ -106,9 +113,11 @@ def _confirm(task: Task, urdf: str | Path, before: InverseDynamicsConfig) -> Non
 # A configuration judged by the learner itself, sample by sample, as `semiparam evaluate` does.
 
 
-def confirm(urdf: str | Path, config: InverseDynamicsConfig, split: Split) -> FoldScore:
+def confirm(
+    urdf: str | Path, locked: dict[str, float], config: InverseDynamicsConfig, split: Split
+) -> FoldScore:
     """Learn the training part sample by sample, then go on, delayed and frozen, on the rest."""
-    model = RobotModel(urdf, config.robot)
+    model = RobotModel(urdf, config.robot, locked=locked)
     window = f"{config.estimator.residual}.window"
     seconds = least_window(getattr(config.estimator, config.estimator.residual).window, split.train)
     tried = replace(config.estimator, **{window: seconds})

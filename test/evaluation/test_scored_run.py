@@ -50,7 +50,7 @@ def states(*samples: Sample) -> np.ndarray:
 
 
 def learned_circle(rate: float = 200.0, seconds: float = 2.0) -> LearnedStates:
-    learned = LearnedStates()
+    learned = LearnedStates(np.zeros(3, dtype=bool))
     for k in range(round(rate * seconds)):
         learned.add(circle(k / rate))
     return learned
@@ -86,8 +86,31 @@ def test_what_was_learned_is_thinned_and_may_come_from_several_recordings() -> N
     assert repeats_of(learned)(states(circle(55.0)))
 
 
+def test_a_joint_that_turns_without_end_repeats_a_turn_further() -> None:
+    learned, w = LearnedStates(np.array([True, False])), 2.0 * np.pi * 0.7
+    for k in range(600):  # four turns in 6 s, unwrapped
+        t = 0.01 * k
+        learned.add(sample(t, (w * t, np.sin(3.0 * t)), (w, 3.0 * np.cos(3.0 * t))))
+    q, dq = (w * 2.5, np.sin(7.5)), (w, 3.0 * np.cos(7.5))
+    for turns in (0.0, 1.0, -7.0, 40.0):
+        there = np.array([[q[0] + 2.0 * np.pi * turns, q[1], *dq]])
+        assert repeats_of(learned)(there).all(), turns
+    elsewhere = np.array([[q[0] + 0.5 * np.pi, q[1], *dq], [q[0], q[1] + 2.0 * np.pi, *dq]])
+    assert not repeats_of(learned)(elsewhere).any()
+
+
+def test_a_turning_joint_that_stood_still_stands_there_a_turn_further() -> None:
+    learned = LearnedStates(np.array([True, False]))
+    for k in range(200):
+        t = 0.01 * k
+        learned.add(sample(t, (0.3, np.sin(3.0 * t)), (0.0, 3.0 * np.cos(3.0 * t))))
+    q, dq = np.sin(3.0), 3.0 * np.cos(3.0)
+    rows = np.array([[0.3 + turn, q, 0.0, dq] for turn in (0.0, 4.0 * np.pi, 0.1)])
+    assert repeats_of(learned)(rows).tolist() == [True, True, False]
+
+
 def test_an_arm_that_never_moved_tells_nothing() -> None:
-    learned = LearnedStates()
+    learned = LearnedStates(np.zeros(2, dtype=bool))
     assert learned.repeats() is None
     for k in range(100):
         learned.add(sample(0.01 * k, (1.0, 2.0), (0.0, 0.0)))

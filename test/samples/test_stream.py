@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.stream import JointMatcher, MeasurementStream
+from semiparam_dynamics.samples.stream import (
+    MOVED,
+    JointMatcher,
+    MeasurementStream,
+    joint_positions,
+)
 
 from .messages import joint_state, wrench
 
@@ -191,6 +197,40 @@ def test_pairs_form_again_after_both_topics_clocks_went_back(joint_states_first)
     assert stream.dropped == {"clock jumped": 2}
     assert len(given) == 10
     assert all(m.y[0] == m.stamp / SECOND for m in given)
+
+
+@pytest.mark.parametrize("target", ["effort", "wrench"])
+def test_nothing_is_measured_while_a_locked_joint_stands_elsewhere(target: str) -> None:
+    locks = {"torso": Lock(0.3, 0.05, True)}
+    stream, given = MeasurementStream(NAMES, target, locks=locks), []
+    positions = {1: 0.3, 2: 0.34, 3: 0.36, 4: NAN, 5: 0.3 + 2.0 * np.pi}
+    for k, torso in positions.items():
+        stamp = k * SECOND
+        message = joint_state(stamp, ["torso"], [torso])
+        assert not stream.joint_state(message)  # of another publisher
+        assert ("torso is at 0.36, and locked at 0.3" in stream.moved()) == (k in (3, 4))
+        message = joint_state(stamp, NAMES, [1.0, 2.0], effort=[1.0, 2.0])
+        given += stream.joint_state(message) + stream.wrench(wrench(stamp, [1.0] * 6))
+    given += stream.flush()
+    assert [m.stamp // SECOND for m in given] == [1, 2, 3, 4, 5]
+    assert [m.y is not None for m in given] == [True, True, False, False, True]
+    assert stream.dropped[MOVED] == 2 and not stream.moved()
+    assert MOVED in stream.INCOMPLETE and "torso is at 0.36" in stream.details[MOVED]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        joint_state(1, ["torso"], []),
+        joint_state(1, ["torso"], [NAN]),
+        joint_state(1, ["torso"], [1e12]),
+        joint_state(1, ["torso"] * 20_000, [0.0] * 20_000),
+    ],
+    ids=["none", "short", "nan", "implausible", "too many"],
+)
+def test_a_bad_message_has_no_positions(message: object) -> None:
+    assert not joint_positions(message, ["torso"])
 
 
 def test_wrenches_are_checked_before_they_are_paired() -> None:

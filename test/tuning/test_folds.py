@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.residual import GROUPS, group_sizes
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.tuning.folds import (
     REGION_SHARE,
@@ -14,11 +18,13 @@ from semiparam_dynamics.tuning.folds import (
     Split,
     identify_along,
     motion_splits,
+    prepare,
     region_splits,
 )
+from semiparam_dynamics.tuning.screening import screen_joints, screen_nystrom
 
 from ..dynamics.arms import small_arm
-from .recorded import motions, recordings
+from .recorded import CONFIG, motions, recordings
 
 
 def test_each_recording_is_held_out_once_and_learned_by_none_meanwhile() -> None:
@@ -95,3 +101,49 @@ def test_bags_of_one_name_in_two_folders_are_told_apart() -> None:
     names = ["bag", "other", "bag"]
     found = Recordings(one.model, one.config, names, measurements).names
     assert found == ("bag (1)", "other", "bag (2)")
+
+
+def further(motion: Motion, turns: float) -> Motion:
+    """The same, with the joint that turns without end so many turns further."""
+    q = motion.q + 2.0 * np.pi * turns * np.array([1.0, 0.0, 0.0, 0.0])
+    return dataclasses.replace(motion, q=q)
+
+
+def test_a_split_s_inputs_are_those_of_the_residual() -> None:
+    model, (train, held) = small_arm(), motions(2)
+    assert model.turning.tolist() == [True, False, False, False]
+    fold = prepare(model, Split("", "motion", train, held), CONFIG.estimator.rigid_body, 2.0)
+    estimator = SemiparametricEstimator(model, CONFIG.estimator)
+    for block in train.blocks(100):
+        for k in range(len(block)):
+            one = block.rows(slice(k, k + 1))
+            state = one.stamps[0], one.q[0], one.dq[0], one.ddq[0], one.regressors[0], one.y[0]
+            estimator.update(Sample(int(state[0]), *state[1:]))
+    residual = estimator.residual
+    raw = residual.inputs(held.q, held.dq, held.ddq, held.rigid_body(np.zeros(model.n_parameters)))
+    expected = residual.standardizer.transform(raw)[:, :9]  # without the prediction
+    sizes = np.cumsum([0, *group_sizes(GROUPS, 4, 4, 1)])
+    assert fold.frozen_inputs.shape[1] == sizes[-1]
+    assert np.allclose(fold.frozen_inputs[:, : sizes[2]], expected, atol=1e-9)
+
+
+def test_turns_change_neither_a_split_nor_its_inputs() -> None:
+    model, (train, held) = small_arm(), motions(2)
+    rigid = CONFIG.estimator.rigid_body
+    folds = [
+        prepare(model, Split("", "motion", train, further(held, turns)), rigid, 2.0)
+        for turns in (0.0, 3.0)
+    ]
+    assert np.allclose(folds[0].frozen_inputs, folds[1].frozen_inputs, atol=1e-9)
+    scores = [
+        screen(fold, CONFIG.estimator, [1.0], [20])[1.0, 20].frozen
+        for screen in (screen_nystrom, screen_joints)
+        for fold in folds
+    ]
+    assert np.allclose(scores[0], scores[1]) and np.allclose(scores[2], scores[3])
+    regions = [
+        region_splits(Motion.join([train, further(held, turns)]), model.turning)
+        for turns in (0.0, 3.0)
+    ]
+    for one, other in zip(*regions, strict=True):
+        assert np.array_equal(one.held_out.stamps, other.held_out.stamps)

@@ -1,0 +1,71 @@
+"""Play a bag to a lifecycle node once that node is active, so that it gets the first message too.
+
+The first start on a machine compiles the core, for half a minute: what is played meanwhile is lost.
+The URDF that a bag brings is published before, since the node may need it to become active.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import rclpy
+from lifecycle_msgs.msg import State
+from lifecycle_msgs.srv import GetState
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.nodes.managed import LATCHED
+from semiparam_dynamics.samples.bag import BagReader
+
+ASK_EVERY = 0.1  # s
+PATIENCE = 2.0  # s for an answer: the node may have ended before it gave one
+
+
+def wait_until_active(waiting: Node, name: str) -> None:
+    """Spin until the lifecycle node `name` is active, however long that takes."""
+    client = waiting.create_client(GetState, f"{name}/get_state")
+    while True:
+        if client.wait_for_service(timeout_sec=ASK_EVERY):
+            answer = client.call_async(GetState.Request())
+            rclpy.spin_until_future_complete(waiting, answer, timeout_sec=PATIENCE)
+            state = answer.result() if answer.done() else None
+            if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
+                return
+        rclpy.spin_once(waiting, timeout_sec=ASK_EVERY)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Wait, then become the player; returns an exit code only where that fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bag", help="rosbag2 folder, .mcap or .db3")
+    parser.add_argument("--node", default="inverse_dynamics", help="the node that is waited for")
+    parser.add_argument("--namespace", default="", help="of the node")
+    parser.add_argument("--description", default="robot_description", help="topic of its URDF")
+    parser.add_argument("player", nargs="+", help="command that plays the bag, after --")
+    options = parser.parse_args(arguments)
+    rclpy.init(args=[])
+    try:
+        waiting = rclpy.create_node("bag_player", namespace=options.namespace)
+        with BagReader(options.bag) as bag:
+            urdf = bag.robot_description()
+        if urdf is not None:
+            topic = waiting.create_publisher(String, options.description, LATCHED)
+            topic.publish(String(data=urdf))
+        wait_until_active(waiting, options.node)
+    except SemiparamError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, ExternalShutdownException):
+        return 0
+    finally:
+        rclpy.try_shutdown()
+    os.execvp(options.player[0], options.player)  # nosec B606 # the user's own command
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""A bag's player starts once the node is active, with the URDF that the bag brings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from semiparam_dynamics.samples.bag_writer import write_measurements
+
+from ..dynamics.arms import measurements, small_arm
+from .conftest import URDF
+from .forks import ROOT
+from .test_transitions import Driven, drive  # noqa: F401
+
+# Instead of a player: what state is the node in when it is started?
+ASK = """
+import sys, rclpy
+from lifecycle_msgs.srv import GetState
+rclpy.init()
+node = rclpy.create_node("asks")
+client = node.create_client(GetState, "/inverse_dynamics/get_state")
+client.wait_for_service()
+answer = client.call_async(GetState.Request())
+rclpy.spin_until_future_complete(node, answer)
+open(sys.argv[1], "w").write(answer.result().current_state.label)
+"""
+
+
+@pytest.mark.parametrize("managed", [False, True])
+def test_the_player_starts_when_the_node_is_active(drive, tmp_path: Path, managed: bool) -> None:  # noqa: F811
+    bag, state = tmp_path / "bag", tmp_path / "state"
+    recording, names = measurements(small_arm(), 0.1), small_arm().joint_names
+    write_measurements(bag, names, recording, "effort", robot_description=URDF)
+    player = [sys.executable, "-c", ASK, str(state)]
+    module = "semiparam_dynamics.nodes.bag_player"
+    driven: Driven = drive(autostart=str(not managed).lower())
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", module, str(bag), "--", *player]
+    process = subprocess.Popen(command, env=environment)
+    try:
+        if managed:
+            driven.until(lambda: driven.node._urdf)  # the bag's
+            assert driven.node.state == "unconfigured" and not state.exists()
+            assert driven.node.bring_to("active")
+        driven.until(lambda: process.poll() is not None)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and state.read_text() == "active"
+    assert driven.node._urdf == URDF
+
+
+def test_a_bag_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    module = "semiparam_dynamics.nodes.bag_player"
+    command = [sys.executable, "-m", module, str(tmp_path / "none"), "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1 and str(tmp_path / "none") in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,112 @@
+"""The node locks joints that are not learned where its first messages say that they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from sensor_msgs.msg import JointState
+
+from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.samples.stream import MOVED
+
+from ..robot.standing_arm import LEARNED, URDF, moving
+from .test_transitions import SUCCESS, Driven, drive  # noqa: F401
+
+NAMES = ("tilt", "lift", *LEARNED)
+MOTION = [(m.q, m.dq, m.y) for m in moving(20.0, tilt=0.3)]
+
+
+class Torso:
+    """Publishes the arm's motion and where the torso stands."""
+
+    def __init__(self, driven: Driven) -> None:
+        self.driven, self._sent = driven, 0
+        self._topic = driven.publisher(JointState, "joint_states")
+
+    def send(self, tilt: float, lift: float = 0.352) -> None:
+        self._sent += 1
+        q, dq, y = MOTION[self._sent]
+        numbers = (
+            np.concatenate((first, values))
+            for first, values in (([tilt, lift], q), ([0.0, 0.0], dq), ([0.0, 0.0], y))
+        )
+        stamp = 1_000_000_000 + self._sent * 10_000_000
+        self._topic.publish(joint_state_message(stamp, NAMES, *numbers))
+        # No more than DDS keeps are on their way.
+        self.driven.until(lambda: self.driven.node.session.stream.received["joint states"] > 0)
+        self.driven._executor.spin_once(timeout_sec=0.01)
+
+    def predict(self, count: int, tilt: float) -> None:
+        """Until so many more samples are predicted."""
+        wanted = self.driven.node.session.predicted + count
+        while self.driven.node.session.predicted < wanted:
+            self.send(tilt)
+
+
+def values(driven: Driven) -> tuple[DiagnosticStatus, dict[str, str]]:
+    status = driven.node.report()
+    return status, {pair.key: pair.value for pair in status.values}
+
+
+@pytest.fixture
+def torso(drive, tmp_path: Path):  # noqa: F811
+    """Starts a node that learns the arm in turn, and its torso."""
+
+    def start() -> Torso:
+        urdf = tmp_path / "standing.urdf"
+        urdf.write_text(URDF)
+        joints = f"[{', '.join(LEARNED)}]"
+        given = {"urdf": urdf, "joints": joints, "model_file": tmp_path / "arm.npz"}
+        driven = drive(defer_learning="false", **given)
+        assert driven.node.start()
+        return Torso(driven)
+
+    return start
+
+
+def test_locked_with_the_first_message_which_is_answered_too(torso) -> None:
+    of = torso()
+    node = of.driven.node
+    assert not node.session.model.locked
+    of.send(0.301)
+    assert node.session.model.locked == pytest.approx({"lift": 0.35, "tilt": 0.3})
+    assert node.session.stream.received["joint states"] == node.session.measured == 1
+    same = node.session
+    of.predict(20, 0.301)
+    assert node.session is same  # the lock is not looked for again
+
+
+def test_where_it_moves_that_is_told_and_nothing_is_learned_until_it_is_back(torso) -> None:
+    of = torso()
+    node = of.driven.node
+    of.predict(30, 0.3)
+    node.report()
+    learned = node.session.learner.estimator.n_learned
+    assert learned > 10
+    of.predict(30, 0.5)
+    status, told = values(of.driven)
+    assert status.level == DiagnosticStatus.WARN
+    assert "tilt is at 0.5, and locked at 0.3: nothing is learned" in status.message
+    assert int(told[f"dropped: {MOVED}"]) >= 30
+    assert node.session.learner.estimator.n_learned <= learned + 1
+    of.predict(120, 0.3)
+    assert node.session.learner.estimator.n_learned > learned + 50
+
+
+def test_a_saved_model_is_resumed_where_the_torso_stands_as_before(torso) -> None:
+    of = torso()
+    of.predict(30, 0.3)
+    learned = of.driven.node.session.learner.estimator.n_learned
+    assert of.driven.node.trigger_shutdown() == SUCCESS
+    rclpy.try_shutdown()
+    again = torso()
+    node = again.driven.node
+    assert node.session.model.locked == pytest.approx({"lift": 0.35, "tilt": 0.3})
+    assert node.session.learner.estimator.n_learned == learned
+    same = node.session
+    again.send(0.327)  # rounded alone it would be 0.35
+    assert node.session is same and not node._model_services.set_aside

@@ -1,0 +1,50 @@
+"""Joints that are not learned: where they are locked, which of them matter, and a model's name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.urdf import Lock, locked_positions, parse_urdf
+
+from .standing_arm import LEARNED, URDF, model
+
+TREE = parse_urdf(URDF)
+THERE = {"lift": 0.3512, "tilt": 0.262, "other": 0.4, "finger": 0.021, "shoulder": 0.1}
+
+
+def test_what_carries_or_hangs_on_learned_joints_is_locked_on_a_grid() -> None:
+    locked = locked_positions(TREE, LEARNED, THERE)
+    assert locked == pytest.approx({"lift": 0.35, "tilt": 0.25, "finger": 0.02})
+    assert locked_positions(TREE, ("other",), THERE).keys() == {"lift", "tilt"}
+    assert not locked_positions(TREE, LEARNED, {"other": 1.0})
+
+
+@pytest.mark.parametrize(("tilt", "expected"), [(0.34, 0.3), (0.26, 0.3), (0.36, 0.35)])
+def test_a_saved_model_s_positions_stay_where_they_are_near(tilt, expected) -> None:
+    locked = locked_positions(TREE, LEARNED, {"tilt": tilt}, {"tilt": 0.3, "gone": 1.0})
+    assert locked == pytest.approx({"tilt": expected})
+
+
+def test_only_joints_that_change_the_predictions_matter() -> None:
+    locks = message_checks(model(tilt=0.25, lift=0.35))["locks"]
+    assert locks == {"tilt": Lock(0.25, 0.05, True)}
+    heavy = URDF.replace('<mass value="0.01"/>', '<mass value="1.0"/>')
+    assert message_checks(RobotModel(heavy, joints=LEARNED))["locks"].keys() == {"tilt", "finger"}
+
+
+def test_a_lock_holds_within_its_tolerance_and_over_whole_turns() -> None:
+    revolute, slider = Lock(0.25, 0.05, True), Lock(0.25, 0.01, False)
+    assert revolute.holds(0.29) and not revolute.holds(0.31)
+    assert revolute.holds(0.25 + 2.0 * np.pi) and not slider.holds(0.25 + 2.0 * np.pi)
+    assert slider.holds(0.242) and not slider.holds(0.238)
+
+
+def test_a_model_s_name_depends_on_locked_joints_where_the_regressor_does() -> None:
+    name = model(tilt=0.25, finger=0.02, lift=0.0).fingerprint()
+    for change in ({"finger": 0.04}, {"lift": 0.35}):
+        assert model(**{"tilt": 0.25, **change}).fingerprint() == name
+    rounded = locked_positions(TREE, LEARNED, {"tilt": 0.252, "finger": 0.021})
+    assert model(**rounded).fingerprint() == name
+    assert model(tilt=0.3).fingerprint() != name
