@@ -53,6 +53,7 @@ from semiparam_dynamics.page import (
 )
 from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.regressor import PRESLIDING
 
 
 def write_results(evaluation: Evaluation, directory: Path) -> None:
@@ -420,7 +421,8 @@ def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
 
 
 def _inertial(label: str) -> bool:
-    return label.split()[0] not in ("viscous", "coulomb", "offset", "rotor_inertia")
+    kind = label.split()[0]
+    return kind == "m" or kind.startswith(("mc", "I"))
 
 
 def _urdf_value(model: RobotModel, j: int) -> str:
@@ -429,7 +431,9 @@ def _urdf_value(model: RobotModel, j: int) -> str:
 
 def _unit(label: str) -> str:
     kind = label.split()[0]
-    return "N" if label in ("offset fx", "offset fy", "offset fz") else UNITS.get(kind, "kg m²")
+    if kind.startswith(PRESLIDING) or label in ("offset fx", "offset fy", "offset fz"):
+        return "N m" if kind.startswith(PRESLIDING) else "N"
+    return UNITS.get(kind, "kg m²")
 
 
 def _bar(value: float, deviation: float, prior: float, *, from_urdf: bool) -> str:

@@ -20,6 +20,7 @@ from semiparam_dynamics.identification.log_cholesky import (
     pseudo_inertia,
 )
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import PRESLIDING
 from semiparam_dynamics.robot.urdf import parse_urdf
 
 _INNER = {"link": "inertial", "joint": "dynamics"}  # the elements that are replaced
@@ -70,10 +71,15 @@ def joint_dynamics(model: RobotModel, parameters: Array) -> dict[str, dict[str, 
     """By joint, the attributes of its <dynamics> that were identified.
 
     parameters: (10 * bodies + n_effects,) in the order of `model.full_labels`. Units: N m s/rad
-    and N m, of prismatic joints N s/m and N. Offsets, rotor inertias and the columns of coupled
-    joints have no place in a URDF.
+    and N m, of prismatic joints N s/m and N. Friction is what is left after a long way: Coulomb's
+    and all that builds up. Over which way it does, offsets, rotor inertias and the columns of
+    coupled joints have no place in a URDF.
     """
     values = dict(zip(model.full_labels, parameters, strict=True))
+    for label, value in list(values.items()):
+        kind, _, joint = label.partition(" ")
+        if kind.startswith(PRESLIDING):
+            values[f"coulomb {joint}"] = values.get(f"coulomb {joint}", 0.0) + value
     return {
         joint: {
             attribute: float(values[f"{column} {joint}"])

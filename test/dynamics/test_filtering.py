@@ -25,7 +25,7 @@ from semiparam_dynamics.dynamics.filtering import (
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.parameters import from_flat
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import FrictionMemory, RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 from .arms import URDF, measurements, motion, small_arm
@@ -509,3 +509,41 @@ def test_what_is_learned_of_a_second_does_not_grow_with_the_rate(
     if learned < rate:
         assert set(np.diff(taught)) == {round(1e9 / learned)}
         assert sampler.dropped == {BETWEEN: len(found) - len(taught)}
+
+
+def test_stops_follow_the_filtered_positions_and_pass_the_low_pass() -> None:
+    """Without a cut-off the stop of the instant before; with one the low-pass of its column."""
+    model = small_arm(presliding=(0.02,))
+    recording = list(measurements(model, 4.0))
+    unfiltered = list(SampleFilter(model, FilterConfig(cutoff=0.0)).filter_recording(recording))
+    columns = [model.labels.index(f"presliding_0.02 {name}") for name in model.joint_names]
+    found = np.array([np.diagonal(s.regressor[:, columns]) for s in unfiltered])
+    memory = FrictionMemory(model)
+    expected = np.array([memory.advance(m.q) for m in recording[:-1]])[1:]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.all(np.abs(expected).max(axis=0) == 1.0) and np.any(np.abs(expected) < 0.5)
+    # After a pause friction is unknown: the stops begin anew.
+    one = SampleFilter(model, FilterConfig(cutoff=0.0))
+    list(one.filter_recording(recording))
+    later = [dataclasses.replace(m, stamp=m.stamp + 60 * SECOND) for m in recording]
+    again = np.array([np.diagonal(s.regressor[:, columns]) for s in one.filter_recording(later)])
+    np.testing.assert_allclose(again, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rate", "weight"), [(25.0, 0.4), (100.0, 0.1), (1000.0, 0.1)])
+def test_a_second_weighs_the_same_at_any_rate(rate: float, weight: float) -> None:
+    model = small_arm()
+    learned = [
+        s
+        for s in SampleFilter(model, FilterConfig()).filter_recording(
+            list(measurements(model, 4.0, rate))
+        )
+        if s.teaches
+    ]
+    assert learned[0].weight == 1.0  # nothing before it says the same
+    np.testing.assert_allclose([s.weight for s in learned[1:]], weight, rtol=1e-6)
+    assert sum(s.weight for s in learned) == pytest.approx(40.0, abs=2.0)
+    free = SampleFilter(model, FilterConfig(cutoff=0.0)).filter_recording(
+        list(measurements(model, 1.0, rate))
+    )
+    assert all(s.weight == 1.0 for s in free)

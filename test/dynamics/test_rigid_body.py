@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
-from semiparam_dynamics.robot.model import expected_scales
+from semiparam_dynamics.robot.model import FrictionMemory, expected_scales
 
 from .arms import motion, small_arm
 
@@ -229,3 +230,106 @@ def test_a_motions_ridge_path_is_the_recursions_answer_for_every_ridge(prior: st
         assert np.allclose(before, expected, rtol=1e-8, atol=1e-9)
         assert np.allclose(recursion.parameters, one.parameters, rtol=1e-8, atol=1e-9)
         assert np.allclose(path, one.parameters, rtol=1e-8, atol=1e-9)
+
+
+REMEMBERING = small_arm(presliding=(1e-3, 0.05))
+
+
+def remembered(strength: float, seconds: float = 60.0) -> tuple[np.ndarray, np.ndarray]:
+    """Regressors along a motion, and outputs with friction that builds up over 0.05 rad."""
+    model, memory = REMEMBERING, FrictionMemory(REMEMBERING)
+    q, dq, ddq = motion(model, np.arange(int(seconds * RATE)) / RATE)
+    stops = np.array([memory.advance(row) for row in q])
+    Phi, truth = model.regressors(q, dq, ddq, stops), model.prior.copy()
+    scale = expected_scales(model).output
+    for j, name in enumerate(model.joint_names):
+        truth[model.labels.index(f"coulomb {name}")] = 0.2 * scale[j]
+        truth[model.labels.index(f"presliding_0.05 {name}")] = strength * scale[j]
+    noise = 0.02 * scale * np.random.default_rng(0).standard_normal((len(q), model.n_axes))
+    return Phi, Phi @ truth + noise
+
+
+def test_friction_that_remembers_is_used_and_found_where_there_is_some() -> None:
+    Phi, y = remembered(0.3)
+    rigid_body = RigidBodyIdentifier.of(REMEMBERING, RigidBodyConfig())
+    assert not rigid_body.remembers.any()
+    learn(rigid_body, Phi, y)
+    assert rigid_body.remembers.all()
+    scale = expected_scales(REMEMBERING).output
+    for way, expected in (("0.05", 0.3), ("0.001", 0.0)):
+        columns = [
+            REMEMBERING.labels.index(f"presliding_{way} {n}") for n in REMEMBERING.joint_names
+        ]
+        np.testing.assert_allclose(rigid_body.parameters[columns] / scale, expected, atol=0.06)
+
+
+def test_where_there_is_none_its_parameters_are_zero() -> None:
+    Phi, y = remembered(0.0)
+    rigid_body = RigidBodyIdentifier.of(REMEMBERING, RigidBodyConfig())
+    learn(rigid_body, Phi, y)
+    assert not rigid_body.remembers.any()
+    assert np.all(rigid_body.parameters[REMEMBERING.remembering >= 0] == 0.0)
+
+
+def test_dry_friction_is_never_negative_and_the_rest_is_the_bounded_minimum() -> None:
+    model = REMEMBERING
+    Phi, y = remembered(0.3, 20.0)
+    y -= 0.5 * expected_scales(model).output * np.sign(y)  # as if friction drove the motion
+    rigid_body = RigidBodyIdentifier.of(model, RigidBodyConfig(penalty=0.3))
+    scales, n = expected_scales(model), model.n_parameters
+    A, b = np.diag(0.3 * scales.column**2), np.zeros(n)
+    square, count = 10.0 * scales.output**2, 10.0
+    for k, (row, target) in enumerate(zip(Phi, y, strict=True)):
+        counted = rigid_body.update(row, target, k)
+        square, count = square + counted * target**2 + (1.0 - counted) * square / count, count + 1.0
+        A += row.T @ np.diag(counted * count / square) @ row
+        b += row.T @ (counted * count / square * target)
+    free = ~model.dry
+    used = model.dry & ((model.remembering < 0) | rigid_body.remembers[model.remembering])
+    kept = free | used
+    root = np.linalg.cholesky(A[np.ix_(kept, kept)]).T
+    low = np.where(model.dry, 0.0, -np.inf)[kept]
+    best = lsq_linear(
+        root / scales.column[kept],
+        np.linalg.solve(root.T, b[kept]),
+        (low, np.inf),
+        method="bvls",
+        tol=1e-14,
+    )
+    expected = np.zeros(n)
+    expected[kept] = best.x / scales.column[kept]
+    np.testing.assert_allclose(Phi @ rigid_body.parameters, Phi @ expected, atol=1e-6)
+    assert np.all(rigid_body.parameters[model.dry] >= 0.0)
+
+
+def test_a_push_hardly_counts_and_what_lasts_does() -> None:
+    Phi, y, _ = truth(noise=0.05)
+    Phi, y = np.tile(Phi, (4, 1, 1)), np.tile(y, (4, 1))
+    push = 2.0 * y.std(axis=0)
+    calm, pushed, changed = (identifier() for _ in range(3))
+    half, some = len(y) // 2, 12
+    for rigid_body in (calm, pushed, changed):
+        learn(rigid_body, Phi[:half], y[:half])
+    learn(calm, Phi[half : half + some], y[half : half + some])
+    learn(pushed, Phi[half : half + some], y[half : half + some] + push)
+    moved = np.abs(Phi @ (pushed.parameters - calm.parameters)).max(axis=(0,))
+    assert np.all(moved < 0.05 * push)
+    learn(changed, Phi[half:], y[half:] + push)
+    left = np.abs(y[half:] + push - Phi[half:] @ changed.parameters)
+    offset = np.abs(y[half:] + push - Phi[half:] @ calm.parameters)
+    assert np.all(left.mean(axis=0) < 0.7 * offset.mean(axis=0))
+
+
+def test_an_axis_without_a_reading_costs_that_axis_alone() -> None:
+    Phi, y, _ = truth(noise=0.05)
+    rigid_body, other = identifier(), identifier()
+    y[200:, 1] = np.nan
+    learn(rigid_body, Phi, y)
+    learn(other, Phi[:200], y[:200])
+    left = np.abs(np.nan_to_num(y) - Phi @ rigid_body.parameters)[200:]
+    before = np.abs(np.nan_to_num(y) - Phi @ other.parameters)[200:]
+    rest = [0, 2, 3]
+    assert np.all(np.isfinite(rigid_body.parameters))
+    assert np.mean(left[:, rest] ** 2) < np.mean(before[:, rest] ** 2)
+    assert np.all(rigid_body.update(Phi[0], y[-1])[rest] > 0.0)
+    assert rigid_body.update(Phi[0], y[-1])[1] == 0.0
