@@ -25,7 +25,6 @@ from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
-from semiparam_dynamics.samples.bag import WRENCH, BagReader
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 
@@ -64,6 +63,8 @@ def examine_bag(
     The URDF is the file, or the robot_description in the bag. Raises BagError or RobotModelError
     where one of them can't be read, or no message names a joint of the URDF.
     """
+    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
+
     if not urdf:
         with BagReader(path) as bag:
             text = bag.robot_description()
@@ -109,6 +110,21 @@ def examine(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Examinat
     return Examination(
         log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
     )
+
+
+def examine_motion(
+    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
+) -> tuple[list[Finding], dict[str, object]]:
+    """What the dynamics show in the learner's own measurements, and the parameters that mend it.
+
+    `log` has the model's joints in order, its efforts the configured scale and delay.
+    """
+    with threadpool_limits(limits=1):
+        physics, _ = _physics(liveliest_stretch(log), model, config.filter.cutoff or 5.0, 0.0)
+    findings = [] if physics is None else physics.findings
+    samples = config.samples
+    scale = one_or_each("samples.effort_scale", samples.effort_scale, len(log.names), "joints")
+    return findings, _mends(findings, log.names, scale, samples.effort_delay)[0]
 
 
 def _physics(

@@ -15,7 +15,7 @@ import numpy as np
 from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask
 from semiparam_dynamics.doctor.finding import Finding
 from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.page import listing
+from semiparam_dynamics.errors import listing
 
 TURN = 2.0 * np.pi
 STILL = 0.01  # rad/s or m/s

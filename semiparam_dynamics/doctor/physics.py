@@ -23,7 +23,7 @@ from semiparam_dynamics.doctor.dynamics import (
     anchored_fit,
 )
 from semiparam_dynamics.doctor.finding import Finding
-from semiparam_dynamics.page import listing
+from semiparam_dynamics.errors import listing
 
 TURNED = 0.8  # of the error, with the other sign
 GAIN = 0.1  # of the effort's variance: what a hypothesis must explain more at least
@@ -34,8 +34,9 @@ SMALL, LARGE = 0.3, 20.0  # times the URDF's torque
 LEVEL = 0.92  # of the error, with another gravity direction
 ANGLE = 2.5  # degrees
 ALIKE = 1.1  # times the least error: as likely
+SAME = 1.02  # times the error: gravity explains nothing
 WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
-NOTED, LATE = 0.005, 0.015  # s of delay: worth a note, and a fault
+NOTED, LATE = 0.005, 0.02  # s of delay: worth a note, and a fault
 SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 
@@ -276,7 +277,7 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     fit = fit.sharpened((gravity, nothing, _best_direction(fit, gravity)[0]))
     told, without = fit.error(gravity), fit.error(nothing)
     direction, best = _best_direction(fit, gravity)
-    if _weighed(columns, used) and without < min(told, ALIKE * best):
+    if _weighed(columns, used) and without < min(SAME * told, ALIKE * best):
         finding = Finding(
             "gravity left out",
             "the efforts have no gravity in them: without gravity the squared errors are "
