@@ -23,6 +23,7 @@ from semiparam_dynamics.doctor.dynamics import (
     anchored_fit,
 )
 from semiparam_dynamics.doctor.finding import Finding
+from semiparam_dynamics.doctor.messages import STANDS
 from semiparam_dynamics.errors import listing
 
 TURNED = 0.8  # of the error, with the other sign
@@ -76,6 +77,8 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
             candidates.append(_upside_down(names, columns, used))
         likeliest = min(candidates, key=lambda h: (len(h.findings), h.error))
     findings, alone = list(likeliest.findings), likeliest.alone
+    if (np.ptp(columns.q, axis=0) < STANDS).any():
+        findings = [_doubted(finding) for finding in findings]
     scale = likeliest.sign.copy()
     columns = _turned(columns, likeliest.sign, likeliest.gravity)
     torques = anchored(columns, columns.gravity)
@@ -94,6 +97,14 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
             late, delay = _delay(columns, fit.sharpened((columns.gravity,)))
             findings += late
     return Physics(findings, columns, explained, delay)
+
+
+def _doubted(finding: Finding) -> Finding:
+    """A finding on gravity as a note: a joint that only seems to stand looks like one."""
+    if finding.kind not in ("tilted base", "gravity left out"):
+        return finding
+    evidence = f"{finding.evidence}; or the joint that stands does not"
+    return replace(finding, evidence=evidence, mends={}, fault=False)
 
 
 def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
