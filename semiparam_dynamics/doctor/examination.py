@@ -166,7 +166,7 @@ def _mends(
                 limits[[names.index(joint) for joint in finding.joints]] = value
                 values[name] = limits
             elif name == "samples.effort_delay":
-                values[name] = float(value) + delay
+                values[name] = round(finding.amount + delay, 4)
             else:
                 values[name] = value
     scale = np.array(values.get("samples.effort_scale", np.ones(len(names))), dtype=np.float64)

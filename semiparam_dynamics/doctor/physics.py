@@ -23,7 +23,7 @@ from semiparam_dynamics.doctor.dynamics import (
     anchored_fit,
 )
 from semiparam_dynamics.doctor.finding import Finding
-from semiparam_dynamics.doctor.messages import STANDS
+from semiparam_dynamics.doctor.messages import LITTLE, STANDS
 from semiparam_dynamics.errors import listing
 
 TURNED = 0.8  # of the error, with the other sign
@@ -78,7 +78,12 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
         likeliest = min(candidates, key=lambda h: (len(h.findings), h.error))
     findings, alone = list(likeliest.findings), likeliest.alone
     if (np.ptp(columns.q, axis=0) < STANDS).any():
-        findings = [_doubted(finding) for finding in findings]
+        doubt = "; or the joint that stands does not"
+        findings = [_doubted(finding, "tilted base", doubt) for finding in findings]
+        findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
+    elif columns.grid[-1] - columns.grid[0] < LITTLE:
+        doubt = "; in so little motion contacts look the same"
+        findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
     scale = likeliest.sign.copy()
     columns = _turned(columns, likeliest.sign, likeliest.gravity)
     torques = anchored(columns, columns.gravity)
@@ -99,12 +104,11 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
     return Physics(findings, columns, explained, delay)
 
 
-def _doubted(finding: Finding) -> Finding:
-    """A finding on gravity as a note: a joint that only seems to stand looks like one."""
-    if finding.kind not in ("tilted base", "gravity left out"):
+def _doubted(finding: Finding, kind: str, doubt: str) -> Finding:
+    """A finding of a kind as a note that mends nothing, with what may be the matter instead."""
+    if finding.kind != kind:
         return finding
-    evidence = f"{finding.evidence}; or the joint that stands does not"
-    return replace(finding, evidence=evidence, mends={}, fault=False)
+    return replace(finding, evidence=finding.evidence + doubt, mends={}, fault=False)
 
 
 def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.errors import listing
 from semiparam_dynamics.evaluation.experiment import Evaluation
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import LEAST_PART

@@ -121,7 +121,11 @@ class FirstMotion:
             return [], f"not examined: {last[0]}"
         found = json.loads(output)
         faults = [(fault["kind"], _sentence(fault, found["mends"])) for fault in found["faults"]]
-        return faults, f"{len(faults)} faults" if faults else "no fault"
+        return faults, _count(len(faults))
+
+
+def _count(faults: int) -> str:
+    return f"{faults or 'no'} fault{'s' * (faults > 1)}"
 
 
 def _sentence(fault: dict[str, str], mends: dict[str, object]) -> str:
