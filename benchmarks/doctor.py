@@ -1,11 +1,11 @@
 """How many faults of recordings `semiparam doctor` names and mends, and how often it errs.
 
-    python benchmarks/doctor.py DATA [--faults 200] [--logs ur10 sim_small]
+    python benchmarks/doctor.py DATA [--faults 200] [--logs ur10 sim_small] [--conditions tilt late]
 
 Draws conditions of benchmarks/field at random, puts each on a log of DATA/robots or of a simulated
 arm, and examines it. Counts by kind of fault: named; mended, where a parameter can; and accusations
 that are neither the fault, nor what follows from it, nor found without it. Before that every log is
-examined as it is.
+examined as it is: a delay counts from what it seems to be there, which elasticity has a part in.
 """
 
 from __future__ import annotations
@@ -37,7 +37,15 @@ FOLLOWS = {
     "wraps": {"limits"},
     "efforts mostly zero": {"coarse steps"},
 }
-MENDED = ("effort sign", "effort scale", "tilted base", "gravity left out", "clipped efforts")
+MENDED = (
+    "effort sign",
+    "effort scale",
+    "tilted base",
+    "gravity left out",
+    "clipped efforts",
+    "effort delay",
+)
+DELAY = 0.005  # s: as a delay is found
 DOWN = np.array([0.0, 0.0, -9.81])
 
 Log = tuple[str, str, InverseDynamicsConfig, JointLog]
@@ -49,6 +57,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("data", type=Path, help="folder with robots/")
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--logs", nargs="+", default=[], metavar="NAME")
+    parser.add_argument(
+        "--conditions", nargs="+", default=[""], metavar="WORDS", help="those whose names hold one"
+    )
     parser.add_argument("--seconds", type=float, default=0.0, help="of each log, 0: all")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
@@ -59,51 +70,65 @@ def main(argv: list[str] | None = None) -> int:
             config = replace(config, filter__cutoff=10.0)
         recordings = [*split.train, split.test] if len(split.train) > 1 else split.train
         logs += [(f"{split.name} {k + 1}", split.urdf, config, r) for k, r in enumerate(recordings)]
-    clean = {}
+    clean: dict[str, set[str]] = {}
+    delays: dict[str, float] = {}
     for name, urdf, config, log in logs:
-        found = {finding.kind for finding in examine(log, urdf, config).findings if finding.fault}
-        clean[name] = found
-        print(f"{name}, as it is: {', '.join(sorted(found)) or 'no fault'}", flush=True)
+        as_is = examine(log, urdf, config)
+        found = {finding.kind for finding in as_is.findings if finding.fault}
+        clean[name], delays[name] = found, as_is.physics.delay if as_is.physics else 0.0
+        print(
+            f"{name}, as it is: {', '.join(sorted(found)) or 'no fault'}, efforts "
+            f"{1e3 * delays[name]:.1f} ms late",
+            flush=True,
+        )
     drawn, named, mended, wrong = Counter(), Counter(), Counter(), Counter()
     rng = np.random.default_rng(args.seed)
-    conditions = list(CONDITIONS.values())
+    chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in args.conditions)]
     while drawn.total() < args.faults:
         name, urdf, config, log = logs[rng.integers(len(logs))]
-        condition = conditions[rng.integers(len(conditions))]
+        condition = chosen[rng.integers(len(chosen))]
         model = RobotModel(urdf, replace(config.robot, joints=log.names))
         told = condition.change(log, np.random.default_rng(rng.integers(2**31)), model)
         kind = told.finding or f"({condition.name})"
         examination = examine(told.log, urdf, replace(config, **told.settings))
         drawn[kind] += 1
-        named[kind] += is_named(told, examination)
-        mended[kind] += is_mended(told, log, examination)
+        hit = is_named(told, examination, delays[name])
+        named[kind] += hit
+        mended[kind] += is_mended(told, log, examination, delays[name])
         others = accusations(told, examination, clean[name])
         wrong[kind] += bool(others)
-        if others or (told.finding and not is_named(told, examination)):
+        if others or (told.finding and not hit):
             what = f"accused of {', '.join(sorted(others))}" if others else "not named"
             print(f"{name}, {condition.name} {', '.join(told.joints)}: {what}", flush=True)
     width = max(map(len, drawn))
     print(f"\n{'fault':<{width}}  drawn  named  mended  with a false accusation")
     for kind in sorted(drawn):
         can = f"{mended[kind]:6}" if kind in MENDED else "     -"
-        hit = f"{named[kind]:5}" if not kind.startswith("(") else "    -"
-        print(f"{kind:<{width}}  {drawn[kind]:5}  {hit}  {can}  {wrong[kind]:5}")
+        found = f"{named[kind]:5}" if not kind.startswith("(") else "    -"
+        print(f"{kind:<{width}}  {drawn[kind]:5}  {found}  {can}  {wrong[kind]:5}")
     print(f"{'all':<{width}}  {drawn.total():5}  {named.total():5}  {mended.total():6}  ", end="")
     print(f"{wrong.total():5}")
     return 0
 
 
-def is_named(told: Told, examination: Examination) -> bool:
-    """Whether the fault is found, on its joint where it is of one."""
+def is_named(told: Told, examination: Examination, delay: float) -> bool:
+    """Whether the fault is found, on its joint where it is of one; a delay with its size.
+
+    delay: what the log seems to have without the fault.
+    """
     return any(
-        finding.kind == told.finding and (not told.joints or set(told.joints) & set(finding.joints))
+        finding.kind == told.finding
+        and (not told.joints or bool(set(told.joints) & set(finding.joints)))
+        and (told.finding != "effort delay" or abs(finding.amount - delay - told.amount) < DELAY)
         for finding in examination.findings
     )
 
 
-def is_mended(told: Told, log: JointLog, examination: Examination) -> bool:
-    """Whether the parameters are what the truth asks for."""
+def is_mended(told: Told, log: JointLog, examination: Examination, delay: float) -> bool:
+    """Whether the parameters are what the truth asks for; `delay` as for `is_named`."""
     config = examination.config
+    if told.finding == "effort delay":
+        return abs(config.samples.effort_delay - delay - told.amount) < DELAY
     if told.finding in ("effort sign", "effort scale"):
         assert log.y is not None and told.log.y is not None
         scale = np.broadcast_to(config.samples.effort_scale, (len(log.names),))

@@ -83,6 +83,11 @@ class InverseDynamicsNodeConfig:
         "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
         "inertias); false: as they are identified, which may belong to no bodies that exist",
     )
+    examine_start: bool = parameter(
+        True,
+        "look once, after half a minute of motion and in a process beside, for faults that the "
+        "dynamics show: signs and units of efforts, gravity, delay (effort target)",
+    )
     snapshot_name: str = parameter(
         "",
         "name of the payload that ~/snapshot, ~/recall and ~/forget_snapshot are about "

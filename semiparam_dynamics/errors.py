@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -86,3 +87,9 @@ def positive_count(value: Any, name: str) -> int:
     if value < 1 or int(value) != value:
         raise ConfigurationError(f"{name} must be a whole number above 0, not {value}.")
     return int(value)
+
+
+def listing(names: Sequence[str], most: int = 8) -> str:
+    """The names as words: a, b and c."""
+    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most else [*names]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -95,12 +95,6 @@ def shorten(name: str, length: int) -> str:
     return f"{name[:head]}…{name[len(name) - (length - 1 - head) :]}"
 
 
-def listing(names: Sequence[str], most: int = 8) -> str:
-    """The names as words: a, b and c."""
-    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most else [*names]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
 def number(value: float, digits: int = 3) -> str:
     """A decimal number to as many significant digits; a dash where there is none."""
     if not math.isfinite(value):

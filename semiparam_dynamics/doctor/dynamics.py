@@ -9,6 +9,7 @@ unit of gravity along each axis of the root link: with a gravity vector g the co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ RATE = 100.0  # Hz, of the grid at most
 WIDE = 4.0  # times the cut-off
 KEPT = 2500  # rows of the grid that least squares gets
 RIDGE = 1e-5  # of a column's own sum of squares
+LEAST = 1e-4  # of an effort's variance: a joint's error at least, as a scale
 STILL = 0.01  # rad/s or m/s, of all joints at rest
 EFFECTS = 4  # viscous, Coulomb, constant, rotor
 
@@ -175,11 +177,12 @@ class FreeFit:
     The squares for any gravity vector come from products that are computed once.
 
     used: (k,) the joints whose efforts count.
+    scale: (used joints,) of the errors; None: the efforts' standard deviations.
     """
 
-    def __init__(self, columns: Columns, used: Mask) -> None:
+    def __init__(self, columns: Columns, used: Mask, scale: Array | None = None) -> None:
         self.columns, self.used = columns, used
-        scale = columns.scale[used]
+        scale = columns.scale[used] if scale is None else scale
         self._scale = scale
         self._y = (columns.y[:, used] / scale).ravel()
         n, k = len(columns.y), int(used.sum())
@@ -217,7 +220,7 @@ class FreeFit:
         return found
 
     def error(self, gravity: Array) -> float:
-        """Mean over the joints of the squared error in units of their variance."""
+        """Mean over the joints of the squared error in units of `scale`."""
         g = np.concatenate(([1.0], gravity))
         found = self.parameters(gravity)
         gram = np.einsum("a,b,abij->ij", g, g, self._grams)
@@ -233,8 +236,16 @@ class FreeFit:
         mean: Array = np.mean(left.reshape(-1, len(self._scale)) ** 2, axis=0)
         return mean
 
-    def delayed_error(self, seconds: float) -> float:
-        """The error where the efforts are those measured `seconds` later."""
+    def sharpened(self, gravities: Iterable[Array]) -> FreeFit:
+        """The same with each joint's own error under the best of the gravity vectors as its scale.
+
+        So weighed, a joint that is known well counts for more, and a wrong hypothesis shows there.
+        """
+        errors = self.errors(min(gravities, key=self.error))
+        return FreeFit(self.columns, self.used, self._scale * np.sqrt(np.maximum(errors, LEAST)))
+
+    def delayed_squares(self, seconds: float) -> Array:
+        """(n,) sums of the squared errors where the efforts are those measured `seconds` later."""
         columns = self.columns
         y = columns.shifted(seconds)[:, self.used]
         left = self._without((y / self._scale).ravel())
@@ -242,7 +253,8 @@ class FreeFit:
         part = np.tensordot(np.concatenate(([1.0], gravity)), self._parts, axes=1)
         products = np.array([p.T @ left for p in self._parts])
         rest = left - part @ self.parameters(gravity, products)
-        return float(rest @ rest) / self._y.size
+        squares: Array = np.sum(rest.reshape(y.shape) ** 2, axis=1)
+        return squares
 
 
 def anchored(columns: Columns, gravity: Array) -> tuple[Array, Array]:

@@ -25,7 +25,6 @@ from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
-from semiparam_dynamics.samples.bag import WRENCH, BagReader
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 
@@ -64,6 +63,8 @@ def examine_bag(
     The URDF is the file, or the robot_description in the bag. Raises BagError or RobotModelError
     where one of them can't be read, or no message names a joint of the URDF.
     """
+    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
+
     if not urdf:
         with BagReader(path) as bag:
             text = bag.robot_description()
@@ -100,17 +101,36 @@ def examine(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Examinat
         findings = list(message_findings(log, facts))
         clean = repaired(log, facts)
         lively = liveliest_stretch(clean)
-        physics, skipped = _physics(lively, model, config.filter.cutoff or 5.0)
+        delay = config.samples.effort_delay
+        physics, skipped = _physics(lively, model, config.filter.cutoff or 5.0, delay)
     findings += physics.findings if physics is not None else []
     findings.sort(key=lambda finding: not finding.fault)
-    values, mended = _mends(findings, log.names, scale)
+    values, mended = _mends(findings, log.names, scale, delay)
     flat = to_flat(config) | values
     return Examination(
         log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
     )
 
 
-def _physics(clean: JointLog, model: RobotModel, cutoff: float) -> tuple[Physics | None, str]:
+def examine_motion(
+    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
+) -> tuple[list[Finding], dict[str, object]]:
+    """What the dynamics show in the learner's own measurements, and the parameters that mend it.
+
+    `log` has the model's joints in order, its efforts the configured scale and delay.
+    """
+    with threadpool_limits(limits=1):
+        physics, _ = _physics(liveliest_stretch(log), model, config.filter.cutoff or 5.0, 0.0)
+    findings = [] if physics is None else physics.findings
+    samples = config.samples
+    scale = one_or_each("samples.effort_scale", samples.effort_scale, len(log.names), "joints")
+    return findings, _mends(findings, log.names, scale, samples.effort_delay)[0]
+
+
+def _physics(
+    clean: JointLog, model: RobotModel, cutoff: float, delay: float
+) -> tuple[Physics | None, str]:
+    """What the dynamics show, with efforts that are told to come `delay` seconds late."""
     if clean.y is None:
         return None, "there are no efforts"
     y = clean.y
@@ -124,14 +144,20 @@ def _physics(clean: JointLog, model: RobotModel, cutoff: float) -> tuple[Physics
     first, last = np.flatnonzero(active)[[0, -1]]
     part = clean.rows(slice(int(first), int(last) + 1))
     filled: Array = np.where(used, np.nan_to_num(y[first : last + 1]), 0.0)
+    if delay:
+        at = part.times
+        filled = np.column_stack([np.interp(at + delay, at, column) for column in filled.T])
     part = JointLog(part.names, part.stamps, part.q, None, filled)
     return physics_findings(part.names, make_columns(part, model, cutoff), used), ""
 
 
 def _mends(
-    findings: list[Finding], names: tuple[str, ...], given: Array
+    findings: list[Finding], names: tuple[str, ...], given: Array, delay: float
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The parameters' values that all findings together ask for; efforts were scaled by `given`."""
+    """The parameters' values that all findings together ask for.
+
+    They go on top of the efforts' scale and delay (s) that were given.
+    """
     values: dict[str, object] = {}
     limits = np.full(len(names), IMPLAUSIBLE)
     for finding in findings:
@@ -139,6 +165,8 @@ def _mends(
             if name == "samples.saturation":
                 limits[[names.index(joint) for joint in finding.joints]] = value
                 values[name] = limits
+            elif name == "samples.effort_delay":
+                values[name] = round(finding.amount + delay, 4)
             else:
                 values[name] = value
     scale = np.array(values.get("samples.effort_scale", np.ones(len(names))), dtype=np.float64)

@@ -13,7 +13,6 @@ import numpy as np
 
 from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,9 @@ def read_joint_log(path: str | Path, joints: Sequence[str], topic: str = "") -> 
     `topic` is the bag's only one of its type where it isn't named. Raises BagError where the bag
     can't be read or its messages name none of the joints.
     """
+    # Not at the top: a node looks at joints without a bag, and has no time for its import.
+    from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
+
     messages: list[Any] = []
     with BagReader(path) as bag:
         topic = bag.choose(JOINT_STATE, topic)

@@ -15,7 +15,7 @@ import numpy as np
 from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask
 from semiparam_dynamics.doctor.finding import Finding
 from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.page import listing
+from semiparam_dynamics.errors import listing
 
 TURN = 2.0 * np.pi
 STILL = 0.01  # rad/s or m/s
@@ -85,11 +85,13 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
 
 
 def liveliest_stretch(log: JointLog) -> JointLog:
-    """The stretch without pauses, of `LONGEST` at most, with the most motion."""
+    """The stretch without pauses or jumps, of `LONGEST` at most, with the most motion."""
     if len(log) < 3:
         return log
     times, active = log.times, moving(log)
-    breaks = np.flatnonzero(np.diff(times) > PAUSE) + 1
+    steps = np.abs(np.diff(log.q, axis=0))  # a clock that went back leaves a jump behind
+    jumps = (steps > np.maximum(10.0 * np.quantile(steps, 0.99, axis=0), SPIKE)).any(axis=1)
+    breaks = np.flatnonzero((np.diff(times) > PAUSE) | jumps) + 1
     total = np.concatenate(([0], np.cumsum(active)))
     best, chosen = -1, (0, len(log))
     bounds = [0, *breaks.tolist(), len(log)]

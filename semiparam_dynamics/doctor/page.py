@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.doctor.examination import Examination
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import StorageError, listing
 from semiparam_dynamics.page import (
     LOOKS,
     MEASURED,
@@ -22,7 +22,6 @@ from semiparam_dynamics.page import (
     grid,
     head,
     legend,
-    listing,
     note,
     number,
     page,

@@ -23,23 +23,22 @@ from semiparam_dynamics.doctor.dynamics import (
     anchored_fit,
 )
 from semiparam_dynamics.doctor.finding import Finding
-from semiparam_dynamics.page import listing
+from semiparam_dynamics.doctor.messages import LITTLE, STANDS
+from semiparam_dynamics.errors import listing
 
-TURNED = 0.65  # of the error, with the other sign
+TURNED = 0.8  # of the error, with the other sign
 GAIN = 0.1  # of the effort's variance: what a hypothesis must explain more at least
 SWAPPED = 0.5  # of both errors, with two efforts exchanged
 EXPLAINED = 0.15  # of the effort's variance: a larger error is no evidence on scales
 SHARE = 0.3  # of the effort's deviation that the URDF's torque must make
 SMALL, LARGE = 0.3, 20.0  # times the URDF's torque
-LEVEL = 0.7  # of the error, with another gravity direction
+LEVEL = 0.92  # of the error, with another gravity direction
 ANGLE = 2.5  # degrees
 ALIKE = 1.1  # times the least error: as likely
-ALIKE_SHARE = 0.005  # of the efforts' variance: errors that differ by less are alike
-WEIGHED = 0.3  # of the effort's deviation: a joint that the URDF's weight is felt by
-WEIGHTLESS = 0.1  # of the effort's deviation: what gravity explains where there is none
-LATE = 0.8  # of the error, at another time
-LATE_SHARE = 0.001  # of the efforts' variance
-LEAST_DELAY = 0.004  # s
+SAME = 1.02  # times the error: gravity explains nothing
+WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
+NOTED, LATE = 0.005, 0.02  # s of delay: worth a note, and a fault
+SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 
 
@@ -50,6 +49,7 @@ class Physics:
     findings: list[Finding]
     columns: Columns
     explained: Array  # (k,) share of each effort's variance, by free parameters
+    delay: float = 0.0  # s by which the efforts seem to come late
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,17 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
     if likeliest.findings:
         # Turned efforts look like another gravity, and the other way round: the fewest faults.
         candidates = [likeliest, _gravity_then_efforts(names, columns, used)]
-        if np.array_equal(likeliest.gravity, columns.gravity):
+        if likeliest.gravity.any():
             candidates.append(_upside_down(names, columns, used))
         likeliest = min(candidates, key=lambda h: (len(h.findings), h.error))
     findings, alone = list(likeliest.findings), likeliest.alone
+    if (np.ptp(columns.q, axis=0) < STANDS).any():
+        doubt = "; or the joint that stands does not"
+        findings = [_doubted(finding, "tilted base", doubt) for finding in findings]
+        findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
+    elif columns.grid[-1] - columns.grid[0] < LITTLE:
+        doubt = "; in so little motion contacts look the same"
+        findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
     scale = likeliest.sign.copy()
     columns = _turned(columns, likeliest.sign, likeliest.gravity)
     torques = anchored(columns, columns.gravity)
@@ -87,13 +94,21 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
         mend = {"samples.effort_scale": tuple(float(f"{v:.4g}") for v in scale)}
         kinds = ("effort sign", "effort scale")
         findings = [replace(f, mends=mend) if f.kind in kinds else f for f in findings]
-    explained = np.full(len(names), np.nan)
+    explained, delay = np.full(len(names), np.nan), 0.0
     if alone.any():
         fit = FreeFit(columns, alone)
         explained[alone] = 1.0 - fit.errors(columns.gravity)
         if alone.sum() == used.sum():
-            findings += _delay(columns, fit)
-    return Physics(findings, columns, explained)
+            late, delay = _delay(columns, fit.sharpened((columns.gravity,)))
+            findings += late
+    return Physics(findings, columns, explained, delay)
+
+
+def _doubted(finding: Finding, kind: str, doubt: str) -> Finding:
+    """A finding of a kind as a note that mends nothing, with what may be the matter instead."""
+    if finding.kind != kind:
+        return finding
+    return replace(finding, evidence=finding.evidence + doubt, mends={}, fault=False)
 
 
 def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
@@ -104,7 +119,12 @@ def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
 def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
     findings, sign, alone = _turned_or_exchanged(names, columns, used)
     right = _turned(columns, sign, columns.gravity)
-    more, gravity = _gravity(right, alone)
+    # Constants that differ from joint to joint would look like another gravity.
+    torques = anchored(right, columns.gravity)
+    for _, factors in _scales(names, right, torques, alone):
+        right = _turned(right, factors, columns.gravity)
+    whole = alone.sum() == used.sum()  # without some joints' efforts small tilts can't be told
+    more, gravity = _gravity(right, alone) if whole else ([], columns.gravity)
     error = _anchored_error(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
 
@@ -252,35 +272,47 @@ def _anchored_error(columns: Columns, used: Mask) -> float:
 
 def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     """The finding on gravity, if there is one, and gravity as it is (3,)."""
+    findings, gravity = _gravity_now(columns, used)
+    if findings:
+        # It has to be there without a delay, too, which looks like a little tilt.
+        fit = FreeFit(columns, used)
+        _, lag = _delay(columns, fit.sharpened((gravity,)))
+        if abs(lag) > NOTED:
+            return _gravity_now(replace(columns, y=columns.shifted(lag)), used)
+    return findings, gravity
+
+
+def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     gravity = columns.gravity
     if not used.any() or not gravity.any():
         return [], gravity
     size = float(np.linalg.norm(gravity))
     fit = FreeFit(columns, used)
-    told, without = fit.error(gravity), fit.error(np.zeros(3))
+    nothing = np.zeros(3)
+    fit = fit.sharpened((gravity, nothing, _best_direction(fit, gravity)[0]))
+    told, without = fit.error(gravity), fit.error(nothing)
     direction, best = _best_direction(fit, gravity)
-    least = min(told, best)
-    if _weightless(columns, used) and without < ALIKE * least + ALIKE_SHARE:
+    if _weighed(columns, used) and without < min(SAME * told, ALIKE * best):
         finding = Finding(
             "gravity left out",
-            f"the efforts have no gravity in them: without gravity {100 * without:.1f} % of their "
-            f"variance is unexplained, with it {100 * told:.1f} %",
+            "the efforts have no gravity in them: without gravity the squared errors are "
+            f"{100 * without / told:.0f} % of those with it",
             "the driver gives what it commands beyond its own gravity compensation: gravity is set "
             "to 0",
             mends={"gravity": (0.0, 0.0, 0.0)},
             amount=without / told,
         )
-        return [finding], np.zeros(3)
+        return [finding], nothing
     cosine = float(direction @ gravity) / size**2
     angle = float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
-    if not (best < LEVEL * told and told - best > ALIKE_SHARE and angle > ANGLE):
+    if not (best < LEVEL * told and angle > ANGLE):
         return [], gravity
     direction = np.round(direction, 3)
     text = ", ".join(f"{v:.2f}" for v in direction)
     finding = Finding(
         "tilted base",
-        f"gravity is {angle:.1f} degrees from where it is told to be: with [{text}] "
-        f"{100 * best:.1f} % of the efforts' variance is unexplained, as told {100 * told:.1f} %",
+        f"gravity is {angle:.1f} degrees from where it is told to be: with [{text}] the squared "
+        f"errors are {100 * best / told:.0f} % of those as told",
         "gravity is set in the frame of the root link; or the URDF's first joints are turned",
         amount=angle,
         mends={"gravity": tuple(direction.tolist())},
@@ -288,24 +320,17 @@ def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     return [finding], direction
 
 
-def _weightless(columns: Columns, used: Mask) -> bool:
-    """Whether the URDF's gravity torques explain nothing where they should explain much."""
-    torques = anchored(columns, columns.gravity)
-    weight = torques[1]
-    scale = columns.scale
-    felt = np.flatnonzero(used & (weight.std(axis=0) > WEIGHED * scale))
-    shares = [
-        _fits(columns, torques, columns.y[:, k], int(k)).gravity * weight[:, k].std() / scale[k]
-        for k in felt
-    ]
-    return bool(shares) and max(shares) < WEIGHTLESS
+def _weighed(columns: Columns, used: Mask) -> bool:
+    """Whether the URDF's weight should make a good part of an effort."""
+    _, weight = anchored(columns, columns.gravity)
+    return bool((weight.std(axis=0) > WEIGHED * columns.scale)[used].any())
 
 
 def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
     """The direction of gravity with the least error, by rings that narrow down."""
     size = float(np.linalg.norm(gravity))
     best, error = gravity, fit.error(gravity)
-    for width in np.radians([60.0, 35.0, 20.0, 12.0, 7.0, 4.0, 2.0, 1.0]):
+    for width in np.radians([60.0, 35.0, 20.0, 12.0, 7.0, 4.0, 2.0, 1.0, 0.5]):
         for candidate in _ring(best, width):
             if (e := fit.error(size * candidate)) < error:
                 best, error = size * candidate, e
@@ -329,22 +354,35 @@ def _ring(center: Array, width: float, count: int = 8) -> Array:
     return ring
 
 
-def _delay(columns: Columns, fit: FreeFit) -> Iterator[Finding]:
-    errors = np.array([fit.delayed_error(float(lag)) for lag in LAGS])
-    now = float(errors[np.flatnonzero(LAGS == 0.0)[0]])
+def _delay(columns: Columns, fit: FreeFit) -> tuple[list[Finding], float]:
+    """The finding on the efforts' delay, if there is one, and the delay as it seems, s."""
+    squares = [fit.delayed_squares(float(lag)) for lag in LAGS]
+    errors = np.array([values.sum() for values in squares])
     k = int(np.argmin(errors))
-    lag = float(LAGS[k])
-    if 0 < k < len(LAGS) - 1:
-        a, b, c = errors[k - 1 : k + 2]
-        lag += 0.5 * float(LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300)
-    clear = errors[k] < LATE * now and now - errors[k] > LATE_SHARE
-    if clear and abs(lag) > LEAST_DELAY and 0 < k < len(LAGS) - 1:
-        what = "late" if lag > 0.0 else "early"
-        yield Finding(
-            "effort delay",
-            f"efforts come about {1e3 * abs(lag):.0f} ms {what} against the positions: "
-            f"{100 * now:.2f} % of their variance is unexplained as they are, "
-            f"{100 * errors[k]:.2f} % shifted",
-            "read both in one cycle of the driver; no parameter shifts them",
-            amount=lag,
-        )
+    if not 0 < k < len(LAGS) - 1:
+        return [], 0.0
+    a, b, c = errors[k - 1 : k + 2]
+    lag = float(LAGS[k] + 0.5 * (LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300))
+    now = squares[int(np.argmin(np.abs(LAGS)))]
+    if abs(lag) < NOTED or _deviations(columns.times, now - squares[k]) < SURE:
+        return [], lag
+    finding = Finding(
+        "effort delay",
+        f"efforts come about {1e3 * abs(lag):.0f} ms {'late' if lag > 0.0 else 'early'} against "
+        f"the positions: shifted, the squared errors are {100 * errors[k] / now.sum():.0f} % of "
+        "those as they are",
+        "read both in one cycle of the driver; or samples.effort_delay shifts them. Elasticity "
+        "looks like a few ms",
+        amount=lag,
+        mends={"samples.effort_delay": round(lag, 4)},
+        fault=abs(lag) > LATE,
+    )
+    return [finding], lag
+
+
+def _deviations(times: Array, values: Array) -> float:
+    """The sum of values (n,) in standard deviations, by blocks of a second."""
+    blocks = np.floor(times - times[0]).astype(int)
+    sums = np.bincount(blocks, values)[np.unique(blocks)]
+    spread = float(np.sqrt(sums.size) * sums.std())
+    return float(sums.sum()) / max(spread, 1e-300)

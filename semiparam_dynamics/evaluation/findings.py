@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.errors import listing
 from semiparam_dynamics.evaluation.experiment import Evaluation
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import LEAST_PART
-from semiparam_dynamics.page import PROTOCOL_TITLES, listing, number
+from semiparam_dynamics.page import PROTOCOL_TITLES, number
 
 LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word

@@ -330,6 +330,10 @@ class InverseDynamicsNode(ManagedNode):
             level, summary = self._report.summary(silent)
             values = self._report.values()
         self.session.save_if_due()
+        if (motion := self.session.first_motion) is not None:
+            values |= motion.values()
+            for sentence in motion.news():
+                self.get_logger().warning(sentence)
         quiet = level != ERROR and not self.session.autosave.trouble()
         if self.state != "active" and quiet:
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"

@@ -18,6 +18,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNode
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
+from semiparam_dynamics.nodes.first_motion import FirstMotion
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.parameters import parameters
 from semiparam_dynamics.robot.model import RobotModel, message_checks
@@ -68,6 +69,9 @@ class Session:
         self._thread: LearnerThread[list[Step]] = LearnerThread(
             self._update_all, config.learning_queue, idle=self._idle
         )
+        self.first_motion: FirstMotion | None = None
+        if config.examine_start and self.model.config.target == "effort":
+            self.first_motion = FirstMotion(self.model, config.learner)
         self._together: list[Step] = []  # to be scored with the next one that is learned
         self._learning = True
         self.learner.predict_from_copy(config.defer_learning)
@@ -136,6 +140,8 @@ class Session:
             behind = self._thread.busy or self._unpublished
             step = self.learner.predict(measurement)
             if step is not None:
+                if self.first_motion is not None:
+                    self.first_motion.see(measurement, step)
                 self.predicted += 1
                 # From the instant that is predicted to the newest joint state.
                 self.delays.append((self.stream.newest - step.stamp) * 1e-6)
@@ -291,6 +297,8 @@ class Session:
 
         Raises StorageError.
         """
+        if self.first_motion is not None:
+            self.first_motion.close()
         self._put_together()
         self._thread.close()
         self.autosave.finish()

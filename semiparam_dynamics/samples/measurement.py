@@ -99,3 +99,11 @@ class StreamConfig:
         low=-1e6,
         high=1e6,
     )
+    effort_delay: float = parameter(
+        0.0,
+        "efforts come this much later than the positions that they belong to: each position gets "
+        "the effort of its stamp and so much, and outputs are as much later; negative: earlier",
+        unit="s",
+        low=-0.2,
+        high=0.2,
+    )

@@ -29,12 +29,16 @@ class WrenchPairer:
     wait: in nanoseconds, by which one topic may run ahead of the other.
     dropped: where ``unpaired joint state`` (passed on without a wrench) and ``unpaired wrench``
         (no joint state within `tolerance` of it) are counted.
+    what: what is paired, in that reason: a wrench, or anything else that has its own stamp.
     """
 
-    def __init__(self, tolerance: int, wait: int, dropped: Counter[str]) -> None:
+    def __init__(
+        self, tolerance: int, wait: int, dropped: Counter[str], what: str = "wrench"
+    ) -> None:
         self._tolerance = tolerance
         self._hold = wait + tolerance
         self._dropped = dropped
+        self._unpaired = f"unpaired {what}"
         self._pending: deque[Measurement] = deque()
         self._wrenches: deque[tuple[int, Array]] = deque()
         self._released: int | None = None  # stamp of the joint state that left last
@@ -116,7 +120,7 @@ class WrenchPairer:
         """Forget the oldest wrench, counted if no joint state was near it."""
         stamp, _ = self._wrenches.popleft()
         if not (self._oldest_near or self._near(stamp, following)):
-            self._dropped["unpaired wrench"] += 1
+            self._dropped[self._unpaired] += 1
         self._oldest_near = False
 
     def _near(self, stamp: int, following: int | None) -> bool:

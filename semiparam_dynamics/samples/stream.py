@@ -28,6 +28,7 @@ MAX_NAMES = 10_000  # a message that names more joints is of no robot
 QUOTED = 60  # characters of a name that a sentence repeats
 FRAMES_KEPT = 16
 MOVED = "locked joint moved"
+EFFORTS_APART = SECOND // 10  # ns: between efforts that are further apart none is interpolated
 OTHER_FRAME = "wrench in another frame"
 LATE_IN_A_ROW = 3  # late messages, in order among themselves: the clock was set back
 
@@ -93,9 +94,15 @@ class MeasurementStream:
         self._effort = target == "effort"
         self._matcher = JointMatcher(joint_names)
         self.lists = self._matcher.lists
-        self._pairer = WrenchPairer(
-            round(config.pair_tolerance * SECOND), round(config.pair_wait * SECOND), self.dropped
-        )
+        self._delay = round(config.effort_delay * SECOND) if self._effort else 0
+        if self._delay:  # efforts are paired with positions as wrenches are, at earlier stamps
+            self._pairer = WrenchPairer(EFFORTS_APART, abs(self._delay), self.dropped, "effort")
+        else:
+            self._pairer = WrenchPairer(
+                round(config.pair_tolerance * SECOND),
+                round(config.pair_wait * SECOND),
+                self.dropped,
+            )
         self._clock_jump = round(config.clock_jump * SECOND)
         given = [wrench_frame] if isinstance(wrench_frame, str) else wrench_frame
         frames = [frame.lstrip("/") for frame in given if frame]
@@ -141,7 +148,7 @@ class MeasurementStream:
         return self._last_joint_state or 0
 
     def flush(self) -> list[Measurement]:
-        """Release the joint states that still wait for a wrench: the messages have ended."""
+        """Release the joint states that wait for a wrench or effort: the messages have ended."""
         return self._pairer.flush()
 
     def _joint_state(self, message: Any) -> list[Measurement]:
@@ -164,7 +171,8 @@ class MeasurementStream:
             return []
         released: list[Measurement] = []
         if jumped:
-            released = self._pairer.restart_joint_states(stamp + self._clock_jump)
+            limit = 0 if self._effort else stamp + self._clock_jump  # efforts jump as well
+            released = self._pairer.restart_joint_states(limit)
         self._last_joint_state = stamp
         velocity = self._velocity(matcher.select(message.velocity)) if n_dq else None
         dq = None if velocity is None else np.array(velocity, dtype=np.float64)
@@ -173,7 +181,11 @@ class MeasurementStream:
             return released
         self._q = position
         if self._effort:
-            return [Measurement(stamp, q, dq, self._efforts(stamp, message.effort))]
+            y = self._efforts(stamp, message.effort)
+            if not self._delay:
+                return [Measurement(stamp, q, dq, y)]
+            if y is not None:
+                released += self._pairer.wrench(stamp - self._delay, y)
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
         return released
 

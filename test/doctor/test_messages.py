@@ -9,7 +9,12 @@ import pytest
 
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.doctor.messages import JointFacts, message_findings, repaired
+from semiparam_dynamics.doctor.messages import (
+    JointFacts,
+    liveliest_stretch,
+    message_findings,
+    repaired,
+)
 
 from ..dynamics.arms import small_arm
 from .logs import arm_log
@@ -137,3 +142,10 @@ def test_names() -> None:
     assert by_kind["joints not published"].mends == {"joints": LOG.names}
     assert by_kind["names not in the URDF"].fault
     assert "5 messages" in by_kind["several kinds of message"].evidence
+
+
+def test_a_clock_set_back_ends_a_stretch() -> None:
+    stamps = LOG.stamps.copy()
+    stamps[400:] -= SECOND // 2
+    lively = liveliest_stretch(repaired(changed(stamps=stamps), facts(LOG)))
+    assert lively.times[-1] == pytest.approx(LOG.times[-1] - LOG.times[450], abs=0.05)

@@ -7,6 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.examination import examine_motion
+from semiparam_dynamics.parameters import replace
+
+from ..dynamics.arms import small_arm
 from .logs import arm_log, examined, kinds
 
 
@@ -78,7 +83,7 @@ def test_gravity_left_out_of_the_efforts() -> None:
     assert examination.config.robot.gravity == (0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("angle", [8.0, 30.0])
+@pytest.mark.parametrize("angle", [4.0, 8.0, 30.0])
 def test_a_tilted_base_is_named_with_its_angle_and_mended(angle: float) -> None:
     away = np.radians(angle)
     gravity = (9.81 * np.sin(away), 0.0, -9.81 * np.cos(away))
@@ -113,3 +118,41 @@ def test_late_and_early_efforts(delay: float) -> None:
     finding = found(examination, "effort delay")
     assert finding.amount == pytest.approx(delay, abs=0.004)
     assert ("late" if delay > 0.0 else "early") in finding.evidence
+
+
+@pytest.mark.parametrize("delay", [0.02, -0.02])
+def test_a_delay_is_mended_and_then_is_none(delay: float) -> None:
+    log = arm_log(delay=delay)
+    config = examined(log).config
+    assert config.samples.effort_delay == pytest.approx(delay, abs=0.004)
+    half = {"samples__effort_delay": 0.5 * delay}
+    assert examined(log, **half).config.samples.effort_delay == pytest.approx(delay, abs=0.004)
+    told = {"samples__effort_delay": config.samples.effort_delay}
+    again = examined(log, **told)
+    assert "effort delay" not in [finding.kind for finding in again.findings]
+    assert again.config.samples.effort_delay == config.samples.effort_delay
+
+
+def test_a_small_delay_is_a_note() -> None:
+    finding = found(examined(arm_log(delay=0.01)), "effort delay")
+    assert not finding.fault and finding.amount == pytest.approx(0.01, abs=0.003)
+
+
+def test_a_joint_whose_readings_stand_makes_no_fault_of_gravity() -> None:
+    log = arm_log(gravity=(9.81 * np.sin(0.2), 0.0, -9.81 * np.cos(0.2)))
+    q = log.q.copy()
+    q[:, 2] = q[0, 2]
+    dq = log.dq * [1.0, 1.0, 0.0, 1.0]
+    examination = examined(dataclasses.replace(log, q=q, dq=dq))
+    assert "tilted base" not in kinds(examination)
+    assert "gravity" not in examination.mended
+
+
+def test_what_a_node_measured_gets_the_parameters_on_top_of_its_own() -> None:
+    log = arm_log()
+    settings = {"samples__effort_scale": (2.0, 2.0, 2.0, 2.0), "samples__effort_delay": 0.01}
+    config = replace(InverseDynamicsConfig(), **settings)
+    turned = dataclasses.replace(log, y=log.y * [1.0, -1.0, 1.0, 1.0])
+    findings, mends = examine_motion(turned, small_arm(), config)
+    assert [f.kind for f in findings if f.fault] == ["effort sign"]
+    assert mends == {"samples.effort_scale": (2.0, -2.0, 2.0, 2.0)}

@@ -46,13 +46,15 @@ JUNK = st.sampled_from([None, 3, SimpleNamespace(name=None), SimpleNamespace(nam
 
 @given(
     st.sampled_from(["effort", "wrench"]),
+    st.sampled_from([0.0, 0.01, -0.01]),
     st.lists(
         st.tuples(st.just(True), JOINT_STATES | JUNK) | st.tuples(st.just(False), WRENCHES | JUNK),
         max_size=30,
     ),
 )
-def test_no_message_raises_or_gives_anything_that_is_not_finite(target, messages) -> None:
-    stream = MeasurementStream(NAMES, target, wrench_frame="sensor")
+def test_no_message_raises_or_gives_anything_that_is_not_finite(target, delay, messages) -> None:
+    config = StreamConfig(effort_delay=delay)
+    stream = MeasurementStream(NAMES, target, config, wrench_frame="sensor")
     last = 0
     for is_joint_state, message in messages:
         jumps = stream.dropped["clock jumped"]
@@ -343,3 +345,66 @@ def test_efforts_are_scaled_for_each_joint_before_they_are_checked() -> None:
     assert m.y is None and stream.dropped["effort saturated"] == 1  # 60 N m
     with pytest.raises(ConfigurationError, match=r"effort_scale.* each of the 2 joints, not 3"):
         MeasurementStream(["a", "b"], config=StreamConfig(effort_scale=(1.0, 2.0, 3.0)))
+
+
+def efforts_at(config: StreamConfig, stamps: list[int], efforts: list[float]) -> list:
+    """What messages of one moving joint give, those that wait at the end included."""
+    stream = MeasurementStream(["a"], config=config)
+    given = []
+    for k, (stamp, effort) in enumerate(zip(stamps, efforts, strict=True)):
+        given += stream.joint_state(joint_state(stamp, ["a"], [0.01 * k], [1.0], [effort]))
+    return given + stream.flush()
+
+
+@pytest.mark.parametrize("late", [3, -3])
+def test_efforts_that_come_late_or_early_go_back_to_their_positions(late: int) -> None:
+    step = 10_000_000
+    stamps = [SECOND + step * k for k in range(40)]
+    truth = np.sin(0.3 * np.arange(40))
+    sent = np.roll(truth, late).tolist()  # the effort of k comes with the positions of k + late
+    given = efforts_at(StreamConfig(effort_delay=0.01 * late), stamps, sent)
+    assert [m.stamp for m in given] == stamps
+    known = range(40 - late) if late > 0 else range(-late, 40)
+    for k, m in enumerate(given):
+        assert m.q.tolist() == [0.01 * k]
+        assert (m.y is not None) == (k in known)
+        assert m.y is None or m.y.tolist() == [truth[k]]
+
+
+def test_outputs_lag_by_the_delay_and_efforts_in_between_are_interpolated() -> None:
+    stream = MeasurementStream(["a"], config=StreamConfig(effort_delay=0.004))
+    first = joint_state(SECOND, ["a"], [0.0], [1.0], [10.0])
+    second = joint_state(SECOND + 10_000_000, ["a"], [0.1], [1.0], [20.0])
+    assert stream.joint_state(first) == []
+    (m,) = stream.joint_state(second)
+    assert m.stamp == SECOND and m.y is not None and m.y.tolist() == [14.0]
+
+
+def test_no_effort_is_made_up_across_a_gap_a_missing_one_or_a_clock_set_back() -> None:
+    config = StreamConfig(effort_delay=0.015)
+    stamps = [SECOND * 5 + 10_000_000 * k for k in range(10)]
+    gap = [*stamps, *(s + 2 * SECOND for s in stamps)]
+    given = efforts_at(config, gap, [1.0] * 10 + [5.0] * 10)
+    assert [m.stamp for m in given] == gap
+    assert [None if m.y is None else m.y[0] for m in given] == (
+        [1.0] * 8 + [None] * 2 + [5.0] * 8 + [None] * 2
+    )
+    back = [*stamps, *(s - 3 * SECOND for s in stamps)]
+    given = efforts_at(config, back, [1.0] * 10 + [5.0] * 10)
+    assert [m.stamp for m in given] == back
+    assert [None if m.y is None else m.y[0] for m in given] == (
+        [1.0] * 8 + [None] * 2 + [5.0] * 8 + [None] * 2
+    )
+    lost = efforts_at(config, stamps, [float("nan") if k == 5 else k for k in range(10)])
+    assert [m.stamp for m in lost] == stamps
+    assert [m.y[0] for m in lost if m.y is not None] == pytest.approx([1.5 + k for k in range(8)])
+
+
+def test_without_any_effort_joint_states_still_pass_and_wait_for_little_only() -> None:
+    stream = MeasurementStream(["a"], config=StreamConfig(effort_delay=0.02))
+    stamps = [SECOND + 10_000_000 * k for k in range(100)]
+    given = []
+    for k, stamp in enumerate(stamps):
+        given += stream.joint_state(joint_state(stamp, ["a"], [0.01 * k], [1.0]))
+    assert len(given) > 80 and all(m.y is None for m in given)
+    assert [m.stamp for m in given + stream.flush()] == stamps

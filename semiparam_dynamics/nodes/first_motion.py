@@ -1,0 +1,134 @@
+"""A robot's first motion, looked at once for faults that the dynamics show."""
+
+from __future__ import annotations
+
+import json
+import subprocess  # nosec B404: of this package's own module
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+import numpy as np
+
+from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.joint_log import JointLog
+from semiparam_dynamics.doctor.motion import save_motion
+from semiparam_dynamics.learner import Step
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.samples.measurement import Measurement
+
+MOTION = 30.0  # s that are waited for
+KEPT = 12_000  # measurements: the last minute at
+STEP = SECOND // 200  # ns between two
+PATIENCE = 300.0  # s: an examination that takes longer is given up
+
+
+class FirstMotion:
+    """Keeps measurements until the robot has moved for a while, and has them examined once.
+
+    The examination is a process of its own with the lowest priority, so that neither predictions
+    nor learning wait for it. Nothing that goes wrong there is raised: `state` says it.
+
+    Attributes
+    ----------
+    state: how far it is, in a few words.
+    faults: of what was found a name and a sentence each, with what to write into the YAML.
+    """
+
+    def __init__(self, model: RobotModel, config: InverseDynamicsConfig) -> None:
+        self._model, self._config = model, config
+        self._stamps = np.zeros(KEPT, dtype=np.int64)
+        self._q, self._y = (np.empty((KEPT, model.n_joints)) for _ in range(2))
+        self._count = 0
+        self._last = 0
+        self._moved = 0.0  # s
+        self._thread: Thread | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._closed = False
+        self._told = 0
+        self.state = f"after {MOTION:g} s of motion"
+        self.faults: list[tuple[str, str]] = []
+
+    def see(self, measurement: Measurement, step: Step) -> None:
+        """Keep a measurement, with the step that it completed; examine all when they are enough."""
+        ahead = measurement.stamp - self._last
+        if self._thread is not None or measurement.y is None or 0 <= ahead < STEP:
+            return
+        if ahead < 0:  # another time has begun
+            self._count, self._moved = 0, 0.0
+        row = self._count % KEPT
+        self._stamps[row] = self._last = measurement.stamp
+        self._q[row], self._y[row] = measurement.q, measurement.y
+        self._count += 1
+        config = self._config.filter
+        if np.abs(step.sample.dq).max() > config.rest_velocity:
+            self._moved += min(ahead / SECOND, config.max_gap)
+        if self._moved >= MOTION:
+            self._thread = Thread(target=self._examine, name="first motion", daemon=True)
+            self._thread.start()
+
+    def news(self) -> list[str]:
+        """Sentences on the faults that were found since the last call."""
+        new, self._told = self.faults[self._told :], len(self.faults)
+        return [f"{kind}: {sentence}" for kind, sentence in new]
+
+    def values(self) -> dict[str, str]:
+        """The state and the faults, for diagnostics."""
+        return {"first motion": self.state, **{f"first motion: {k}": s for k, s in self.faults}}
+
+    def close(self) -> None:
+        """Give an examination up that is under way."""
+        self._closed = True
+        if self._process is not None:
+            self._process.kill()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _examine(self) -> None:
+        self.state = "being examined"
+        try:
+            self.faults, self.state = self._asked()
+        except Exception as error:  # MemoryError, too: it is not worth more than a word
+            self.state = f"not examined: {type(error).__name__}: {error}"
+
+    def _asked(self) -> tuple[list[tuple[str, str]], str]:
+        first = self._count % KEPT if self._count > KEPT else 0
+        rows = np.roll(np.arange(min(self._count, KEPT)), -first)
+        log = JointLog(
+            self._model.joint_names, self._stamps[rows], self._q[rows], None, self._y[rows]
+        )
+        with TemporaryDirectory(prefix="first_motion") as folder:
+            path = Path(folder) / "motion.npz"
+            save_motion(path, log, self._model, self._config)
+            command = [sys.executable, "-m", "semiparam_dynamics.doctor.motion", str(path)]
+            self._process = subprocess.Popen(  # nosec B603: no word of the command is foreign
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            if self._closed:
+                self._process.kill()
+            try:
+                output, problem = self._process.communicate(timeout=PATIENCE)
+            finally:
+                self._process.kill()
+        if self._process.returncode:
+            last = problem.strip().splitlines()[-1:] or [f"exit code {self._process.returncode}"]
+            return [], f"not examined: {last[0]}"
+        found = json.loads(output)
+        faults = [(fault["kind"], _sentence(fault, found["mends"])) for fault in found["faults"]]
+        return faults, _count(len(faults))
+
+
+def _count(faults: int) -> str:
+    return f"{faults or 'no'} fault{'s' * (faults > 1)}"
+
+
+def _sentence(fault: dict[str, str], mends: dict[str, object]) -> str:
+    mend = "; ".join(f"{name}: {mends[name]}" for name in fault["mends"] if name in mends)
+    said = f"{fault['evidence']}. To do: {fault['advice']}"
+    return f"{said}. In the YAML: {mend}" if mend else said

@@ -1,0 +1,85 @@
+"""A robot's first motion looked at while the node learns."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.nodes import first_motion
+
+from .conftest import moving, take
+
+PATIENCE = 60.0  # s: only reached when something is broken
+
+
+def examined(session) -> dict[str, str]:
+    """The values after the examination."""
+    end = time.monotonic() + PATIENCE
+    while "examin" in session.first_motion.state and time.monotonic() < end:
+        time.sleep(0.02)
+    return session.first_motion.values()
+
+
+def test_a_turned_effort_is_told_once_with_what_to_write(peer, start, urdf, connect):
+    start("inverse_dynamics", urdf=urdf)
+    arm = connect()
+    right = arm.message
+
+    def turned():
+        message = right()
+        message.effort[1] *= -1.0
+        return message
+
+    arm.message = turned
+    arm.move(3100)
+    told = "first motion: effort sign"
+    peer.until(lambda: told in peer.figures(), "the examination")
+    assert "elbow" in peer.figures()[told]
+    assert "samples.effort_scale: [1.0, -1.0]" in peer.figures()[told]
+    predicted = int(peer.figures()["samples predicted"])
+    arm.move(50)
+    peer.until(lambda: int(peer.figures()["samples predicted"]) > predicted, "more predictions")
+    log = (Path(urdf).parent / "inverse_dynamics.log").read_text()
+    assert log.count("effort sign: the effort of elbow") == 1
+
+
+def test_it_can_be_switched_off(make_session):
+    assert make_session(examine_start=False).first_motion is None
+
+
+def test_an_examination_that_fails_is_a_word_and_nothing_more(make_session, monkeypatch):
+    monkeypatch.setattr(first_motion, "MOTION", 1.0)
+    monkeypatch.setattr(first_motion.sys, "executable", "/no/such/python")
+    session = make_session()
+    steps = [step for message in moving(200) for step in take(session, message)]
+    assert len(steps) == 198
+    assert "not examined: FileNotFoundError" in examined(session)["first motion"]
+    assert session.first_motion.news() == []
+
+
+def test_only_the_newest_measurements_are_kept_in_order(make_session, monkeypatch):
+    monkeypatch.setattr(first_motion, "MOTION", 3.0)
+    monkeypatch.setattr(first_motion, "KEPT", 100)
+    kept = []
+    monkeypatch.setattr(first_motion, "save_motion", lambda path, log, *_: kept.append(log))
+    session = make_session()
+    for message in moving(400):
+        take(session, message)
+    examined(session)
+    (log,) = kept
+    assert len(log) == 100 and (np.diff(log.stamps) == 10_000_000).all()
+    assert log.times[-1] == pytest.approx(0.99)
+
+
+def test_closing_ends_an_examination_under_way(make_session, monkeypatch):
+    monkeypatch.setattr(first_motion, "MOTION", 1.0)
+    session = make_session()
+    for message in moving(200):
+        take(session, message)
+    begun = time.monotonic()
+    session.first_motion.close()
+    assert time.monotonic() - begun < PATIENCE
+    assert "not examined" in session.first_motion.state
