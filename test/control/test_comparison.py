@@ -49,17 +49,17 @@ def test_a_learner_that_dies_leaves_the_urdfs_feed_forward_without_a_jump():
     model = RobotModel(arm.urdf, joints=arm.joint_names)
     learner = InverseDynamicsLearner(model, config.learner)
     control = controller(model, gains__rotor_inertia=(ROTORS,), trust__fade_time=0.3)
-    done = run(arm, plan_of(arm, model), control, learner, 6.0, learner_ends=3.5)
-    before = (done.time > 2.5) & (done.time < 3.5)
-    after = done.time > 3.9  # the answers ahead are used up, then it fades in 0.3 s
+    done = run(arm, plan_of(arm, model), control, learner, 8.0, learner_ends=5.5)
+    before = (done.time > 4.5) & (done.time < 5.5)
+    after = done.time > 5.9  # the answers ahead are used up, then it fades in 0.3 s
     assert done.share[before].min() > 0.99
     assert not done.share[after].any() and not done.correction[after].any()
     assert np.abs(done.correction[before]).max() > 1.0
     # It fades: no step is larger than the difference of both feed-forwards times dt / fade_time.
-    steps = np.abs(np.diff(done.correction[(done.time > 3.4) & (done.time < 4.0)], axis=0))
+    steps = np.abs(np.diff(done.correction[(done.time > 5.4) & (done.time < 6.0)], axis=0))
     assert steps.max() < 3.0 * np.abs(done.correction[before]).max() * arm.period / 0.3
     assert steps.max() <= control.limit.max() * 5.0 * arm.period
-    worse = np.sqrt(np.mean(done.error[done.time > 4.5] ** 2))
+    worse = np.sqrt(np.mean(done.error[done.time > 6.5] ** 2))
     assert 0.0 < worse < 0.05  # goes on, as with the URDF alone
     assert done.late > 0 and done.asked > done.late
 

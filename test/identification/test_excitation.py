@@ -103,7 +103,7 @@ def test_the_result_is_better_and_within_every_limit(found: Excitation) -> None:
 
 def test_parameters_are_identified_better_from_it(found: Excitation) -> None:
     """Simulated by rnea with friction and noise: least squares on as many samples of each."""
-    model = RobotModel(TEXT)
+    model = RobotModel(TEXT, presliding=())
     search = problem()
     rng = np.random.default_rng(7)
     others = [search.trajectory(random_unknowns(search, rng)) for _ in range(5)]

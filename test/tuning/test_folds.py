@@ -88,9 +88,10 @@ def test_the_rigid_body_is_identified_along_a_split_as_sample_by_sample(memory: 
     before, trained = [], identifier.parameters
     for part in (train, held_out):
         trained = identifier.parameters
-        for regressor, y, stamp in zip(part.regressors(), part.y, part.stamps, strict=True):
+        rows = part.regressors(), part.y, part.stamps, part.weights
+        for regressor, y, stamp, weight in zip(*rows, strict=True):
             before.append(identifier.predict(regressor))
-            identifier.update(regressor, y, int(stamp))
+            identifier.update(regressor, y, int(stamp), weight)
     for mine, expected in zip(found, (before, trained, identifier.parameters), strict=True):
         assert np.allclose(mine, expected, rtol=1e-8, atol=1e-9)
 
