@@ -70,7 +70,7 @@ def random_rows(n: int, d: int, seed: int = 0) -> Array:
 
 def arm_rows(samples: int, still: int | None = None) -> Array:
     """The regressor's rows (7 samples, D) over a motion's period; joint `still` stays in place."""
-    model = RobotModel(serial_arm_urdf())
+    model = RobotModel(serial_arm_urdf(), presliding=())
     rng = np.random.default_rng(0)
     t = np.linspace(0.0, 2.0 * np.pi, samples, endpoint=False)[:, None]
     q, dq, ddq = (np.zeros((samples, model.n_joints)) for _ in range(3))
@@ -194,7 +194,7 @@ def relative(values: Any, expected: Any) -> float:
 def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outcome:
     """The whole estimator with memories: `moving` samples of motion, then one state for ever."""
     started = time.perf_counter()
-    model = RobotModel(serial_arm_urdf())
+    model = RobotModel(serial_arm_urdf(), presliding=())
     memory = {"rigid_body.memory": 5.0, f"{residual}.memory": 5.0, f"{residual}.window": 0.2}
     sizes = {"nystrom.max_centers": 60, "nystrom.joint_max_centers": 20}
     sizes |= {"random_fourier.n_features": 60}

@@ -37,7 +37,7 @@ ANGLE = 2.5  # degrees
 ALIKE = 1.1  # times the least error: as likely
 SAME = 1.02  # times the error: gravity explains nothing
 WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
-NOTED, LATE = 0.005, 0.02  # s of delay: worth a note, and a fault
+NOTED, LATE = 0.005, 0.017  # s of delay: worth a note, and a fault
 SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 

@@ -87,6 +87,7 @@ MEMORY = np.dtype(
         ("measured", np.bool_),  # whether y is used at the last instant
         ("unmeasured", np.int64),  # stamp of the last measurement without y
         ("last_sample", np.int64),
+        ("last_kept", np.int64),  # stamp of the last measured sample that isn't `between`
         ("last_learned", np.int64),  # stamp of the last sample that may be learned
         *((reason, np.int64) for reason in REASONS),
     ]
@@ -179,7 +180,7 @@ class SampleFilter:
         memory["rest_velocity"] = config.rest_velocity
         if cutoff > 0.0:
             memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
-        for stamp in ("unmeasured", "last_sample", "last_learned", "suspect"):
+        for stamp in ("unmeasured", "last_sample", "last_kept", "last_learned", "suspect"):
             memory[stamp] = NEVER
         # URDF limits are often a little off; half a range further something else is wrong.
         low, high = model.position_limits
@@ -396,17 +397,18 @@ def filter_rows(
             since = (m.last - m.last_sample) * NANO
             if m.max_rate <= 0.0 or not since < 1.0 / m.max_rate - 0.5 * back:
                 informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
-                if m.measured and not informative:
-                    m.still += 1
+                since = (m.last - m.last_kept) * NANO
+                between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
+                if m.measured:
+                    m.between += between
+                    m.still += not between and not informative
+                    if not between:
+                        m.last_kept = m.last
+                informative = informative and not between
                 since = (m.last - m.last_learned) * NANO
-                soon = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
-                between = informative and soon
-                if between:
-                    m.between += m.measured
-                    informative = False
                 # Behind the low-pass 2 cut-off frequencies a second are independent.
-                share = 2.0 * m.cutoff * max(since, 0.0)
-                weights[samples] = min(share, 1.0) if m.cutoff > 0.0 else 1.0
+                share = 2.0 * m.cutoff * since if m.cutoff > 0.0 and since >= 0.0 else 1.0
+                weights[samples] = min(share, 1.0)
                 if m.measured and informative:
                     m.last_learned = m.last
                 found[samples, 0], found[samples, 1] = m.last, m.measured

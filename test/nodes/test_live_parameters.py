@@ -78,7 +78,7 @@ def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
     arm.move(60)
     peer.until(lambda: peer.figures().get("samples learned") == "58", "58 samples learned")
     refused = peer.set_live(NODE, error_horizon=50.0, rigid_body__penalty=1e-12)
-    assert not refused.successful and "can't be lowered from 1 to 1e-12" in refused.reason
+    assert not refused.successful and "can't be lowered from 0.1 to 1e-12" in refused.reason
     refused = peer.set_live(NODE, nystrom__penalty=-1.0)
     assert not refused.successful and "nystrom.penalty" in refused.reason
     assert not peer.set_live(NODE, nystrom__length_scale=0.3).successful
