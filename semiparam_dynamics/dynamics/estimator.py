@@ -200,14 +200,14 @@ class SemiparametricEstimator:
         return self.gate.refuses(sample.stamp, error, prediction.semiparametric_std, self.n_learned)
 
     def update_rigid_body(self, sample: Sample) -> Array:
-        """The first half of :meth:`update` of a measured sample; its rows' weights (n_axes,)."""
+        """The first half of :meth:`update` of a measured sample; the weights for the second."""
         assert sample.y is not None
         return self.rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
 
     def update_residual(
         self, sample: Sample, prediction: Prediction, weights: Array, *, late: bool = False
     ) -> None:
-        """The second half, with the `weights` (n_axes,) that the first one gave the rows.
+        """The second half, with the `weights` (n_axes,) that the first one returned.
 
         late : the trust follows how well the residual knows the sample now, instead of when it was
             predicted.

@@ -414,7 +414,7 @@ class KernelResidual:
             return in_turn, before
         self._clock.forgetting_fraction(int(stamps[-1]))
         X, rigid = self.standardizer.transform(inputs[first:]), rigid.rows(slice(first, None))
-        pi, weights = rigid.parameters, rigid.weights
+        pi, weights = rigid.parameters, rigid.residual_weights
         targets = self.targets(y[first:], regressors[first:], rigid.values)
         answer, confidence, unsure = self.shared.update_block(X, targets, weights.min(axis=1))
         self._n_updates += len(X)

@@ -31,10 +31,12 @@ from semiparam_dynamics.storage import sub_state
 BLOCK = 512  # samples of a motion that are learned at a time
 
 FAR = 4.0  # deviations from which on an error counts less
+CLIP = 2.0  # deviations that an error counts as at most for what is usual
 LEAST = 0.01  # of an output's scale, that a deviation is at least
 # Where errors are unusual half of the time, over so many independent samples, they become usual.
 LASTING = 30.0
-HORIZON = 200.0  # independent samples over which usual errors and losses are followed
+# Usual errors and losses follow the last quarter of all independent samples, at most so many.
+RECENT, HORIZON = 0.25, 200.0
 # Loss with friction that remembers over that without, at which it begins to count, and ends.
 HELPS, STILL_HELPS = 0.87, 0.95
 
@@ -85,6 +87,7 @@ class RigidBodyBlock:
     leverages: Array  # (k, n_axes)
     parameters: Array  # (k, n_parameters), or (k, 0) where they were not asked for
     weights: Array  # (k, n_axes) with which the rows were learned
+    residual_weights: Array  # (k, n_axes) with which a residual is to learn what they left
 
     def rows(self, chosen: slice) -> RigidBodyBlock:
         """Some of the predictions."""
@@ -100,7 +103,10 @@ class RigidBodyBlock:
             np.concatenate([part.values for part in parts]),
             np.concatenate([part.leverages for part in parts]),
             np.concatenate([part.parameters[:, :known] for part in parts]),
-            np.concatenate([part.weights for part in parts]),
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("weights", "residual_weights")
+            ),
         )
 
 
@@ -117,6 +123,7 @@ class Memory(NamedTuple):
     sums: Array  # (4,) weights of these, of errors and of rows, squares of errors, all weights
     usual: Array  # (n_axes,) running mean square of usual errors
     often: Array  # (n_axes,) running share of errors that are not
+    levels: Array  # (n_axes,) how far beyond it errors are, or were a moment ago
     losses: Array  # (2, n_axes) running mean squares of errors, in units of what is usual
     remembers: Mask  # (n_axes,) on which joints stop operators are used
 
@@ -169,6 +176,7 @@ class RigidBodyIdentifier:
             sums=np.array([self.SCALE_SAMPLES, 0.0, 0.0, 1.0]),
             usual=scales.output**2,
             often=np.zeros(n_axes),
+            levels=np.zeros(n_axes),
             losses=np.ones((2, n_axes)),
             remembers=np.zeros(n_axes, dtype=np.bool_),
         )
@@ -228,10 +236,11 @@ class RigidBodyIdentifier:
     def update(self, regressor: Array, y: Array, stamp: int = 0, weight: float = 1.0) -> Array:
         """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory.
 
-        weight : of the sample. Returns each row's (n_axes,), less where its error was unusual.
+        weight : of the sample. Returns the weights (n_axes,) with which a residual is to learn what
+        is left: less where an error was unusual.
         """
         one = regressor[None], y[None], np.array([stamp]), np.array([weight])
-        weights: Array = self._learn(*one).weights[0]
+        weights: Array = self._learn(*one).residual_weights[0]
         return weights
 
     def predict_block(self, regressors: Array) -> RigidBodyBlock:
@@ -239,7 +248,7 @@ class RigidBodyIdentifier:
         values = regressors @ self.parameters
         parameters = np.broadcast_to(self.parameters, (len(values), self.n_parameters))
         leverages = self.leverages(regressors)
-        return RigidBodyBlock(values, leverages, parameters, np.zeros_like(values))
+        return RigidBodyBlock(values, leverages, parameters, *np.zeros((2, *values.shape)))
 
     def update_block(
         self,
@@ -261,7 +270,8 @@ class RigidBodyIdentifier:
         for i in (slice(k, k + 1) for k in range(len(y))):
             predicted = self.predict_block(regressors[i])  # before anything is forgotten
             learned = self._learn(regressors[i], y[i], stamps[i], weights[i])
-            parts.append(dataclasses.replace(predicted, weights=learned.weights))
+            weighed = {n: getattr(learned, n) for n in ("weights", "residual_weights")}
+            parts.append(dataclasses.replace(predicted, **weighed))
         return RigidBodyBlock.join(parts)
 
     def _learn(
@@ -277,10 +287,11 @@ class RigidBodyIdentifier:
             self._forget(fraction)
         k, n = len(y), self.n_parameters
         path = np.empty((k if parameters else 0, n))
-        block = RigidBodyBlock(np.empty(y.shape), np.empty(y.shape), path, np.empty(y.shape))
+        empty = (np.empty(y.shape) for _ in range(4))
+        block = RigidBodyBlock(next(empty), next(empty), path, *empty)
         regressors = np.ascontiguousarray(regressors, dtype=np.float64)
         y, weights = (np.ascontiguousarray(a, dtype=np.float64) for a in (y, weights))
-        found = block.values, block.leverages, block.parameters, block.weights
+        found = tuple(getattr(block, entry.name) for entry in fields(block))
         samples = regressors, y, weights
         self.core.run(learn_samples, *samples, *self._tail, *self._memory, self._work, *found)
         # A new array: who holds the one from before keeps what it said.
@@ -414,6 +425,7 @@ def learn_samples(
     sums: Array,
     usual: Array,
     often: Array,
+    levels: Array,
     losses: Array,
     remembers: Mask,
     solver: Array,
@@ -421,6 +433,7 @@ def learn_samples(
     leverages: Array,
     path: Array,
     weights: Array,
+    residual_weights: Array,
 ) -> None:
     """Predict and then learn k samples in turn: :class:`RigidBodyIdentifier`.
 
@@ -428,10 +441,10 @@ def learn_samples(
     regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. shares : (k,).
     first, bounded, stops : the last columns begin at `first`; how their parameters are bounded, and
         the joint of a stop operator or -1.
-    parameters, held, square, sums, usual, often, losses, remembers : see `Memory`; solver : see
+    parameters, held, square, sums, usual, often, levels, losses, remembers : see `Memory`; solver : see
         `solve_nonnegative`.
-    values, leverages, path, weights : (k, ...) filled with those of `RigidBodyBlock`; path may be
-        (0, n).
+    values, leverages, path, weights, residual_weights : filled with those of `RigidBodyBlock`;
+        path may be (0, n).
     """
     n_axes = y.shape[1]
     errors, variances = np.empty((3, n_axes)), np.empty(n_axes)
@@ -459,17 +472,25 @@ def learn_samples(
             variances[j] = least * (1.0 + h) + scale * h * h
         share = shares[s]
         sums[SEEN] += share
-        step = share / min(sums[SEEN], HORIZON)
+        step = share / min(max(RECENT * sums[SEEN], 2.0), HORIZON)
         for j in range(n_axes):
             h = leverages[s, j]
-            weights[s, j] = 0.0
+            weights[s, j], residual_weights[s, j] = 0.0, 0.0
             if not math.isfinite(y[s, j]):
                 continue
             unusual = errors[USED, j] ** 2 / variances[j]
-            weights[s, j] = share * min(1.0, FAR**2 / max(unusual, FAR**2))
+            levels[j] = max(unusual, levels[j] * math.exp(-share))
+            weights[s, j] = share * min(1.0, FAR**2 / max(levels[j], FAR**2))
             often[j] += min(share / LASTING, 1.0) * ((unusual > FAR**2) - often[j])
-            most = FAR**2 if often[j] < 0.5 else np.inf
-            usual[j] += step * (min(unusual, most) * variances[j] / (1.0 + h) - usual[j])
+            if often[j] >= 0.5:
+                usual[j] += step * (errors[USED, j] ** 2 / (1.0 + h) - usual[j])
+            elif unusual <= FAR**2:
+                size = min(unusual, CLIP**2) * variances[j] / (1.0 + h)
+                usual[j] += step * (size - usual[j])
+            # What a residual learns at one place no other sample puts right.
+            known = max(usual[j], LEAST**2 * square[j] / sums[COUNT]) * (1.0 + h)
+            level = max(levels[j], errors[USED, j] ** 2 / known)
+            residual_weights[s, j] = share * min(1.0, FAR**2 / max(level, FAR**2))
             for c in range(2):
                 loss = min(errors[1 + c, j] ** 2 / variances[j], FAR**2)
                 losses[c, j] += step * (loss - losses[c, j])

@@ -34,6 +34,14 @@ def learn(
         rigid_body.update(Phi[k], y[k], round((start + k / RATE) * 1e9))
 
 
+def weights_of(
+    rigid_body: RigidBodyIdentifier, Phi: np.ndarray, y: np.ndarray, k: int, share: float = 1.0
+) -> np.ndarray:
+    """Learn one sample; the weights (n_axes,) with which its rows were."""
+    one = Phi[None], y[None], np.array([k]), np.array([share])
+    return rigid_body.update_block(*one).weights[0]
+
+
 def truth(noise: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Regressors of 12 s, outputs of parameters unlike the URDF's, and these."""
     Phi = regressors(12.0)
@@ -50,7 +58,7 @@ def test_equals_batch_weighted_ridge_towards_the_prior() -> None:
     y[300] += 5.0 * SCALES.output  # which will count less
     shares = np.random.default_rng(1).uniform(0.1, 1.0, len(y))
     for k, (row, target, share) in enumerate(zip(Phi, y, shares, strict=True)):
-        counted = rigid_body.update(row, target, k, share)
+        counted = weights_of(rigid_body, row, target, k, share)
         assert np.all(counted <= share) and (k != 300 or np.all(counted < 0.5 * share))
         square = square + counted * target**2 + (share - counted) * square / count
         count += share
@@ -121,7 +129,7 @@ def test_exponential_is_the_batch_solution_weighted_by_age() -> None:
     weight = np.sqrt(count[:, None] / square * np.exp(-age / 4.0)[:, None])
     A = (Phi * weight[:, :, None]).reshape(-1, Phi.shape[2])
     expected = np.linalg.lstsq(A, (y * weight).ravel(), rcond=None)[0]
-    np.testing.assert_allclose(Phi @ rigid_body.parameters, Phi @ expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(Phi @ rigid_body.parameters, Phi @ expected, atol=5e-4)
 
 
 @pytest.mark.parametrize("forgetting", KINDS)
@@ -280,7 +288,7 @@ def test_dry_friction_is_never_negative_and_the_rest_is_the_bounded_minimum() ->
     A, b = np.diag(0.3 * scales.column**2), np.zeros(n)
     square, count = 10.0 * scales.output**2, 10.0
     for k, (row, target) in enumerate(zip(Phi, y, strict=True)):
-        counted = rigid_body.update(row, target, k)
+        counted = weights_of(rigid_body, row, target, k)
         square, count = square + counted * target**2 + (1.0 - counted) * square / count, count + 1.0
         A += row.T @ np.diag(counted * count / square) @ row
         b += row.T @ (counted * count / square * target)

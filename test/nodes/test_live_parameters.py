@@ -87,7 +87,7 @@ def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
     names = ["error_horizon", "rigid_body.penalty", "nystrom.penalty", "learning_queue"]
     request = GetParameters.Request(names=names)
     values = peer.call(GetParameters, f"{NODE}/get_parameters", request).values
-    assert [value.double_value for value in values[:3]] == [30.0, 1.0, 5.0]
+    assert [value.double_value for value in values[:3]] == [30.0, 0.1, 0.5]
     assert values[3].integer_value == 7
     arm.move(20)
     peer.until(lambda: peer.figures().get("samples learned") == "78", "78 samples learned")
