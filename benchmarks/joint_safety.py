@@ -82,13 +82,13 @@ def ratios(
     return found
 
 
-def splits(robots: Path, wanted: list[str], seeds: int) -> Iterator[Split]:
+def splits(robots: Path, wanted: list[str], seeds: int = 2, **overrides: object) -> Iterator[Split]:
     """Each split's name, robot, settings, and samples to learn and to be tested on."""
     for log in wanted:
         if log == "simulated":
             yield from simulated_splits(robots, seeds)
             continue
-        config = settings(log)
+        config = replace(settings(log), **overrides)
         model = robot(robots, log, config)
         parts = [samples(model, config, one) for one in recordings(robots, log, model)]
         if len(parts) > 1:

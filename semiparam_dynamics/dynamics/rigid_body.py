@@ -441,8 +441,8 @@ def learn_samples(
     regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. shares : (k,).
     first, bounded, stops : the last columns begin at `first`; how their parameters are bounded, and
         the joint of a stop operator or -1.
-    parameters, held, square, sums, usual, often, levels, losses, remembers : see `Memory`; solver : see
-        `solve_nonnegative`.
+    parameters, held, square, sums, usual, often, levels, losses, remembers : see `Memory`.
+    solver : see `solve_nonnegative`.
     values, leverages, path, weights, residual_weights : filled with those of `RigidBodyBlock`;
         path may be (0, n).
     """

@@ -22,17 +22,21 @@ ROUNDING = 1e-12  # of a gradient, relative to its terms
 def normal_equations(R: Array, u: Array, first: int, work: Array) -> None:
     """Prepare :func:`solve_nonnegative` for R (>=n, >=n), upper triangular, and u (n,)."""
     m = work.shape[1]
+    H, g = work[:m], work[2 * m]
     for i in range(m):
+        g[i] = 0.0
         for j in range(i + 1):
-            total = 0.0
-            for k in range(j + 1):
-                total += R[first + k, first + i] * R[first + k, first + j]
-            work[i, j] = total
-            work[j, i] = total
-        total = 0.0
-        for k in range(i + 1):
-            total += R[first + k, first + i] * u[first + k]
-        work[2 * m, i] = total
+            H[i, j] = 0.0
+    for k in range(m):
+        row, value = R[first + k, first : first + m], u[first + k]
+        for i in range(k, m):
+            factor, out = row[i], H[i]
+            g[i] += factor * value
+            for j in range(k, i + 1):
+                out[j] += factor * row[j]
+    for i in range(m):
+        for j in range(i):
+            H[j, i] = H[i, j]
 
 
 @compiled_as_written
