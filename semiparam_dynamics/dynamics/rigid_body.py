@@ -30,8 +30,8 @@ from semiparam_dynamics.storage import sub_state
 
 BLOCK = 512  # samples of a motion that are learned at a time
 
-FAR = 4.0  # deviations from which on an error counts less
 CLIP = 2.0  # deviations that an error counts as at most for what is usual
+LOSS = 4.0  # and in what friction that remembers is judged by
 LEAST = 0.01  # of an output's scale, that a deviation is at least
 # Where errors are unusual half of the time, over so many independent samples, they become usual.
 LASTING = 30.0
@@ -60,6 +60,14 @@ class RigidBodyConfig:
         "zero",
         "where identification starts and what the ridge pulls to: zero, or the URDF's parameters",
         choices=("zero", "urdf"),
+    )
+    unusual: float = parameter(
+        4.0,
+        "a sample whose error is beyond so many usual deviations counts less, by the square of how "
+        "far, as in a contact, until that lasts; 0: all count alike",
+        low=0.0,
+        high=1e6,
+        live=True,
     )
     memory: float = parameter(
         0.0,
@@ -140,8 +148,9 @@ class RigidBodyIdentifier:
     remembers (`remembering`) counts on those joints where it has been predicting better.
 
     A row with an error far beyond what is usual counts less, as a contact is not the robot's own
-    dynamics: beyond `FAR` deviations its weight falls with the error's square (Cauchy's and Tukey's
-    idea; Zhang 1997, "Parameter estimation techniques", section 9). What lasts becomes usual.
+    dynamics: beyond `config.unusual` deviations its weight falls with the error's square (Cauchy's
+    and Tukey's idea; Zhang 1997, "Parameter estimation techniques", section 9). What lasts becomes
+    usual.
 
     With a memory, a sample's rows together count exp(-age / memory) where forgetting is
     exponential. Where it is directional, that holds for what the motion keeps exciting, and the
@@ -181,6 +190,7 @@ class RigidBodyIdentifier:
             remembers=np.zeros(n_axes, dtype=np.bool_),
         )
         self.parameters: Array = memory.parameters[USED]
+        self._unusual = _square(config.unusual)
         self.forgetting = config.forgetting
         self._clock = ForgettingClock(config.memory, self.STEPS[config.forgetting])
         self._directions = DirectionalForgetting(self.core.R)
@@ -200,6 +210,7 @@ class RigidBodyIdentifier:
     def configure(self, config: RigidBodyConfig) -> None:
         """Take the ridge and the memory from `config`; what was learned stays as it is."""
         self.core.set_penalty(config.penalty, self.parameters[:, None])
+        self._unusual = _square(config.unusual)
         restart = config.forgetting != self.forgetting or self._clock.memory == 0.0
         self.forgetting = config.forgetting
         self._clock.memory, self._clock.step = config.memory, self.STEPS[config.forgetting]
@@ -292,7 +303,7 @@ class RigidBodyIdentifier:
         regressors = np.ascontiguousarray(regressors, dtype=np.float64)
         y, weights = (np.ascontiguousarray(a, dtype=np.float64) for a in (y, weights))
         found = tuple(getattr(block, entry.name) for entry in fields(block))
-        samples = regressors, y, weights
+        samples = regressors, y, weights, self._unusual
         self.core.run(learn_samples, *samples, *self._tail, *self._memory, self._work, *found)
         # A new array: who holds the one from before keeps what it said.
         self.parameters = self._memory.parameters[USED].copy()
@@ -406,6 +417,10 @@ class RigidBodyIdentifier:
         self._clock.restore(sub_state(state, "clock."))
 
 
+def _square(unusual: float) -> float:
+    return unusual**2 if unusual > 0.0 else 1e300
+
+
 @compiled_as_written
 def learn_samples(
     R: Array,
@@ -416,6 +431,7 @@ def learn_samples(
     regressors: Array,
     y: Array,
     shares: Array,
+    unusual: float,
     first: int,
     bounded: Indices,
     stops: Indices,
@@ -439,6 +455,7 @@ def learn_samples(
 
     R, U, work, side, n : see `recursion.rotation`.
     regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. shares : (k,).
+    unusual : the square of an error, in usual ones, beyond which a row counts less.
     first, bounded, stops : the last columns begin at `first`; how their parameters are bounded, and
         the joint of a stop operator or -1.
     parameters, held, square, sums, usual, often, levels, losses, remembers : see `Memory`.
@@ -478,21 +495,21 @@ def learn_samples(
             weights[s, j], residual_weights[s, j] = 0.0, 0.0
             if not math.isfinite(y[s, j]):
                 continue
-            unusual = errors[USED, j] ** 2 / variances[j]
-            levels[j] = max(unusual, levels[j] * math.exp(-share))
-            weights[s, j] = share * min(1.0, FAR**2 / max(levels[j], FAR**2))
-            often[j] += min(share / LASTING, 1.0) * ((unusual > FAR**2) - often[j])
+            size = errors[USED, j] ** 2 / variances[j]
+            levels[j] = max(size, levels[j] * math.exp(-share))
+            weights[s, j] = share * min(1.0, unusual / max(levels[j], unusual))
+            often[j] += min(share / LASTING, 1.0) * ((size > unusual) - often[j])
             if often[j] >= 0.5:
                 usual[j] += step * (errors[USED, j] ** 2 / (1.0 + h) - usual[j])
-            elif unusual <= FAR**2:
-                size = min(unusual, CLIP**2) * variances[j] / (1.0 + h)
+            elif size <= unusual:
+                size = min(size, CLIP**2) * variances[j] / (1.0 + h)
                 usual[j] += step * (size - usual[j])
             # What a residual learns at one place no other sample puts right.
             known = max(usual[j], LEAST**2 * square[j] / sums[COUNT]) * (1.0 + h)
             level = max(levels[j], errors[USED, j] ** 2 / known)
-            residual_weights[s, j] = share * min(1.0, FAR**2 / max(level, FAR**2))
+            residual_weights[s, j] = share * min(1.0, unusual / max(level, unusual))
             for c in range(2):
-                loss = min(errors[1 + c, j] ** 2 / variances[j], FAR**2)
+                loss = min(errors[1 + c, j] ** 2 / variances[j], LOSS**2)
                 losses[c, j] += step * (loss - losses[c, j])
             # What is unusual says nothing about the output's scale.
             square[j] += (share - weights[s, j]) * square[j] / sums[COUNT]
