@@ -494,6 +494,7 @@ def learn_samples(
             h = leverages[s, j]
             weights[s, j], residual_weights[s, j] = 0.0, 0.0
             if not math.isfinite(y[s, j]):
+                square[j] += share * square[j] / sums[COUNT]
                 continue
             size = errors[USED, j] ** 2 / variances[j]
             levels[j] = max(size, levels[j] * math.exp(-share))
