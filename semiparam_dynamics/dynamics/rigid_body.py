@@ -251,7 +251,7 @@ class RigidBodyIdentifier:
         is left: less where an error was unusual.
         """
         one = regressor[None], y[None], np.array([stamp]), np.array([weight])
-        weights: Array = self._learn(*one).residual_weights[0]
+        weights: Array = self.update_block(*one).residual_weights[0]
         return weights
 
     def predict_block(self, regressors: Array) -> RigidBodyBlock:
@@ -275,25 +275,13 @@ class RigidBodyIdentifier:
         regressors : (k, n_axes, n_parameters); y : (k, n_axes); stamps : (k,) ns; weights : (k,).
         parameters : whether those of each sample are returned.
         """
-        if self._clock.memory <= 0.0:
-            return self._learn(regressors, y, stamps, weights, parameters=parameters)
-        parts = []
-        for i in (slice(k, k + 1) for k in range(len(y))):
-            predicted = self.predict_block(regressors[i])  # before anything is forgotten
-            learned = self._learn(regressors[i], y[i], stamps[i], weights[i])
-            weighed = {n: getattr(learned, n) for n in ("weights", "residual_weights")}
-            parts.append(dataclasses.replace(predicted, **weighed))
-        return RigidBodyBlock.join(parts)
-
-    def _learn(
-        self,
-        regressors: Array,
-        y: Array,
-        stamps: Indices,
-        weights: Array,
-        *,
-        parameters: bool = True,
-    ) -> RigidBodyBlock:
+        forgetful = self._clock.memory > 0.0
+        if forgetful and len(y) > 1:
+            rows = [slice(k, k + 1) for k in range(len(y))]
+            return RigidBodyBlock.join(
+                [self.update_block(regressors[i], y[i], stamps[i], weights[i]) for i in rows]
+            )
+        before = self.leverages(regressors) if forgetful else None
         if (fraction := self._clock.forgetting_fraction(int(stamps[-1]))) > 0.0:
             self._forget(fraction)
         k, n = len(y), self.n_parameters
@@ -307,6 +295,8 @@ class RigidBodyIdentifier:
         self.core.run(learn_samples, *samples, *self._tail, *self._memory, self._work, *found)
         # A new array: who holds the one from before keeps what it said.
         self.parameters = self._memory.parameters[USED].copy()
+        if before is not None:
+            block.leverages[:] = before
         return block if parameters else dataclasses.replace(block, parameters=np.empty((k, 0)))
 
     def update_motion(self, motion: Motion) -> RigidBodyBlock:
