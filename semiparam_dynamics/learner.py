@@ -172,13 +172,17 @@ class InverseDynamicsLearner:
         return sample.y - self.changes.correction.effort(sample.regressor)
 
     def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
-        """The estimator's `feedforward`, with the changes noticed, such as a payload."""
+        """The estimator's `feedforward`, with the changes noticed, such as a payload.
+
+        The states are taken as one motion that begins where the last measurement was.
+        """
+        stops = self.filter.stops_along(q)
         with self._predictor() as model:
-            predicted = model.feedforward(q, dq, ddq)
+            predicted = model.feedforward(q, dq, ddq, stops)
             if self.changes is None or not self.changes.correction.active:
                 return predicted
             for k, state in enumerate(zip(q, dq, ddq, strict=True)):
-                sample = model.sample(*state)
+                sample = model.sample(*state, stops=None if stops is None else stops[k])
                 changed = self.changes.correction.apply(model.predict(sample), sample.regressor)
                 for name in ("rigid_body", "semiparametric"):
                     predicted.values[name][k] = model.bound.within(getattr(changed, name))

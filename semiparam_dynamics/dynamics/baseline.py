@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.estimator import (
     BlockPrediction,
@@ -73,7 +74,8 @@ class NonparametricBaseline:
         """Predict the outputs at a sample's state; its measurement is not used."""
         known = self.kernel_model.predict(self._inputs(sample), np.zeros(0))
         near, far = self.errors[NAME].value, self.errors["y"].value
-        return BaselinePrediction(known.value, blend(known.confidence, near, far), known)
+        std = blend(known.confidence, near, far) * self.errors.factors(sample.stamp)[NAME]
+        return BaselinePrediction(known.value, std, known)
 
     def update(self, sample: Sample, prediction: BaselinePrediction | None = None) -> None:
         """Learn a sample; `prediction` is :meth:`predict`'s of it, see the estimator's `update`."""
@@ -83,15 +85,16 @@ class NonparametricBaseline:
         x, nothing = self._inputs(sample), sample.regressor[:, :0]
         weights = np.full(len(y), sample.weight)
         self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, 0.0 * y, weights)
-        self.errors.record(sample.stamp, y, {NAME: y - prediction.nonparametric})
+        error, std = {NAME: y - prediction.nonparametric}, {NAME: prediction.nonparametric_std}
+        self.errors.record(sample.stamp, y, error, std)
 
     def predict_block(self, block: SampleBlock) -> BlockPrediction:
         """:meth:`predict` of each sample."""
         known = self.kernel_model.predict_block(self._inputs(block), np.zeros(0))
-        return self._block(known, self.errors.values())
+        return self._block(block.stamps, known, self.errors)
 
     def update_block(
-        self, block: SampleBlock, *, late: Mapping[str, Array] | None = None
+        self, block: SampleBlock, *, late: ErrorSpreads | None = None
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """Predict and :meth:`update` each sample in turn; see the estimator's `update_block`."""
         if not block.informative.all():
@@ -102,24 +105,27 @@ class NonparametricBaseline:
                 else self.predict_block(block.rows(rows))
                 for rows, informative in block.runs()
             ]
-            known = self.errors.values() if late is None else late
-            return BlockPrediction.join(parts), self._block(before, known)
+            known = self.errors if late is None else late
+            return BlockPrediction.join(parts), self._block(block.stamps, before, known)
         y, nothing = block.y, block.regressors[:, :, :0]
         weights = np.repeat(block.weights[:, None], y.shape[1], axis=1)
         no_rigid_body = RigidBodyBlock(np.zeros_like(y), y, np.zeros((len(y), 0)), weights, weights)
         in_turn, before = self.kernel_model.update_block(
             block.stamps, self._inputs(block), y, nothing, no_rigid_body
         )
-        delayed = self._block(before, self.errors.values() if late is None else late)
+        delayed = self._block(block.stamps, before, self.errors if late is None else late)
         errors = {NAME: y - in_turn.values}
-        return self._block(in_turn, self.errors.record_block(block.stamps, y, errors)), delayed
+        stds = self.errors.record_block(block.stamps, y, errors, partial(_stds, in_turn))
+        return BlockPrediction({NAME: in_turn.values}, stds), delayed
 
     def _inputs(self, state: Sample | SampleBlock) -> Array:
         return self.kernel_model.inputs(state.q, state.dq, state.ddq, state.q[..., :0])
 
-    def _block(self, known: ResidualBlock, spreads: Mapping[str, Array]) -> BlockPrediction:
-        std = blend(known.confidence[:, None], spreads[NAME], spreads["y"])
-        return BlockPrediction({NAME: known.values}, {NAME: std})
+    def _block(
+        self, stamps: Indices, known: ResidualBlock, errors: ErrorSpreads
+    ) -> BlockPrediction:
+        stds = errors.widen(stamps, _stds(known, errors.values()))
+        return BlockPrediction({NAME: known.values}, stds)
 
     def check(self, config: EstimatorConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` can't continue with `config`."""
@@ -144,3 +150,7 @@ class NonparametricBaseline:
         """Know what `other`, of the same configuration, knows; in the memory at hand."""
         self.kernel_model.copy_from(other.kernel_model)
         self.errors.restore(other.errors.state())
+
+
+def _stds(known: ResidualBlock, spreads: Mapping[str, Array]) -> dict[str, Array]:
+    return {NAME: blend(known.confidence[:, None], spreads[NAME], spreads["y"])}

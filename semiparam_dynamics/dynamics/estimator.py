@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Mask
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.deviations import (
     ErrorSpreads,
     Trust,
     TrustConfig,
     blend,
     deviations,
+    widening,
 )
 from semiparam_dynamics.dynamics.limits import LearningGate, OutputBound, OutputConfig
 from semiparam_dynamics.dynamics.residual import (
@@ -154,10 +156,19 @@ class SemiparametricEstimator:
         return self.config.output.gate <= 0.0 and self.config.kernel.memory <= 0.0
 
     def sample(
-        self, q: Array, dq: Array, ddq: Array, y: Array | None = None, stamp: int = 0
+        self,
+        q: Array,
+        dq: Array,
+        ddq: Array,
+        y: Array | None = None,
+        stamp: int = 0,
+        stops: Array | None = None,
     ) -> Sample:
-        """Make a sample of an unfiltered state (n_joints,) and measurement (n_axes,)."""
-        return Sample(stamp, q, dq, ddq, self.model.regressor(q, dq, ddq), y)
+        """Make a sample of an unfiltered state (n_joints,) and measurement (n_axes,).
+
+        stops : (n_stops,) of `FrictionMemory`; None: those of a long way at dq.
+        """
+        return Sample(stamp, q, dq, ddq, self.model.regressor(q, dq, ddq, stops), y)
 
     # One sample at a time.
 
@@ -173,6 +184,9 @@ class SemiparametricEstimator:
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         leverage = self.rigid_body.leverage(s.regressor)
         rigid_std, std = deviations(leverage, trust * left.confidence, near, far)
+        factors = self.errors.factors(s.stamp)
+        rigid_std *= factors["rigid_body"]
+        std *= factors["semiparametric"]
         both = self.bound(rigid + trust * left.value, rigid)
         return Prediction(rigid, both, rigid_std, std, left, trust)
 
@@ -220,7 +234,8 @@ class SemiparametricEstimator:
         self.trust.learn(s.stamp, confidence)
         self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, weights)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
-        self.errors.record(s.stamp, y, errors)
+        stds = {"rigid_body": p.rigid_body_std, "semiparametric": p.semiparametric_std}
+        self.errors.record(s.stamp, y, errors, stds)
 
     def _inputs(self, sample: Sample, rigid_body: Array) -> Array:
         return self.residual.inputs(sample.q, sample.dq, sample.ddq, rigid_body)
@@ -235,15 +250,14 @@ class SemiparametricEstimator:
         """:meth:`predict_block` after the rigid body."""
         residual = self._residual_block(block.q, block.dq, block.ddq, rigid)
         residual = residual.weighed(self.trust.weigh_block(block.stamps, residual.confidence))
-        values = self._values(rigid, residual)
-        return BlockPrediction(values, _stds(rigid, residual, self.errors.values()))
+        return self._block(block.stamps, rigid, residual, self.errors)
 
     def update_block(
         self,
         block: SampleBlock,
         *,
         rigid: RigidBodyBlock | None = None,
-        late: Mapping[str, Array] | None = None,
+        late: ErrorSpreads | None = None,
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """Predict and :meth:`update` each sample in turn; only where :attr:`learns_in_blocks`.
 
@@ -253,17 +267,17 @@ class SemiparametricEstimator:
         residual learned any of the block; the rigid body learns in turn in either.
 
         rigid : of `rigid_body.update_block`, where the caller has learned the rigid body already.
-        late : mean squared errors by the models' names that the delayed standard deviations follow;
-            None: this estimator's before the block.
+        late : the models' errors that the delayed standard deviations follow; None: this
+            estimator's before the block.
         """
         if rigid is None:
             rigid = self.update_rigid_body_block(block)
-        late = self.errors.values() if late is None else late
+        late = self.errors if late is None else late
         if block.informative.all():
             return self._update_block(block, rigid, late)
         before = self._residual_block(block.q, block.dq, block.ddq, rigid)
         before = before.weighed(self.trust.copy().weigh_block(block.stamps, before.confidence))
-        delayed = BlockPrediction(self._values(rigid, before), _stds(rigid, before, late))
+        delayed = self._block(block.stamps, rigid, before, late)
         parts = []
         for rows, informative in block.runs():
             part, own = block.rows(rows), rigid.rows(rows)
@@ -274,7 +288,7 @@ class SemiparametricEstimator:
         return BlockPrediction.join(parts), delayed
 
     def _update_block(
-        self, block: SampleBlock, rigid: RigidBodyBlock, late: Mapping[str, Array]
+        self, block: SampleBlock, rigid: RigidBodyBlock, late: ErrorSpreads
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """:meth:`update_block` of samples that teach, after the rigid body."""
         y, stamps = block.y, block.stamps
@@ -282,11 +296,11 @@ class SemiparametricEstimator:
         now, before = self.residual.update_block(stamps, inputs, y, block.regressors, rigid)
         before = before.weighed(self.trust.copy().weigh_block(stamps, before.confidence))
         now = now.weighed(self.trust.learn_block(stamps, now.confidence))
-        delayed = BlockPrediction(self._values(rigid, before), _stds(rigid, before, late))
+        delayed = self._block(stamps, rigid, before, late)
         values = self._values(rigid, now)
         errors = {name: y - value for name, value in values.items()}
-        spreads = self.errors.record_block(stamps, y, errors)
-        return BlockPrediction(values, _stds(rigid, now, spreads)), delayed
+        stds = self.errors.record_block(stamps, y, errors, partial(_stds, rigid, now))
+        return BlockPrediction(values, stds), delayed
 
     def update_rigid_body_block(self, block: SampleBlock) -> RigidBodyBlock:
         """The first half of :meth:`update_block`, which does not depend on the second before it."""
@@ -301,19 +315,30 @@ class SemiparametricEstimator:
                 parts.append(self.rigid_body.predict_block(part.regressors))
         return RigidBodyBlock.join(parts)
 
-    def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
+    def feedforward(
+        self, q: Array, dq: Array, ddq: Array, stops: Array | None = None
+    ) -> BlockPrediction:
         """Predict desired states (k, n_joints), in rad, rad/s and rad/s^2; nothing is changed.
+
+        stops : (k, n_stops) of `FrictionMemory`; None: those of a long way at dq.
 
         No filter is passed: what is learned from filtered signals holds for unfiltered ones, too,
         see :mod:`semiparam_dynamics.dynamics.filtering`. All values are finite and within bounds.
         A sample that was predicted and waits to be learned is learned as if nothing had been asked.
         """
-        rigid = self.rigid_body.predict_block(self.model.regressors(q, dq, ddq))
+        rigid = self.rigid_body.predict_block(self.model.regressors(q, dq, ddq, stops))
         residual = self._residual_block(q, dq, ddq, rigid).weighed(self.trust.weight)
         values = self._values(rigid, residual)
         within = [self.bound.within(row) for row in rigid.values]
         values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
         return BlockPrediction(values, _stds(rigid, residual, self.errors.values()))
+
+    def _block(
+        self, stamps: Indices, rigid: RigidBodyBlock, residual: ResidualBlock, errors: ErrorSpreads
+    ) -> BlockPrediction:
+        """Predictions of which nothing is learned."""
+        stds = _stds(rigid, residual, errors.values())
+        return BlockPrediction(self._values(rigid, residual), errors.widen(stamps, stds))
 
     def _residual_block(
         self, q: Array, dq: Array, ddq: Array, rigid: RigidBodyBlock
@@ -433,7 +458,7 @@ def _stds(
     rigid: RigidBodyBlock, residual: ResidualBlock, spreads: Mapping[str, Array]
 ) -> dict[str, Array]:
     """By mean squared errors of one moment (n_axes,), or of each sample's (k, n_axes)."""
-    root = np.sqrt(1.0 + rigid.leverages)
+    root = widening(rigid.leverages)
     near, far = spreads["semiparametric"], spreads["rigid_body"]
     both = root * blend(residual.confidence[:, None], near, far)
     return {"rigid_body": np.sqrt(far) * root, "semiparametric": both}

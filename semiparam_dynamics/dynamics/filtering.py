@@ -38,6 +38,7 @@ FORGOTTEN = 2.0  # periods of the cut-off frequency after which a step has left 
 GAP = 0.25  # periods of the cut-off frequency that a straight line may stand for
 GAP_STEPS = 3.0  # steps as long as the one before that a gap lasts at least
 LATE = 3  # late messages in a row, in order among themselves: the clock went back
+FULL = 3  # messages from which on each gives a sample
 
 # Motors are taken to be no faster than SPARE times the URDF's limit, which is often a guess, but
 # by any means LEAST_SPEED, or ANY_SPEED where there is none; and stamps to be off by up to SLACK.
@@ -192,16 +193,18 @@ class SampleFilter:
         speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
         joints["fastest"] = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
         joints["turning"] = model.turning
+        self._past, self._stops = np.zeros((3, width)), np.zeros((1, model.n_stops))
+        self._ways, self._turning = model.stops, model.turning
         self._found = np.zeros((BLOCK, 4), dtype=np.int64)
         self._weights = np.zeros(BLOCK)
         self._arrays = (
             joints,
             memory,
-            np.zeros((3, width)),
+            self._past,
             np.zeros((2, width)),
             np.zeros((1, 3, width)),
             np.zeros((config.stages, 3, self._size)),
-            np.zeros((1, model.n_stops)),
+            self._stops,
             model.stops,
             self._found,
             self._weights,
@@ -225,6 +228,23 @@ class SampleFilter:
         rows = np.empty((1, self._size))
         found = self._filter((measurement,), rows)
         return self._sample(rows[0], float(self._weights[0]), *found[0]) if found else None
+
+    def stops_along(self, q: Array) -> Array | None:
+        """The stop operators (k, n_stops) at positions q (k, n_joints), rad or m, in turn.
+
+        The motion goes straight from the last sample to the first of them. None before a sample.
+        """
+        if self._memory["count"][0] < FULL:
+            return None
+        at, rows = self._stops[0].copy(), np.empty((len(q), self._stops.size))
+        position = self._past[0, : self._n_joints]
+        for k, there in enumerate(q):
+            moved = there - position
+            # Positions asked for may be a joint's first turn, where it has gone on to others.
+            moved = np.where(self._turning, moved - TURN * np.round(moved / TURN), moved)
+            advance_stops(at, self._ways, moved)
+            rows[k], position = at, there
+        return rows
 
     def filter_recording(self, measurements: Sequence[Measurement]) -> Iterator[Sample]:
         """The samples of `measurements`, in order: those of :meth:`push`, to the last bit.
@@ -420,7 +440,7 @@ def filter_rows(
         m.before, m.last, m.step = m.last, stamp, step
         m.late_run, m.suspect = 0, NEVER
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
-        m.count = min(m.count + 1, 3)
+        m.count = min(m.count + 1, FULL)
     return samples
 
 

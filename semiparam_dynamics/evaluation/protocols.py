@@ -18,7 +18,7 @@ nothing useful under that protocol.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -102,7 +102,7 @@ class ProtocolRun:
         elif self.protocol == "sequential":
             prediction, _ = models.update_block(block)
         else:
-            _, prediction = models.update_block(block, late=self.late.values())
+            _, prediction = models.update_block(block, late=self.late)
             record(self.late, block, prediction)
         self.take(block, prediction, waiting)
 
@@ -331,7 +331,7 @@ class JoinedRuns:
     def _learn(self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock) -> None:
         sequential, delayed = self.sequential, self.delayed
         assert delayed is not None
-        in_turn, late = sequential.models.update_block(block, rigid, delayed.late.values())
+        in_turn, late = sequential.models.update_block(block, rigid, delayed.late)
         record(delayed.late, block, late)
         sequential.take(block, in_turn, waiting)
         delayed.take(block, late, waiting)
@@ -372,7 +372,7 @@ class Models:
         self,
         block: SampleBlock,
         rigid: RigidBodyBlock | None = None,
-        late: Mapping[str, Array] | None = None,
+        late: ErrorSpreads | None = None,
     ) -> tuple[BlockPrediction, BlockPrediction]:
         """Predictions in turn, and delayed; see the estimator's `update_block`."""
         in_turn, delayed = self.estimator.update_block(block, rigid=rigid, late=late)
@@ -418,10 +418,10 @@ class Models:
 
 def record(errors: ErrorSpreads, block: SampleBlock, prediction: BlockPrediction) -> None:
     """Count a block as learned after these predictions."""
-    learned = block.informative
-    if learned.any():
-        known = {k: (block.y - values)[learned] for k, values in prediction.values.items()}
-        errors.record_block(block.stamps[learned], block.y[learned], known)
+    left = {name: block.y - values for name, values in prediction.values.items()}
+    for k in np.flatnonzero(block.informative):
+        rows = ({name: of[k] for name, of in each.items()} for each in (left, prediction.stds))
+        errors.record(int(block.stamps[k]), block.y[k], *rows)
 
 
 def _merged(both: BlockPrediction, baseline: BlockPrediction | None) -> BlockPrediction:

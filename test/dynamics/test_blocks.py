@@ -14,6 +14,7 @@ from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.evaluation.protocols import record
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
@@ -61,10 +62,8 @@ def both_protocols(
     for start in range(0, len(stream), size):
         part = stream[start : start + size]
         block = SampleBlock.of(part)
-        in_turn, delayed = blocks.update_block(block, late=late_errors.values())
-        if (rows := block.informative).any():
-            left = {name: (block.y - values)[rows] for name, values in delayed.values.items()}
-            late_errors.record_block(block.stamps[rows], block.y[rows], left)
+        in_turn, delayed = blocks.update_block(block, late=late_errors)
+        record(late_errors, block, delayed)
         same(in_turn, run(prompt, part))
         told, waiting = [], []
         for sample in part:
@@ -147,10 +146,8 @@ def test_the_baseline_in_blocks_is_the_baseline_one_by_one(residual: str) -> Non
     for start in range(0, 450, 50):
         part = stream[start : start + 50]
         block = SampleBlock.of(part)
-        in_turn, delayed = blocks.update_block(block, late=late_errors.values())
-        rows = block.informative
-        left = {"nonparametric": (block.y - delayed.values["nonparametric"])[rows]}
-        late_errors.record_block(block.stamps[rows], block.y[rows], left)
+        in_turn, delayed = blocks.update_block(block, late=late_errors)
+        record(late_errors, block, delayed)
         same(in_turn, run(prompt, part))
         told = [late.predict(sample) for sample in part]
         same(delayed, told)

@@ -1,4 +1,4 @@
-"""Feed-forward of a learner that noticed a change."""
+"""Feed-forward: with a change that was noticed, and with friction along the motion asked for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy as np
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.robot.model import FrictionMemory
+from semiparam_dynamics.samples.measurement import Measurement
 
 from .arms import motion, small_arm
 
@@ -35,3 +37,32 @@ def test_a_payload_that_was_noticed_is_part_of_it():
                 said.values[name][k] - bare.values[name][k], added, atol=1e-9
             )
             assert (said.stds[name][k] > bare.stds[name][k]).any()
+
+
+def test_friction_goes_on_along_the_motion_asked_for():
+    ways = (0.003, 0.05)
+    values = {"filter.cutoff": 0.0, "presliding": ways, "nystrom.max_centers": 20}
+    model = small_arm(presliding=ways)
+    learner = InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, values))
+    states = motion(model, np.arange(2020) / 100.0)
+    memory, truth = FrictionMemory(model), model.prior.copy()
+    stops = np.array([memory.advance(q) for q in states[0]])
+    truth[[label.startswith("presliding_0.05") for label in model.labels]] = 5.0
+    regressors = model.regressors(*states, stops)
+    for k in range(2000):
+        stamp = 10**9 + 10**7 * k
+        learner.predict(Measurement(stamp, states[0][k], states[1][k], regressors[k] @ truth))
+    learner.estimator.rigid_body.update_block(
+        regressors, regressors @ truth, np.arange(1, 2021) * 10**7, np.ones(2020)
+    )
+    assert learner.estimator.rigid_body.remembers.any()
+    asked = tuple(part[2000:] for part in states)
+    assert (np.abs(stops[2000:]) < 0.9).any()  # just after a reversal
+    said = learner.feedforward(*asked)
+    wanted = regressors[2000:] @ learner.estimator.rigid_body.parameters
+    np.testing.assert_allclose(said.values["rigid_body"], wanted, rtol=1e-9, atol=1e-9)
+    anew = InverseDynamicsLearner(model, learner.config)  # before a measurement: a long way
+    anew.estimator.copy_from(learner.estimator)
+    far = anew.feedforward(*asked).values["rigid_body"]
+    np.testing.assert_array_equal(far, anew.estimator.feedforward(*asked).values["rigid_body"])
+    assert np.abs(far - wanted).max() > 0.5

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from semiparam_dynamics.dynamics.deviations import ErrorSpreads, RunningSquare, blend, deviations
+from semiparam_dynamics.dynamics.deviations import (
+    DEPENDENT,
+    ErrorSpreads,
+    RunningSquare,
+    blend,
+    deviations,
+)
 
 
 def test_deviations_are_the_spreads_times_what_the_parameters_add() -> None:
@@ -12,7 +20,7 @@ def test_deviations_are_the_spreads_times_what_the_parameters_add() -> None:
     for confidence in (0.0, 0.3, 1.0):
         leverage, near, far = rng.uniform(0.0, 4.0, (3, 7))
         alone, blended = deviations(leverage, confidence, near, far)
-        root = np.sqrt(1.0 + leverage)
+        root = np.sqrt(1.0 + DEPENDENT * leverage)
         np.testing.assert_allclose(alone, root * np.sqrt(far), rtol=1e-14)
         np.testing.assert_allclose(blended, root * blend(confidence, near, far), rtol=1e-14)
 
@@ -39,13 +47,51 @@ def test_errors_in_blocks_one_by_one_and_saved_are_the_same() -> None:
     one, blocks = (ErrorSpreads(("model",), 2, 5.0) for _ in range(2))
     before = []
     for k, stamp in enumerate(stamps.tolist()):
-        before.append(one["model"].value.copy())
-        one.record(stamp, y[k], {"model": left[k]})
-    found = [blocks.record_block(stamps[r], y[r], {"model": left[r]}) for r in (slice(0, 7),)]
+        std = np.sqrt(one["model"].value) * one.factors(stamp)["model"]
+        before.append(std)
+        one.record(stamp, y[k], {"model": left[k]}, {"model": std})
+
+    def roots(spreads: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {"model": np.sqrt(spreads["model"])}
+
+    found = [blocks.record_block(stamps[:7], y[:7], {"model": left[:7]}, roots)]
     other = ErrorSpreads(("model",), 2, 5.0)
     other.restore(blocks.state())
-    found.append(other.record_block(stamps[7:], y[7:], {"model": left[7:]}))
+    found.append(other.record_block(stamps[7:], y[7:], {"model": left[7:]}, roots))
     np.testing.assert_allclose(np.concatenate([f["model"] for f in found]), before, rtol=1e-12)
+    same = other.widen(stamps[-1:] + 10**8, {"model": np.ones((1, 2))})["model"][0]
+    np.testing.assert_allclose(same, one.factors(int(stamps[-1]) + 10**8)["model"], rtol=1e-12)
     assert other.n_learned == one.n_learned == 60
     for name in ("model", "y"):
         np.testing.assert_allclose(other[name].value, one[name].value, rtol=1e-9)
+
+
+def test_two_deviations_cover_95_percent_however_errors_are_distributed() -> None:
+    rng = np.random.default_rng(3)
+    n, size = 6000, np.r_[np.ones(3000), np.full(3000, 3.0)][:, None]  # it trebles half-way
+    left = size * np.column_stack(
+        (rng.normal(size=n), rng.standard_t(2, n), np.sign(rng.normal(size=n)))
+    )
+    stamps = 10**9 + 20_000_000 * np.arange(1, n + 1)
+    errors = ErrorSpreads(("model",), 3, 20.0)
+    stds = errors.record_block(
+        stamps, left, {"model": left}, lambda s: {"model": 0.5 * np.sqrt(s["model"])}
+    )["model"]
+    covered = np.abs(left) <= 2.0 * stds
+    for part in (slice(500, 3000), slice(3500, n)):
+        np.testing.assert_allclose(covered[part, :2].mean(axis=0), 0.95, atol=0.015)
+    assert covered[500:, 2].mean() > 0.93  # errors of one size, which two deviations follow
+
+
+def test_the_factor_says_nothing_where_nothing_was_learned() -> None:
+    errors, at = ErrorSpreads(("model",), 1, 20.0), 10**9
+    assert errors.factors(at)["model"] == 1.0
+    for _ in range(50):
+        at += 20_000_000
+        errors.record(at, np.ones(1), {"model": np.ones(1)}, {"model": np.full(1, 0.1)})
+    held = errors.factors(at)["model"]
+    assert held > 2.0
+    assert errors.factors(at + 500_000_000)["model"] == held
+    assert 1.0 < errors.factors(at + 700_000_000)["model"] < held
+    for other in (at + 10**9, at - 10**9, 0):  # later, before, and of no instant
+        assert errors.factors(other)["model"] == 1.0
