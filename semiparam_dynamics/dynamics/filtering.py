@@ -63,6 +63,7 @@ REASONS = {
     "gaps": "gap that the filters have to forget",
     "still": STANDING,
     "between": BETWEEN,
+    "partial": "learned without the joints whose efforts are missing or wrong",
 }
 
 # The filter's settings and its memory, one record; stamps in ns.
@@ -198,6 +199,7 @@ class SampleFilter:
             joints,
             memory,
             np.zeros((3, width)),
+            np.full((2, axes), NEVER, dtype=np.int64),
             np.zeros((2, width)),
             np.zeros((1, 3, width)),
             np.zeros((config.stages, 3, self._size)),
@@ -277,6 +279,7 @@ def filter_rows(
     joints: npt.NDArray[np.void],
     memory: npt.NDArray[np.void],
     past: Array,
+    unread: Stamps,
     raw: Array,
     wide: Array,
     narrow: Array,
@@ -289,11 +292,14 @@ def filter_rows(
     """Filter k measurements in turn, and return how many samples they gave.
 
     instants : (k, 3) stamp in ns, and whether dq and y were measured.
-    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured.
-    rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered.
+    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured, NaN
+        where one axis of y was not.
+    rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered; y of an axis is NaN where
+        and as long after it was not measured as all of y is unused where none was.
     joints : (n_joints,) of `JOINTS`.
     memory : (1,) of `MEMORY`.
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
+    unread : (2, n_axes) stamps at which an axis lacked its reading last, now and an instant ago.
     raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
     stops : (1, n_stops) the stop operators of friction, and ways : theirs, see `advance_stops`.
@@ -364,9 +370,11 @@ def filter_rows(
         if not instants[i, 2]:
             m.unmeasured = stamp
         for j in range(2 * n, c.size):
-            if instants[i, 2]:
+            if instants[i, 2] and not math.isnan(c[j]):
                 past[2, j] = c[j]
             else:
+                if instants[i, 2]:
+                    unread[0, j - 2 * n] = stamp
                 c[j] = past[2, j]
         if has_velocity:
             m.moved = _reaches(c[n : 2 * n], STILL)
@@ -392,6 +400,7 @@ def filter_rows(
             fill(state[0], state[1], state[2], stops, out, n + c.size, *regressor)
             # The first input is a filter's equilibrium, so that its first step never counts.
             lowpass_row(row, back, narrow, m.cutoff, m.count > 2)
+            known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)
             m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
@@ -399,7 +408,8 @@ def filter_rows(
                 informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
                 since = (m.last - m.last_kept) * NANO
                 between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
-                if m.measured:
+                measured = m.measured and known > 0
+                if measured:
                     m.between += between
                     m.still += not between and not informative
                     if not between:
@@ -409,14 +419,16 @@ def filter_rows(
                 # Behind the low-pass 2 cut-off frequencies a second are independent.
                 share = 2.0 * m.cutoff * since if m.cutoff > 0.0 and since >= 0.0 else 1.0
                 weights[samples] = min(share, 1.0)
-                if m.measured and informative:
+                if measured and informative:
                     m.last_learned = m.last
-                found[samples, 0], found[samples, 1] = m.last, m.measured
+                    m.partial += known < c.size - 2 * n
+                found[samples, 0], found[samples, 1] = m.last, measured
                 found[samples, 2], found[samples, 3] = informative, between
                 m.last_sample = m.last
                 samples += 1
         for j in range(c.size):
             past[0, j], past[1, j] = past[1, j], c[j]
+        unread[1] = unread[0]
         m.before, m.last, m.step = m.last, stamp, step
         m.late_run, m.suspect = 0, NEVER
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
@@ -487,9 +499,22 @@ def _blank(signals: Array, before: Array, n: int) -> bool:
 def _repeats(signals: Array, q: Array, before: Array) -> bool:
     """Whether the signals, with positions q, are those `before`, to the last bit."""
     for j in range(before.size):
-        if (q[j] if j < q.size else signals[j]) != before[j]:
+        value = q[j] if j < q.size else signals[j]
+        if value != before[j] and not math.isnan(value):
             return False
     return True
+
+
+@compiled_as_written
+def _mark_unread(y: Array, unread: Stamps, stamp: int, settling: int) -> int:
+    """Put NaN where an axis was unread at, or too soon before, `stamp`; the number of others."""
+    known = 0
+    for j in range(y.size):
+        if stamp > unread[j] + settling:
+            known += 1
+        else:
+            y[j] = math.nan
+    return known
 
 
 @compiled_as_written

@@ -20,7 +20,8 @@ class Measurement:
     q: (n_joints,) joint positions, rad (m for prismatic joints).
     dq: (n_joints,) joint velocities, rad/s (m/s), or None where the driver gives none.
     y: (n_axes,) measured joint efforts (N m, N for prismatic joints) or the wrench
-        (fx, fy, fz in N, tx, ty, tz in N m), or None where it wasn't measured at this instant.
+        (fx, fy, fz in N, tx, ty, tz in N m), or None where it wasn't measured at this instant. NaN
+        on an axis whose own reading is none, as of a sensor that sticks.
     """
 
     stamp: int

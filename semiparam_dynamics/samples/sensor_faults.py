@@ -51,26 +51,28 @@ class SensorFaults:
 
     def __call__(
         self, stamp: int, reading: Sequence[float], q: Sequence[float] | None
-    ) -> tuple[str, str] | None:
-        """The fault of the `reading`, an entry for each axis, at `stamp` (ns), and a sentence.
+    ) -> list[tuple[int, str, str]]:
+        """The axes with a fault in a `reading` at `stamp` (ns), each with what and a sentence.
 
-        q: where the joints are, None while that is unknown.
+        reading: an entry for each axis. q: where the joints are, None while that is unknown.
         """
-        axis = self._stuck(stamp, reading, q)
-        if axis >= 0:
-            return f"{self._kind} stuck", (
+        found = [
+            (
+                axis,
+                f"{self._kind} stuck",
                 f"{self._axes[axis]} of the {self._kind} stays exactly {reading[axis]:g} while the "
-                "robot moves: its sensor sticks (samples.stuck_after)"
+                "robot moves: its sensor sticks (samples.stuck_after)",
             )
-        if not self._limits:
-            return None
-        for name, value, limit in zip(self._axes, reading, self._limits, strict=True):
+            for axis in self._stuck(stamp, reading, q)
+        ]
+        for axis, (value, limit) in enumerate(zip(reading, self._limits, strict=False)):
             if abs(value) >= limit:
-                return f"{self._kind} saturated", (
-                    f"{name} of the {self._kind} is {value:g}, at or beyond its limit of {limit:g} "
-                    "(samples.saturation, samples.saturation_share)"
+                sentence = (
+                    f"{self._axes[axis]} of the {self._kind} is {value:g}, at or beyond its limit "
+                    f"of {limit:g} (samples.saturation, samples.saturation_share)"
                 )
-        return None
+                found.append((axis, f"{self._kind} saturated", sentence))
+        return found
 
 
 class StuckReadings:
@@ -98,35 +100,30 @@ class StuckReadings:
 
     def __call__(
         self, stamp: int, values: Sequence[float], position: Sequence[float] | None
-    ) -> int:
-        """Index of the first of the reading's `values` that sticks at `stamp` (ns); -1: none.
+    ) -> list[int]:
+        """Indices of those of the reading's `values` that stick at `stamp` (ns).
 
         position: where the joints are, rad or m, None while that is unknown. Where stamps go back
         the count begins anew.
         """
         if self._after <= 0 or position is None:
-            return -1
+            return []
         last, self._values = self._values, values
         if last and not any(map(eq, values, last)):
             self._runs, self._newest = [], (stamp, position, True)
-            return -1
+            return []
         if not last:
             last, self._newest = [0.0] * len(values), (stamp, position, False)
         runs = self._runs or [self._newest] * len(values)
-        stuck = -1
+        stuck = []
         for k, value in enumerate(values):
             since, start, alive = runs[k]
             if value != last[k]:
                 runs[k] = stamp, position, True
             elif stamp < since:
                 runs[k] = stamp, position, alive
-            elif (
-                stuck < 0
-                and alive
-                and stamp - since > self._after
-                and self._moved(k, start, position)
-            ):
-                stuck = k
+            elif alive and stamp - since > self._after and self._moved(k, start, position):
+                stuck.append(k)
         self._runs = runs
         return stuck
 

@@ -40,9 +40,9 @@ def test_a_reading_sticks_once_it_is_the_same_for_long_enough_and_no_longer() ->
 
 def test_it_says_which_sensor_sticks_and_at_what() -> None:
     faults = SensorFaults(NAMES, CONFIG)
-    assert faults(1, [1.0, 2.5], [0.0, 0.0]) is None
-    reason, text = faults(SECOND, [3.0, 2.5], [1.0, 1.0])
-    assert reason == "effort stuck"
+    assert faults(1, [1.0, 2.5], [0.0, 0.0]) == []
+    ((axis, reason, text),) = faults(SECOND, [3.0, 2.5], [1.0, 1.0])
+    assert (axis, reason) == (1, "effort stuck")
     assert "b of the effort stays exactly 2.5" in text and "samples.stuck_after" in text
 
 
@@ -73,11 +73,11 @@ def test_nothing_sticks_where_it_is_switched_off_or_the_clock_went_back() -> Non
     assert not stuck_from(SensorFaults(NAMES, off), [[1.0, 2.0]] * 100)
     faults = SensorFaults(NAMES, CONFIG)
     y = [1.0, 2.0]
-    assert faults(100 * SECOND, y, moving(0)) is None
-    assert faults(100 * SECOND + STEP, y, moving(10)) is None
-    assert faults(50 * SECOND, y, moving(20)) is None
-    assert faults(50 * SECOND + STEP, y, moving(30)) is None
-    assert faults(51 * SECOND, y, moving(40)) is not None
+    assert not faults(100 * SECOND, y, moving(0))
+    assert not faults(100 * SECOND + STEP, y, moving(10))
+    assert not faults(50 * SECOND, y, moving(20))
+    assert not faults(50 * SECOND + STEP, y, moving(30))
+    assert [axis for axis, _, _ in faults(51 * SECOND, y, moving(40))] == [0, 1]
 
 
 @given(st.lists(st.floats(-1.0, 1.0), min_size=30, max_size=60))
@@ -95,8 +95,8 @@ def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joi
     stuck = StuckReadings(20, 0.5, own_joint=own_joint)
     stamps = np.cumsum([step for step, _, _ in instants])
     for i, (_, values, q) in enumerate(instants):
-        wanted = -1
-        for k in (1, 0):
+        wanted = []
+        for k in (0, 1):
             start = i
             while start > 0 and instants[start - 1][1][k] == values[k]:
                 start -= 1
@@ -104,7 +104,7 @@ def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joi
             moved = motion[k] > 0.5 if own_joint else max(motion) > 0.5
             never_measured = start == 0 and values[k] == 0.0
             if stamps[i] - stamps[start] > 20 and moved and not never_measured:
-                wanted = k
+                wanted.append(k)
         assert stuck(int(stamps[i]), list(values), list(q)) == wanted
 
 
@@ -141,23 +141,25 @@ def test_a_position_sticks_while_its_velocity_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "share", "reading", "reason"),
+    ("given", "share", "reading", "axes"),
     [
-        ((10.0,), 0.0, [9.99, -9.99], None),
-        ((10.0,), 0.0, [0.0, -10.0], "effort saturated"),
-        ((10.0, 5.0), 0.0, [9.0, 5.5], "effort saturated"),
-        ((), 0.0, [1e8, 1e8], None),
-        ((), 0.9, [0.0, 90.0], "effort saturated"),
-        ((), 0.9, [1e8, 89.0], None),  # the first joint's URDF gives no limit
-        ((50.0,), 0.9, [0.0, 60.0], "effort saturated"),
+        ((10.0,), 0.0, [9.99, -9.99], []),
+        ((10.0,), 0.0, [0.0, -10.0], [1]),
+        ((10.0, 5.0), 0.0, [9.0, 5.5], [1]),
+        ((10.0, 5.0), 0.0, [-12.0, 5.5], [0, 1]),
+        ((), 0.0, [1e8, 1e8], []),
+        ((), 0.9, [0.0, 90.0], [1]),
+        ((), 0.9, [1e8, 89.0], []),  # the first joint's URDF gives no limit
+        ((50.0,), 0.9, [0.0, 60.0], [1]),
     ],
 )
 def test_the_smaller_of_given_limit_and_share_of_the_urdf_s_counts(
-    given, share, reading, reason
+    given, share, reading, axes
 ) -> None:
     config = StreamConfig(saturation=given, saturation_share=share)
-    fault = SensorFaults(NAMES, config, np.array([np.inf, 100.0]))(1, list(reading), None)
-    assert (fault[0] if fault else None) == reason
+    faults = SensorFaults(NAMES, config, np.array([np.inf, 100.0]))(1, list(reading), None)
+    assert [axis for axis, _, _ in faults] == axes
+    assert all(reason == "effort saturated" for _, reason, _ in faults)
 
 
 def test_limits_for_another_number_of_axes_are_refused() -> None:
@@ -168,12 +170,19 @@ def test_limits_for_another_number_of_axes_are_refused() -> None:
         MeasurementStream(NAMES, "wrench", config)
 
 
-def test_in_the_stream_a_stuck_effort_leaves_the_position_and_a_stuck_position_nothing() -> None:
+def test_in_the_stream_a_stuck_effort_costs_that_joint_and_a_stuck_position_all() -> None:
     stream = MeasurementStream(NAMES, config=CONFIG)
     for k in range(40):
         (m,) = stream.joint_state(joint_state((k + 1) * STEP, NAMES, moving(k), [], [1.0, k]))
+        assert m.y is not None and m.y[1] == k and np.isnan(m.y[0]) == (k > 20)
+    assert stream.dropped == {"effort stuck": 19}
+    stream = MeasurementStream(NAMES, config=CONFIG)
+    for k in range(40):
+        (m,) = stream.joint_state(joint_state((k + 1) * STEP, NAMES, moving(k), [], [1.0, 2.0]))
         assert (m.y is None) == (k > 20)
     assert stream.dropped == {"effort stuck": 19}
+    told = stream.details["effort stuck"]
+    assert "a of the effort stays exactly 1 " in told and "b of the effort" in told
     stream = MeasurementStream(NAMES, config=CONFIG)
     for k in range(40):
         message = joint_state((k + 1) * STEP, NAMES, [1.0, 0.1 * k], [2.0, 2.0], [k, k])
