@@ -92,6 +92,14 @@ class StreamConfig:
         low=0.0,
         high=10.0,
     )
+    saturation_after: int = parameter(
+        6,
+        "an effort that stays exactly at the largest or smallest value it ever had for so many "
+        "readings, while its joint moves five times as far as while any other value did, is "
+        "saturated there, then and later, until one goes beyond; 0: never",
+        low=0,
+        high=10**6,
+    )
     effort_scale: tuple[float, ...] = parameter(
         (1.0,),
         "factor of the joint states' efforts, one for all joints or one for each: N m for a unit "

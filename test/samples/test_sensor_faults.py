@@ -17,7 +17,7 @@ from .messages import joint_state, wrench
 
 NAMES = ["a", "b"]
 STEP = SECOND // 100
-CONFIG = StreamConfig(stuck_after=0.2, stuck_motion=0.05)
+CONFIG = StreamConfig(stuck_after=0.2, stuck_motion=0.05, saturation_after=0)
 
 
 def moving(k: int) -> list[float]:
@@ -69,7 +69,7 @@ def test_zeros_from_the_beginning_are_no_sensor_but_zeros_later_are() -> None:
 
 
 def test_nothing_sticks_where_it_is_switched_off_or_the_clock_went_back() -> None:
-    off = StreamConfig(stuck_after=0.0)
+    off = StreamConfig(stuck_after=0.0, saturation_after=0)
     assert not stuck_from(SensorFaults(NAMES, off), [[1.0, 2.0]] * 100)
     faults = SensorFaults(NAMES, CONFIG)
     y = [1.0, 2.0]
@@ -160,6 +160,51 @@ def test_the_smaller_of_given_limit_and_share_of_the_urdf_s_counts(
     faults = SensorFaults(NAMES, config, np.array([np.inf, 100.0]))(1, list(reading), None)
     assert [axis for axis, _, _ in faults] == axes
     assert all(reason == "effort saturated" for _, reason, _ in faults)
+
+
+def swaying(k: int) -> list[float]:
+    return [np.sin(0.02 * k), 0.0]
+
+
+def saturated(efforts: np.ndarray, motion=swaying, **settings: object) -> np.ndarray:
+    """(k,) where the first joint's effort is said to be saturated."""
+    faults = SensorFaults(NAMES, StreamConfig(stuck_after=0.0, **settings))
+    found = [faults((k + 1) * STEP, [y, 0.0], motion(k)) for k, y in enumerate(efforts.tolist())]
+    assert all(axis == 0 and what == "effort saturated" for each in found for axis, what, _ in each)
+    return np.array([bool(each) for each in found])
+
+
+def test_an_effort_that_stays_at_its_own_extreme_while_its_joint_moves_is_saturated() -> None:
+    t = 0.02 * np.arange(1500)
+    true = 10.0 * np.cos(t) + 2.0 * np.sin(3.1 * t)
+    clipped = np.clip(true, -6.0, 7.0)
+    wrong = clipped != true
+    found = saturated(clipped)
+    assert not found[~wrong].any()
+    for limit in (-6.0, 7.0):
+        # All but the first readings, which it takes to notice.
+        missed = np.flatnonzero((clipped == limit) & ~found)
+        assert 5 <= len(missed) <= 40 and found[clipped == limit][40:].all()
+    assert not saturated(true).any() and not saturated(clipped, saturation_after=0).any()
+
+
+def test_what_is_exceeded_was_no_limit_and_a_joint_at_rest_has_none() -> None:
+    t = 0.02 * np.arange(1000)
+    clipped = np.minimum(10.0 * np.sin(t), 6.0)
+    assert not saturated(clipped, lambda k: [0.5, 0.0]).any()
+    beyond = np.append(clipped, [6.5, 6.0, 6.0])
+    found = saturated(beyond)
+    assert found[:-3].any() and not found[-3:].any()
+    assert not saturated(np.maximum(clipped, 0.0) * (t > 1.0))[clipped <= 0.0].any()  # of zero
+
+
+@pytest.mark.parametrize(("steps", "noise"), [(0.1, 0.03), (0.5, 0.15), (2.0, 0.0)])
+def test_coarse_steps_are_no_saturation(steps: float, noise: float) -> None:
+    t = 0.02 * np.arange(3000)
+    true = 10.0 * np.sin(t + 0.3) + 3.0 * np.sin(2.7 * t)
+    assert not saturated(steps * np.round(true / steps)).any()
+    true += np.random.default_rng(0).normal(0.0, noise, len(t))
+    assert not saturated(steps * np.round(true / steps)).any()
 
 
 def test_limits_for_another_number_of_axes_are_refused() -> None:
