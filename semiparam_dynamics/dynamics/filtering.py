@@ -95,10 +95,13 @@ MEMORY = np.dtype(
 )
 
 # Of each joint: positions below or above are implausible, by how much those limits go on beyond a
-# position reached, its speed at most, whether it turns without end, and the turns unwrapped (rad).
+# position reached, its speed at most, whether it turns without end, and the turns unwrapped (rad);
+# and the limits within which it must be, infinite where a turn more or less may be, too.
 JOINTS = np.dtype(
     [
         *((name, np.float64) for name in ("lowest", "highest", "further", "fastest", "turns")),
+        ("low", np.float64),
+        ("high", np.float64),
         ("turning", np.bool_),
     ]
 )
@@ -190,6 +193,9 @@ class SampleFilter:
         joints["lowest"], joints["highest"] = low - margin, high + margin
         # Where a whole turn is allowed, another one may follow: no limit to what is turned up to.
         joints["further"] = np.where(high - low >= TURN - 1e-3, margin, 0.0)
+        narrow = (high - low < TURN - 1e-3) & ~model.sliding
+        joints["low"] = np.where(narrow, low, -np.inf)
+        joints["high"] = np.where(narrow, high, np.inf)
         speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
         joints["fastest"] = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
         joints["turning"] = model.turning
@@ -315,6 +321,7 @@ def filter_rows(
     samples = 0
     for i in range(len(instants)):
         stamp, c, has_velocity = instants[i, 0], signals[i], instants[i, 1] != 0
+        _turn_home(c, joints)
         if _outside(c, joints):
             m.implausible += 1
             continue
@@ -434,6 +441,17 @@ def filter_rows(
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
         m.count = min(m.count + 1, 3)
     return samples
+
+
+@compiled_as_written
+def _turn_home(signals: Array, joints: npt.NDArray[np.void]) -> None:
+    """Put positions that are far beyond a joint's limits, but within them a turn further, there."""
+    for j in range(len(joints)):
+        q, low, high = signals[j], joints[j].low, joints[j].high
+        if q > high + SURE and low <= q - TURN <= high:
+            signals[j] = q - TURN
+        elif q < low - SURE and low <= q + TURN <= high:
+            signals[j] = q + TURN
 
 
 @compiled_as_written

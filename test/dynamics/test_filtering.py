@@ -303,6 +303,31 @@ def test_joints_that_wrap_are_unwrapped() -> None:
         np.testing.assert_allclose(a.regressor, b.regressor, atol=1e-5)
 
 
+def test_a_position_a_turn_beyond_its_limits_is_where_it_is_within_them() -> None:
+    model = small_arm()
+    (sliding,) = np.flatnonzero(model.sliding)
+    stream = list(measurements(model, 6.0))
+    low, high = model.position_limits
+    (bounded,) = [j for j in range(model.n_joints) if high[j] - low[j] < 5.0 and j != sliding][-1:]
+    turned = []
+    for k, m in enumerate(stream):
+        q = m.q.copy()
+        assert low[bounded] <= q[bounded] <= high[bounded]
+        # Counted from anywhere, a gap of the filter included.
+        q[bounded] += 2.0 * np.pi * (k % 400 < 150) - 2.0 * np.pi * (k >= 500)
+        turned.append(dataclasses.replace(m, q=q))
+    whole, wrapped = SampleFilter(model, FilterConfig()), SampleFilter(model, FilterConfig())
+    wanted, got = list(whole.filter_recording(stream)), list(wrapped.filter_recording(turned))
+    assert not wrapped.dropped and len(got) == len(wanted) > 500
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(a.q, b.q, atol=1e-9)
+        np.testing.assert_allclose(a.ddq, b.ddq, atol=1e-6)
+    # But not one that slides.
+    q = stream[-1].q + 2.0 * np.pi * (np.arange(len(low)) == sliding)
+    wrapped.push(dataclasses.replace(stream[-1], q=q, stamp=stream[-1].stamp + 1))
+    assert wrapped.dropped[IMPLAUSIBLE] == 1
+
+
 @pytest.mark.parametrize("speed", [4.0, 30.0])
 def test_a_joint_that_turns_beyond_its_limits_is_no_joint_in_degrees(speed: float) -> None:
     text = URDF.read_text(encoding="utf-8").replace(
@@ -439,6 +464,9 @@ def test_a_start_in_the_middle_of_motion_is_not_learned_before_the_filters_know_
     assert waited == pytest.approx(0.2 if moving else 0.0, abs=0.01)
     errors = [abs(s.y - s.regressor @ model.prior).max() for s in samples if s.y is not None]
     assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)
+
+
+IMPLAUSIBLE = "position far outside the URDF's limits (degrees instead of radians?)"
 
 
 def jittered(stream: list[Measurement]) -> list[Measurement]:
