@@ -107,9 +107,9 @@ class ContactDetector:
     ) -> str:
         """Test the errors and predicted standard deviations (n_axes,) of a sample, `stamp` in ns.
 
-        confidence: of the prediction, 0 to 1. longest: s after which a contact is given up, if that
-        is less than configured. Returns "begins", "over" or "given up" where that changes, else an
-        empty text.
+        error: NaN on an axis that was not measured. confidence: of the prediction, 0 to 1.
+        longest: s after which a contact is given up, if that is less than configured.
+        Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
         deviations, limits = self._deviations(error, std, confidence), self.limits
         enabled = self.config.contact > 0.0
@@ -158,16 +158,18 @@ class ContactDetector:
 
     def _deviations(self, error: Array, std: Array, confidence: float) -> Array:
         """(n_axes + 1,) of each axis, and of all together."""
-        each = np.abs(error) / self.spread(std, confidence)
+        each = np.abs(np.where(np.isnan(error), 0.0, error)) / self.spread(std, confidence)
         return np.append(each, np.sqrt(each @ each))
 
     def _update_usual(
         self, stamp: int, scaled: Array, confidence: float, deviations: Array
     ) -> None:
-        step = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
-        keep, self._last = math.exp(-step / USUAL_HORIZON_S), stamp
+        ahead = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
+        keep, self._last = math.exp(-ahead / USUAL_HORIZON_S), stamp
         self._weight = keep * self._weight + confidence
-        self._square += (scaled**2 - self._square) * (confidence / self._weight)
+        measured = ~np.isnan(scaled)
+        step = (scaled**2 - self._square) * (confidence / self._weight)
+        np.add(self._square, step, out=self._square, where=measured)
         self._usual = np.maximum(keep * self._usual, deviations)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,11 @@ class Innovations:
         """Add a block. present: (n_columns,) the correction's theta. quiet: nothing is detected."""
         if not block.follows:
             self.clear()
+        unknown = np.isnan(block.error)
+        if unknown.any():  # not measured: it tells nothing of changes, nor of usual errors
+            error, columns = block.error.copy(), block.columns.copy()
+            error[unknown], columns[unknown], quiet = 0.0, 0.0, False
+            block = replace(block, error=error, columns=columns)
         left = block.error - block.columns @ present
         known = block.error - left
         std = np.sqrt(block.std**2 + GAIN_ERROR**2 * (self._same @ (left**2 + known**2)))
@@ -101,7 +106,7 @@ class Block:
 
     start: int  # ns, stamp of its first sample
     end: int  # ns, of its last
-    error: Array  # (n_axes,) measured minus predicted
+    error: Array  # (n_axes,) measured minus predicted, NaN where one of them was not measured
     columns: Array  # (n_axes, n_columns) each cause's part of it, per unit
     std: Array  # (n_axes,) predicted
     follows: bool  # no pause lies between it and the block before

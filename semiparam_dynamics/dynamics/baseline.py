@@ -84,7 +84,8 @@ class NonparametricBaseline:
         prediction = prediction or self.predict(sample)
         x, nothing = self._inputs(sample), sample.regressor[:, :0]
         weights = np.full(len(y), sample.weight)
-        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, 0.0 * y, weights)
+        zeros = np.zeros(len(y))
+        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, zeros, weights)
         error, std = {NAME: y - prediction.nonparametric}, {NAME: prediction.nonparametric_std}
         self.errors.record(sample.stamp, y, error, std)
 

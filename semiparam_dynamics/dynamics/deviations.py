@@ -258,6 +258,8 @@ class ErrorSpreads:
 
     models : names of the models; `y` is the measurement's own spread.
 
+    An axis that was not measured (NaN) is passed over.
+
     Attributes
     ----------
     n_learned : samples counted.
@@ -266,6 +268,7 @@ class ErrorSpreads:
     def __init__(self, models: Sequence[str], n_axes: int, horizon: float) -> None:
         self.n_learned = 0
         self._last_stamp: int | None = None
+        self._counts = np.zeros(n_axes)  # of each axis
         self._mean_y = np.zeros(n_axes)
         self._errors = {name: RunningSquare(n_axes, horizon) for name in (*models, "y")}
         self._factors: dict[str, Array] = {name: np.zeros(n_axes) for name in models}  # logarithms
@@ -309,7 +312,8 @@ class ErrorSpreads:
         for name, std in stds.items():
             _cover(self._factors[name], errors[name], std, min(dt, LONGEST_S))
         self._last_stamp = stamp
-        self._mean_y += (y - self._mean_y) / (self.n_learned + 1)
+        self._counts += np.isfinite(y)
+        self._mean_y += np.nan_to_num(y - self._mean_y) / np.maximum(self._counts, 1.0)
         for name, error in errors.items():
             self._errors[name].update(error, dt)
         self._errors["y"].update(y - self._mean_y, dt)
@@ -329,11 +333,12 @@ class ErrorSpreads:
         last = stamps[0] if self._last_stamp is None else self._last_stamp
         since = np.diff(stamps, prepend=last) * 1e-9
         steps = np.clip(since, 0.0, 1.0)
-        counts = np.arange(1.0, len(y) + 1.0)[:, None]
+        counts = self._counts + np.cumsum(np.isfinite(y), axis=0)
         # Sums of y minus the mean before them: they lose nothing, however far y is from 0.
-        off = np.cumsum(y - self._mean_y, axis=0)
-        means = self._mean_y + off / (self.n_learned + counts)
+        off = np.cumsum(np.nan_to_num(y - self._mean_y), axis=0)
+        means = self._mean_y + off / np.maximum(counts, 1.0)
         self._last_stamp, self._mean_y = int(stamps[-1]), means[-1].copy()
+        self._counts = counts[-1].copy()
         self.n_learned += len(y)
         rows = {**errors, "y": y - means}
         spreads = {name: self._errors[name].update_rows(row, steps) for name, row in rows.items()}
@@ -351,7 +356,7 @@ class ErrorSpreads:
         }
         state |= {f"error.{name}.factor": value.copy() for name, value in self._factors.items()}
         last = -1 if self._last_stamp is None else self._last_stamp
-        state["mean_y"] = self._mean_y.copy()
+        state["mean_y"], state["counts_y"] = self._mean_y.copy(), self._counts.copy()
         state["counts"] = np.array([self.n_learned, last], dtype=np.int64)
         return state
 
@@ -361,7 +366,7 @@ class ErrorSpreads:
             error.restore(sub_state(state, f"error.{name}."))
         for name in self._factors:
             self._factors[name] = state[f"error.{name}.factor"].copy()
-        self._mean_y = state["mean_y"].copy()
+        self._mean_y, self._counts = state["mean_y"].copy(), state["counts_y"].copy()
         self.n_learned, last = (int(value) for value in state["counts"])
         self._last_stamp = None if last < 0 else last
 
@@ -374,7 +379,7 @@ def _held(since: float) -> float:
 @compiled_as_written
 def _cover(factor: Array, error: Array, std: Array, dt: float) -> None:
     for j in range(factor.size):
-        if std[j] > 0.0:
+        if std[j] > 0.0 and not math.isnan(error[j]):
             missed = 1.0 if abs(error[j]) > 2.0 * std[j] else 0.0
             factor[j] += RATE * dt * (missed - MISSED)
             factor[j] = max(min(factor[j], WIDEST), -WIDEST)
@@ -390,47 +395,46 @@ def _cover_rows(factor: Array, errors: Array, stds: Array, since: Array) -> None
 
 
 class RunningSquare:
-    """Running mean of squared errors (n_axes,) over about `horizon` seconds."""
+    """Running mean of squared errors (n_axes,) over about `horizon` seconds, less those of NaN."""
 
     def __init__(self, n_axes: int, horizon: float) -> None:
         self.horizon = horizon
         self.value: Array = np.zeros(n_axes)
-        self._weight = 0.0
+        self._weights: Array = np.zeros(n_axes)
 
     def update(self, error: Array, dt: float) -> None:
         """Take in the errors (n_axes,) of a sample that came `dt` seconds after the last one."""
         keep = math.exp(-dt / self.horizon)
-        # The weight makes it a plain mean at first, so that it doesn't start from zero.
-        self._weight = _step(self.value, self._weight, error, keep)
+        # The weights make it a plain mean at first, so that it doesn't start from zero.
+        _step(self.value, self._weights, error, keep)
 
     def update_rows(self, errors: Array, steps: Array) -> Array:
         """:meth:`update` for errors (m, n_axes) and steps (m,) in s; the values before each."""
         before = np.empty_like(errors)
         keep = np.exp(-steps / self.horizon)
-        self._weight = _running(self.value, self._weight, errors, keep, before)
+        _running(self.value, self._weights, errors, keep, before)
         return before
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        return {"value": self.value.copy(), "weight": np.array([self._weight])}
+        return {"value": self.value.copy(), "weights": self._weights.copy()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
         self.value = state["value"].copy()
-        self._weight = float(state["weight"][0])
+        self._weights = state["weights"].copy()
 
 
 @compiled_as_written
-def _step(value: Array, weight: float, error: Array, keep: float) -> float:
-    weight = keep * weight + 1.0
+def _step(value: Array, weights: Array, error: Array, keep: float) -> None:
     for j in range(value.size):
-        value[j] += (error[j] ** 2 - value[j]) / weight
-    return weight
+        if not math.isnan(error[j]):
+            weights[j] = keep * weights[j] + 1.0
+            value[j] += (error[j] ** 2 - value[j]) / weights[j]
 
 
 @compiled_as_written
-def _running(value: Array, weight: float, errors: Array, keep: Array, before: Array) -> float:
+def _running(value: Array, weights: Array, errors: Array, keep: Array, before: Array) -> None:
     for i in range(len(errors)):
         before[i] = value
-        weight = _step(value, weight, errors[i], keep[i])
-    return weight
+        _step(value, weights, errors[i], keep[i])

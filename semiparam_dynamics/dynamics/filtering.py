@@ -64,6 +64,7 @@ REASONS = {
     "gaps": "gap that the filters have to forget",
     "still": STANDING,
     "between": BETWEEN,
+    "partial": "learned without the joints whose efforts are missing or wrong",
 }
 
 # The filter's settings and its memory, one record; stamps in ns.
@@ -95,10 +96,13 @@ MEMORY = np.dtype(
 )
 
 # Of each joint: positions below or above are implausible, by how much those limits go on beyond a
-# position reached, its speed at most, whether it turns without end, and the turns unwrapped (rad).
+# position reached, its speed at most, whether it turns without end, and the turns unwrapped (rad);
+# and the limits within which it must be, infinite where a turn more or less may be, too.
 JOINTS = np.dtype(
     [
         *((name, np.float64) for name in ("lowest", "highest", "further", "fastest", "turns")),
+        ("low", np.float64),
+        ("high", np.float64),
         ("turning", np.bool_),
     ]
 )
@@ -190,6 +194,9 @@ class SampleFilter:
         joints["lowest"], joints["highest"] = low - margin, high + margin
         # Where a whole turn is allowed, another one may follow: no limit to what is turned up to.
         joints["further"] = np.where(high - low >= TURN - 1e-3, margin, 0.0)
+        narrow = (high - low < TURN - 1e-3) & ~model.sliding
+        joints["low"] = np.where(narrow, low, -np.inf)
+        joints["high"] = np.where(narrow, high, np.inf)
         speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
         joints["fastest"] = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
         joints["turning"] = model.turning
@@ -201,6 +208,7 @@ class SampleFilter:
             joints,
             memory,
             self._past,
+            np.full((2, axes), NEVER, dtype=np.int64),
             np.zeros((2, width)),
             np.zeros((1, 3, width)),
             np.zeros((config.stages, 3, self._size)),
@@ -297,6 +305,7 @@ def filter_rows(
     joints: npt.NDArray[np.void],
     memory: npt.NDArray[np.void],
     past: Array,
+    unread: Stamps,
     raw: Array,
     wide: Array,
     narrow: Array,
@@ -309,11 +318,14 @@ def filter_rows(
     """Filter k measurements in turn, and return how many samples they gave.
 
     instants : (k, 3) stamp in ns, and whether dq and y were measured.
-    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured.
-    rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered.
+    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured, NaN
+        where one axis of y was not.
+    rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered; y of an axis is NaN where
+        and as long after it was not measured as all of y is unused where none was.
     joints : (n_joints,) of `JOINTS`.
     memory : (1,) of `MEMORY`.
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
+    unread : (2, n_axes) stamps at which an axis lacked its reading last, now and an instant ago.
     raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
     stops : (1, n_stops) the stop operators of friction, and ways : theirs, see `advance_stops`.
@@ -329,6 +341,7 @@ def filter_rows(
     samples = 0
     for i in range(len(instants)):
         stamp, c, has_velocity = instants[i, 0], signals[i], instants[i, 1] != 0
+        _turn_home(c, joints)
         if _outside(c, joints):
             m.implausible += 1
             continue
@@ -384,9 +397,11 @@ def filter_rows(
         if not instants[i, 2]:
             m.unmeasured = stamp
         for j in range(2 * n, c.size):
-            if instants[i, 2]:
+            if instants[i, 2] and not math.isnan(c[j]):
                 past[2, j] = c[j]
             else:
+                if instants[i, 2]:
+                    unread[0, j - 2 * n] = stamp
                 c[j] = past[2, j]
         if has_velocity:
             m.moved = _reaches(c[n : 2 * n], STILL)
@@ -412,6 +427,7 @@ def filter_rows(
             fill(state[0], state[1], state[2], stops, out, n + c.size, *regressor)
             # The first input is a filter's equilibrium, so that its first step never counts.
             lowpass_row(row, back, narrow, m.cutoff, m.count > 2)
+            known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)
             m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
@@ -419,7 +435,8 @@ def filter_rows(
                 informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
                 since = (m.last - m.last_kept) * NANO
                 between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
-                if m.measured:
+                measured = m.measured and known > 0
+                if measured:
                     m.between += between
                     m.still += not between and not informative
                     if not between:
@@ -429,19 +446,32 @@ def filter_rows(
                 # Behind the low-pass 2 cut-off frequencies a second are independent.
                 share = 2.0 * m.cutoff * since if m.cutoff > 0.0 and since >= 0.0 else 1.0
                 weights[samples] = min(share, 1.0)
-                if m.measured and informative:
+                if measured and informative:
                     m.last_learned = m.last
-                found[samples, 0], found[samples, 1] = m.last, m.measured
+                    m.partial += known < c.size - 2 * n
+                found[samples, 0], found[samples, 1] = m.last, measured
                 found[samples, 2], found[samples, 3] = informative, between
                 m.last_sample = m.last
                 samples += 1
         for j in range(c.size):
             past[0, j], past[1, j] = past[1, j], c[j]
+        unread[1] = unread[0]
         m.before, m.last, m.step = m.last, stamp, step
         m.late_run, m.suspect = 0, NEVER
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
         m.count = min(m.count + 1, FULL)
     return samples
+
+
+@compiled_as_written
+def _turn_home(signals: Array, joints: npt.NDArray[np.void]) -> None:
+    """Put positions that are far beyond a joint's limits, but within them a turn further, there."""
+    for j in range(len(joints)):
+        q, low, high = signals[j], joints[j].low, joints[j].high
+        if q > high + SURE and low <= q - TURN <= high:
+            signals[j] = q - TURN
+        elif q < low - SURE and low <= q + TURN <= high:
+            signals[j] = q + TURN
 
 
 @compiled_as_written
@@ -507,9 +537,22 @@ def _blank(signals: Array, before: Array, n: int) -> bool:
 def _repeats(signals: Array, q: Array, before: Array) -> bool:
     """Whether the signals, with positions q, are those `before`, to the last bit."""
     for j in range(before.size):
-        if (q[j] if j < q.size else signals[j]) != before[j]:
+        value = q[j] if j < q.size else signals[j]
+        if value != before[j] and not math.isnan(value):
             return False
     return True
+
+
+@compiled_as_written
+def _mark_unread(y: Array, unread: Stamps, stamp: int, settling: int) -> int:
+    """Put NaN where an axis was unread at, or too soon before, `stamp`; the number of others."""
+    known = 0
+    for j in range(y.size):
+        if stamp > unread[j] + settling:
+            known += 1
+        else:
+            y[j] = math.nan
+    return known
 
 
 @compiled_as_written

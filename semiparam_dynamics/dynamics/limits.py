@@ -140,12 +140,14 @@ class LearningGate:
     def refuses(self, stamp: int, error: Array, std: Array, n_learned: int) -> bool:
         """Whether the sample at `stamp` (ns) isn't learned. Ask once for each sample, in order.
 
-        error: (n_axes,) measured minus predicted. std: (n_axes,) of the prediction.
+        error: (n_axes,) measured minus predicted, NaN where not measured.
+        std: (n_axes,) of the prediction.
         n_learned: samples learned so far; none is refused before there are `SETTLED`.
         """
         self.closed = False
         limit = self.config.gate
-        if limit <= 0.0 or n_learned < SETTLED or (np.abs(error) <= limit * std).all():
+        size = np.where(np.isnan(error), 0.0, np.abs(error))
+        if limit <= 0.0 or n_learned < SETTLED or (size <= limit * std).all():
             self._since = None
             return False
         if self._since is None or stamp < self._since:

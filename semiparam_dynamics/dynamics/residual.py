@@ -321,8 +321,17 @@ class KernelResidual:
         return np.concatenate([parts[group] for group in self.groups], axis=-1)
 
     def targets(self, y: Array, regressor: Array, rigid_body: Array) -> Array:
-        """Regression targets (T,), or (k, T) of k samples: see the class."""
-        return self.shared.targets(y, regressor) if self.exact else y - rigid_body
+        """Regression targets (T,), or (k, T) of k samples: see the class.
+
+        Of an axis that was not measured they are 0, and so no residual, whatever the parameters.
+        """
+        targets = self.shared.targets(y, regressor) if self.exact else y - rigid_body
+        unknown = np.isnan(y)
+        if unknown.any():
+            targets[..., : self.shared.n_axes][unknown] = 0.0
+            if self.exact:
+                targets[..., self.shared.n_axes :][unknown[..., self.shared.axis]] = 0.0
+        return targets
 
     def penalties(self, config: KernelConfig) -> list[tuple[RecursiveLeastSquares, float]]:
         """The recursions of this residual, with the ridge that `config` wants for each."""
@@ -377,7 +386,7 @@ class KernelResidual:
                 outputs, _, _ = self.shared.predict(scaled)
             left = targets - outputs
         self._n_updates += 1
-        weight = float(weights.min())
+        weight = float(_least(weights, y))
         self.shared.update(scaled, prediction.features[0], targets, weight, fraction)
         for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
             own = scaled[joint.inputs], phi, left[joint.targets]
@@ -416,7 +425,9 @@ class KernelResidual:
         X, rigid = self.standardizer.transform(inputs[first:]), rigid.rows(slice(first, None))
         pi, weights = rigid.parameters, rigid.residual_weights
         targets = self.targets(y[first:], regressors[first:], rigid.values)
-        answer, confidence, unsure = self.shared.update_block(X, targets, weights.min(axis=1))
+        answer, confidence, unsure = self.shared.update_block(
+            X, targets, _least(weights, y[first:])
+        )
         self._n_updates += len(X)
         values = self.shared.residuals(targets - answer.errors, pi)
         late = self.shared.residuals(answer.before, pi)
@@ -455,6 +466,12 @@ class KernelResidual:
             model.restore(sub_state(state, f"model{i}."))
         self._clock.restore(sub_state(state, "clock."))
         self._n_updates += 1  # predictions from before are stale
+
+
+def _least(weights: Array, y: Array) -> Array:
+    """The least weight of a sample's axes, of those (..., n_axes) that were measured."""
+    least: Array = np.where(np.isnan(y), np.inf, weights).min(axis=-1)
+    return least
 
 
 class JointModel(NamedTuple):

@@ -20,7 +20,7 @@ class Sample:
     dq: Array  # (n_joints,) rad/s
     ddq: Array  # (n_joints,) rad/s^2
     regressor: Array  # (n_axes, n_parameters)
-    y: Array | None = None  # (n_axes,) N m or N; None where nothing was measured
+    y: Array | None = None  # (n_axes,) N m or N; NaN where it, None where nothing was measured
     informative: bool = True  # false: at rest, or `between`
     between: bool = False  # too soon after the last sample that is learned
     weight: float = 1.0  # its share of an independent sample: those close to one another repeat
@@ -40,7 +40,7 @@ class SampleBlock:
     dq: Array
     ddq: Array
     regressors: Array  # (k, n_axes, n_parameters)
-    y: Array  # (k, n_axes)
+    y: Array  # (k, n_axes), NaN where an axis was not measured
     informative: Mask  # (k,) see `Sample`
     weights: Array  # (k,) see `Sample`
 
@@ -84,8 +84,12 @@ class Motion:
 
     @classmethod
     def of(cls, samples: Iterable[Sample], active: Array) -> Motion:
-        """Those of `samples` that teach; there may be none."""
-        rows = [(s, s.y, s.regressor[active]) for s in samples if s.teaches]
+        """Those of `samples` that teach on all axes; there may be none."""
+        rows = [
+            (s, s.y, s.regressor[active])
+            for s in samples
+            if s.teaches and s.y is not None and np.isfinite(s.y).all()
+        ]
         stamps = np.array([s.stamp for s, _, _ in rows], dtype=np.intp)
         q, dq, ddq, weights = (
             np.array([getattr(s, name) for s, _, _ in rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -15,7 +16,7 @@ class RunningScores:
 
     `keep` below 1 makes it follow the recent samples: each one fades by that factor a sample.
     Of a part of the samples, errors are normalised by the variance of `whole`, all of them: a part
-    may hardly vary.
+    may hardly vary. An axis of a sample that was not measured, NaN in y, is passed over.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class RunningScores:
         self._keep = keep
         self._whole = whole or self
         self._row = {name: row for row, name in enumerate(models)}
-        self._count = 0.0
+        self._counts = np.zeros(n_axes)  # of each axis
         self._mean = np.zeros(n_axes)
         self._spread = np.zeros(n_axes)
         self._errors = np.zeros((len(self._row), n_axes))
@@ -54,8 +55,8 @@ class RunningScores:
         :meth:`expect_stds` has named.
         """
         self.samples += len(y)
-        sums = self._mean, self._spread, self._errors, self._covered
-        self._count = _add(y, predictions, stds, self._keep, self._count, *sums)
+        sums = self._counts, self._mean, self._spread, self._errors, self._covered
+        _add(y, predictions, stds, self._keep, *sums)
 
     def expect_stds(self) -> RunningScores:
         """Note that standard deviations of all models will come; returns itself."""
@@ -70,15 +71,17 @@ class RunningScores:
         Means and spreads are combined as by Chan, Golub and LeVeque 1983, eq. 2.1.
         """
         assert self._keep == 1.0  # what fades does so sample by sample
-        before, self._count = self._count, self._count + len(y)
+        measured = ~np.isnan(y)
+        number = measured.sum(axis=0)
+        before, self._counts = self._counts, self._counts + number
         self.samples += len(y)
-        mean = y.mean(axis=0)
-        delta = mean - self._mean
-        self._mean = self._mean + delta * (len(y) / self._count)
-        spread = ((y - mean) ** 2).sum(axis=0)
-        self._spread = self._spread + spread + delta**2 * (before * len(y) / self._count)
+        mean = y.sum(axis=0, where=measured) / np.maximum(number, 1)
+        delta, share = mean - self._mean, number / np.maximum(self._counts, 1.0)
+        self._mean = self._mean + delta * share
+        spread = ((y - mean) ** 2).sum(axis=0, where=measured)
+        self._spread = self._spread + spread + delta**2 * (before * share)
         errors = y - np.array([predictions[name] for name in self._row])
-        self._errors = self._errors + (errors**2).sum(axis=1)
+        self._errors = self._errors + (errors**2).sum(axis=1, where=measured)
         if stds:
             self._has_std.update(stds)
             nothing = np.full(y.shape, -1.0)
@@ -87,29 +90,24 @@ class RunningScores:
 
     def rmse(self, model: str) -> Array:
         """Root mean squared error per axis, (n_axes,); NaN before the first sample."""
-        return (
-            np.sqrt(self._errors[self._row[model]] / self._count)
-            if self._count
-            else self._nothing()
-        )
+        return np.sqrt(self._share(self._errors[self._row[model]]))
 
     def nmse(self, model: str) -> Array:
         """Mean squared error over the variance of the measured axis, (n_axes,)."""
         whole = self._whole
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = 1.0 if whole is self else np.float64(self._count) / whole._count
+            share = 1.0 if whole is self else self._counts / whole._counts
             nmse: Array = self._errors[self._row[model]] / (share * whole._spread)
-        return np.where((whole._spread > 0.0) & (self._count > 0.0), nmse, np.nan)
+        return np.where((whole._spread > 0.0) & (self._counts > 0.0), nmse, np.nan)
 
     def coverage(self, model: str) -> Array:
         """Share of samples within two predicted standard deviations, (n_axes,)."""
-        if model not in self._has_std or not self._count:
-            return self._nothing()
-        coverage: Array = self._covered[self._row[model]] / self._count
-        return coverage
+        if model not in self._has_std:
+            return np.full(len(self._mean), np.nan)
+        return self._share(self._covered[self._row[model]])
 
-    def _nothing(self) -> Array:
-        return np.full(len(self._mean), np.nan)
+    def _share(self, sums: Array) -> Array:
+        return np.where(self._counts > 0.0, sums / np.maximum(self._counts, 1e-300), np.nan)
 
 
 @compiled_as_written
@@ -118,22 +116,23 @@ def _add(
     predictions: Array,
     stds: Array,
     keep: float,
-    count: float,
+    counts: Array,
     mean: Array,
     spread: Array,
     errors: Array,
     covered: Array,
-) -> float:
-    """Samples into all sums, in turn, and the new count: it runs for every sample."""
+) -> None:
+    """Samples into all sums, in turn: it runs for every sample."""
     for i in range(len(y)):
-        count = keep * count + 1.0
         for j in range(y.shape[1]):
+            if math.isnan(y[i, j]):
+                continue
+            counts[j] = keep * counts[j] + 1.0
             delta = y[i, j] - mean[j]
-            mean[j] += delta / count
+            mean[j] += delta / counts[j]
             spread[j] = keep * spread[j] + delta * (y[i, j] - mean[j])
             for k in range(len(errors)):
                 error = y[i, j] - predictions[i, k, j]
                 errors[k, j] = keep * errors[k, j] + error * error
                 inside = 1.0 if abs(error) <= 2.0 * stds[i, k, j] else 0.0
                 covered[k, j] = keep * covered[k, j] + inside
-    return count

@@ -108,13 +108,21 @@ class ProtocolRun:
 
     def take(self, block: SampleBlock, prediction: BlockPrediction, waiting: WaitingBlock) -> None:
         """Score predictions of `waiting`, whose arrays are `block`."""
-        left = block.y - prediction.values["rigid_body"]
-        residuals = np.broadcast_to(self.last_residual, left.shape)
+        known = self._residuals(block, prediction)
+        residuals = np.broadcast_to(self.last_residual, block.y.shape)
         if self.protocol == "sequential":
-            residuals = np.concatenate((self.last_residual[None], left[:-1]))
+            residuals = known[:-1]
         waiting.score(self._scored, block, prediction, residuals)
         if self.protocol != "frozen":
-            self.last_residual = left[-1].copy()
+            self.last_residual = known[-1].copy()
+
+    def _residuals(self, block: SampleBlock, prediction: BlockPrediction) -> Array:
+        """The rigid body's last residual on each axis, (k + 1, n_axes): before and after each."""
+        left = block.y - prediction.values["rigid_body"]
+        known = np.concatenate((self.last_residual[None], left))
+        for k in np.flatnonzero(np.isnan(left).any(axis=1)):
+            known[k + 1] = np.where(np.isnan(known[k + 1]), known[k], known[k + 1])
+        return known
 
     @property
     def scores(self) -> RunningScores:
@@ -309,7 +317,7 @@ class JoinedRuns:
         if len(self._waiting):
             block = self._waiting.block()
             in_turn, _ = run.models.update_block(block)
-            run.last_residual = block.y[-1] - in_turn.values["rigid_body"][-1]
+            run.last_residual = run._residuals(block, in_turn)[-1]
         return run
 
     def _advance(self) -> None:

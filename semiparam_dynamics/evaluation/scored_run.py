@@ -124,7 +124,7 @@ class Trace:
         self.window = 0.5  # s, of motion
         self._n_axes = n_axes
         self._squares = np.zeros((WINDOWS, len(self.models), n_axes))
-        self._counts = np.zeros(WINDOWS)
+        self._counts = np.zeros((WINDOWS, n_axes))
         self._elapsed = 0.0
         self._last: int | None = None
         self._points: list[tuple[float, Array, Array, Array]] = []
@@ -146,16 +146,19 @@ class Trace:
         index = (elapsed / self.window).astype(np.intp)
         # Time goes on: samples of one window follow each other.
         starts = np.flatnonzero(np.diff(index, prepend=-1))
-        self._squares[index[starts]] += np.add.reduceat((y[:, None] - values) ** 2, starts, axis=0)
-        self._counts[index[starts]] += np.diff(starts, append=len(index))
+        measured = ~np.isnan(y)
+        squares = np.where(measured[:, None], (y[:, None] - values) ** 2, 0.0)
+        self._squares[index[starts]] += np.add.reduceat(squares, starts, axis=0)
+        self._counts[index[starts]] += np.add.reduceat(measured.astype(np.float64), starts, axis=0)
         if len(self._points) >= 2 * POINTS:
             del self._points[:POINTS]
         self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))
 
     def rmse(self) -> tuple[Array, Array]:
         """Window centres (k,) in s and RMSE (k, models, n_axes)."""
-        used = np.flatnonzero(self._counts)
-        mean = self._squares[used] / self._counts[used, None, None]
+        used = np.flatnonzero(self._counts.any(axis=1))
+        with np.errstate(invalid="ignore"):  # of an axis that nobody measured
+            mean = self._squares[used] / self._counts[used, None]
         centres: Array = (used.astype(np.float64) + 0.5) * self.window
         return centres, np.sqrt(mean)
 

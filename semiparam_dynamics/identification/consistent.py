@@ -209,8 +209,8 @@ class AxisFactors:
         self.n_samples = 0
 
     def add(self, sample: Sample) -> None:
-        """Add a sample's regressor and measurement, if it has one and is of motion."""
-        if sample.y is None or not sample.informative:
+        """Add a sample's regressor and measurement, if it has all of one and is of motion."""
+        if sample.y is None or not sample.informative or np.isnan(sample.y).any():
             return
         self._rows.append(np.column_stack((sample.regressor, sample.y)))
         self._sum += sample.y

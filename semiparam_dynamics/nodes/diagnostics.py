@@ -86,7 +86,7 @@ class ChangeReport:
         }
         deviations = self.deviations()
         for k, axis in enumerate(self._learner.model.axes):
-            deviation = 0.0 if deviations is None else float(deviations[k])
+            deviation = 0.0 if deviations is None else float(np.nan_to_num(deviations[k]))
             values[f"deviation {axis} [std]"] = number(deviation)
         values |= {
             "payload": "bare" if held is None else held.name,

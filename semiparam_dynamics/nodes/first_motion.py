@@ -54,13 +54,14 @@ class FirstMotion:
     def see(self, measurement: Measurement, step: Step) -> None:
         """Keep a measurement, with the step that it completed; examine all when they are enough."""
         ahead = measurement.stamp - self._last
-        if self._thread is not None or measurement.y is None or 0 <= ahead < STEP:
+        y = measurement.y
+        if self._thread is not None or y is None or np.isnan(y).any() or 0 <= ahead < STEP:
             return
         if ahead < 0:  # another time has begun
             self._count, self._moved = 0, 0.0
         row = self._count % KEPT
         self._stamps[row] = self._last = measurement.stamp
-        self._q[row], self._y[row] = measurement.q, measurement.y
+        self._q[row], self._y[row] = measurement.q, y
         self._count += 1
         config = self._config.filter
         if np.abs(step.sample.dq).max() > config.rest_velocity:

@@ -253,7 +253,10 @@ class Outputs:
         self._parameters = Outlet(node, Float64MultiArray, "~/inertial_parameters", 1, lost)
 
     def publish(self, step: Step) -> None:
-        """Publish a sample's predictions and, where it was measured, the difference."""
+        """Publish a sample's predictions and, where it was measured, the difference.
+
+        It is NaN on a joint whose effort was not measured.
+        """
         predicted = step.prediction.semiparametric
         # Making a message costs as much as half a prediction: only where somebody listens.
         if self._predicted.has_subscribers():

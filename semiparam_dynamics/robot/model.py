@@ -167,7 +167,9 @@ class RobotModel:
         self.n_joints = len(joints)
         self.position_limits = _limits(tree, joints)
         self.velocity_limits = velocity_limits(tree, joints)
-        self.turning: Mask = np.array([tree.joints[name].type == "continuous" for name in joints])
+        types = [tree.joints[name].type for name in joints]
+        self.turning: Mask = np.array([type_ == "continuous" for type_ in types])
+        self.sliding: Mask = np.array([type_ == "prismatic" for type_ in types])
         self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
         self.n_axes = len(self.axes)
         frame = config.sensor_frame if wrench else ""

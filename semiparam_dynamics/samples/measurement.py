@@ -20,7 +20,8 @@ class Measurement:
     q: (n_joints,) joint positions, rad (m for prismatic joints).
     dq: (n_joints,) joint velocities, rad/s (m/s), or None where the driver gives none.
     y: (n_axes,) measured joint efforts (N m, N for prismatic joints) or the wrench
-        (fx, fy, fz in N, tx, ty, tz in N m), or None where it wasn't measured at this instant.
+        (fx, fy, fz in N, tx, ty, tz in N m), or None where it wasn't measured at this instant. NaN
+        on an axis whose own reading is none, as of a sensor that sticks.
     """
 
     stamp: int
@@ -90,6 +91,14 @@ class StreamConfig:
         "don't matter",
         low=0.0,
         high=10.0,
+    )
+    saturation_after: int = parameter(
+        6,
+        "an effort that stays exactly at the largest or smallest value it ever had for so many "
+        "readings, while its joint moves five times as far as while any other value did, is "
+        "saturated there, then and later, until one goes beyond; 0: never",
+        low=0,
+        high=10**6,
     )
     effort_scale: tuple[float, ...] = parameter(
         (1.0,),

@@ -1,8 +1,9 @@
 """Faults of effort and wrench sensors: readings that stick or are saturated.
 
 A real sensor's last digits never rest while the robot moves. So a sensor sticks where its reading
-stays the same, bit for bit, while what it should measure changes. The readings before that is
-noticed were learned: the time that it takes bounds how many.
+stays the same, bit for bit, while what it should measure changes, and is saturated where it does so
+at its own extreme. The readings before that is noticed were learned: the time that it takes bounds
+how many.
 
 For a handful of numbers plain Python is faster than NumPy. Hardly ever is one of them the same as
 before: then all counts begin anew, at the price of one comparison.
@@ -10,6 +11,7 @@ before: then all counts begin anew, at the price of one comparison.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from operator import eq
 
@@ -18,6 +20,8 @@ import numpy as np
 from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array
 from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import StreamConfig
+
+TURN = 2.0 * math.pi
 
 
 class SensorFaults:
@@ -44,6 +48,9 @@ class SensorFaults:
             limits = one_or_each("samples.saturation", config.saturation, len(self._axes))
         if joint_names and effort_limits is not None and config.saturation_share > 0.0:
             limits = np.minimum(limits, config.saturation_share * effort_limits)
+        self._extremes: list[Extremes] = []
+        if joint_names and config.saturation_after:
+            self._extremes = [Extremes(config.saturation_after) for _ in joint_names]
         self._limits: list[float] = limits.tolist() if np.isfinite(limits).any() else []
         self._stuck = StuckReadings(
             round(config.stuck_after * SECOND), config.stuck_motion, own_joint=bool(joint_names)
@@ -51,26 +58,36 @@ class SensorFaults:
 
     def __call__(
         self, stamp: int, reading: Sequence[float], q: Sequence[float] | None
-    ) -> tuple[str, str] | None:
-        """The fault of the `reading`, an entry for each axis, at `stamp` (ns), and a sentence.
+    ) -> list[tuple[int, str, str]]:
+        """The axes with a fault in a `reading` at `stamp` (ns), each with what and a sentence.
 
-        q: where the joints are, None while that is unknown.
+        reading: an entry for each axis. q: where the joints are, None while that is unknown.
         """
-        axis = self._stuck(stamp, reading, q)
-        if axis >= 0:
-            return f"{self._kind} stuck", (
+        found = [
+            (
+                axis,
+                f"{self._kind} stuck",
                 f"{self._axes[axis]} of the {self._kind} stays exactly {reading[axis]:g} while the "
-                "robot moves: its sensor sticks (samples.stuck_after)"
+                "robot moves: its sensor sticks (samples.stuck_after)",
             )
-        if not self._limits:
-            return None
-        for name, value, limit in zip(self._axes, reading, self._limits, strict=True):
+            for axis in self._stuck(stamp, reading, q)
+        ]
+        if self._extremes and q is not None:
+            for axis, (extremes, value) in enumerate(zip(self._extremes, reading, strict=True)):
+                if extremes(value, q[axis]):
+                    sentence = (
+                        f"{self._axes[axis]} of the {self._kind} stays exactly {value:g}, where it "
+                        "never goes beyond, while it moves: saturated (samples.saturation_after)"
+                    )
+                    found.append((axis, f"{self._kind} saturated", sentence))
+        for axis, (value, limit) in enumerate(zip(reading, self._limits, strict=False)):
             if abs(value) >= limit:
-                return f"{self._kind} saturated", (
-                    f"{name} of the {self._kind} is {value:g}, at or beyond its limit of {limit:g} "
-                    "(samples.saturation, samples.saturation_share)"
+                sentence = (
+                    f"{self._axes[axis]} of the {self._kind} is {value:g}, at or beyond its limit "
+                    f"of {limit:g} (samples.saturation, samples.saturation_share)"
                 )
-        return None
+                found.append((axis, f"{self._kind} saturated", sentence))
+        return found
 
 
 class StuckReadings:
@@ -98,35 +115,30 @@ class StuckReadings:
 
     def __call__(
         self, stamp: int, values: Sequence[float], position: Sequence[float] | None
-    ) -> int:
-        """Index of the first of the reading's `values` that sticks at `stamp` (ns); -1: none.
+    ) -> list[int]:
+        """Indices of those of the reading's `values` that stick at `stamp` (ns).
 
         position: where the joints are, rad or m, None while that is unknown. Where stamps go back
         the count begins anew.
         """
         if self._after <= 0 or position is None:
-            return -1
+            return []
         last, self._values = self._values, values
         if last and not any(map(eq, values, last)):
             self._runs, self._newest = [], (stamp, position, True)
-            return -1
+            return []
         if not last:
             last, self._newest = [0.0] * len(values), (stamp, position, False)
         runs = self._runs or [self._newest] * len(values)
-        stuck = -1
+        stuck = []
         for k, value in enumerate(values):
             since, start, alive = runs[k]
             if value != last[k]:
                 runs[k] = stamp, position, True
             elif stamp < since:
                 runs[k] = stamp, position, alive
-            elif (
-                stuck < 0
-                and alive
-                and stamp - since > self._after
-                and self._moved(k, start, position)
-            ):
-                stuck = k
+            elif alive and stamp - since > self._after and self._moved(k, start, position):
+                stuck.append(k)
         self._runs = runs
         return stuck
 
@@ -135,6 +147,79 @@ class StuckReadings:
             return abs(position[k] - start[k]) > self._motion
         moves = zip(position, start, strict=True)
         return any(abs(now - then) > self._motion for now, then in moves)
+
+
+class Extremes:
+    """Notices that a joint's effort is saturated at the largest or the smallest value it ever had.
+
+    Coarse steps make a reading stay the same, too, at its extreme longer than elsewhere: about a
+    peak that is a parabola 4.8 times as far as in the step below it. So how far the joint moved
+    while another value stayed the same is what it has to exceed by more than that. What a later
+    reading exceeds was no limit. Nor is zero: a current may be zero in any motion.
+
+    Parameters
+    ----------
+    readings: how many at least must be the same; fewer don't count.
+    """
+
+    FURTHER = 5.0  # than while any other value stayed the same
+    MOTION = 0.01  # rad or m that the joint must have moved at an extreme, all in all
+
+    def __init__(self, readings: int) -> None:
+        self._readings = readings
+        self._value, self._count, self._start = math.nan, 0, 0.0  # the run of same readings
+        self._moved = 0.0  # in it
+        self._usual = 0.0  # how far the joint moved at most from a run's begin to its end's next
+        self._limits = [-math.inf, math.inf]  # the largest reading so far, and the smallest
+        self._most = [0.0, 0.0]  # the same of runs there
+        self._sums = [0.0, 0.0]  # how far it moved all in all, in runs that count
+        self._found = [False, False]  # whether it is saturated there
+
+    def __call__(self, value: float, position: float) -> bool:
+        """Whether the effort `value`, of a joint at `position`, is saturated."""
+        largest, smallest = self._limits
+        if value == self._value:
+            self._count += 1
+            self._moved = _way(self._start, position)
+            if not smallest < value < largest and value != 0.0 and self._counts():
+                side = int(value != largest)
+                self._found[side] |= self._sums[side] + self._moved > self.MOTION
+        else:
+            if self._count > 1:
+                self._end(position)
+            self._value, self._count, self._moved = value, 1, 0.0
+            self._start = position
+            if value > largest:
+                self._goes_beyond(0, value)
+            if value < smallest:
+                self._goes_beyond(1, value)
+        return (self._found[0] and value == largest) or (self._found[1] and value == smallest)
+
+    def _end(self, position: float) -> None:
+        """Note a run that ended before the reading at `position`."""
+        about, inside = _way(self._start, position), True
+        for side, limit in enumerate(self._limits):
+            if self._value == limit:
+                inside = False
+                self._most[side] = max(self._most[side], about)
+                self._sums[side] += self._moved if self._counts() else 0.0
+        if inside:
+            self._usual = max(self._usual, about)
+
+    def _counts(self) -> bool:
+        """Whether the run is too long for a coarse step."""
+        return self._count >= self._readings and self._moved > self.FURTHER * self._usual
+
+    def _goes_beyond(self, side: int, value: float) -> None:
+        if self._limits[0] != self._limits[1]:  # else it still is the other extreme
+            self._usual = max(self._usual, self._most[side])
+        self._limits[side] = value
+        self._most[side], self._sums[side], self._found[side] = 0.0, 0.0, False
+
+
+def _way(start: float, end: float) -> float:
+    way = abs(end - start)
+    return min(way, abs(way - TURN))  # a driver may wrap
 
 
 class StuckPositions:

@@ -57,9 +57,11 @@ class MeasurementStream:
     ----------
     received: messages taken in, by topic (``joint states``, ``wrenches``).
     dropped: reason -> count. A joint state with one of the reasons in `INCOMPLETE` still gives a
-        measurement, without the part in question; all others give none. ``clock jumped`` is
-        counted once a jump; that message is accepted, and a stamp may then be below the last one.
-    details: reason -> a sentence on the first message dropped for it, where there is more to say.
+        measurement, without the part in question, which of efforts is the joint's own; all others
+        give none. ``clock jumped`` is counted once a jump; that message is accepted, and a stamp
+        may then be below the last one.
+    details: reason -> a sentence on the first message dropped for it, where there is more to say;
+        of efforts one for each joint.
     frames: the frame_ids seen in wrenches.
     lists: different lists of joint names that came, at most `MAX_LISTS`.
     """
@@ -109,6 +111,7 @@ class MeasurementStream:
         if frames:
             frames += [frame.lstrip("/") for frame in config.wrench_frames]
         self._wrench_frames = tuple(dict.fromkeys(frames))
+        self._told: set[tuple[str, int]] = set()  # faults of efforts that `details` has
         self._faults = SensorFaults(
             self._matcher.joint_names if self._effort else (), config, effort_limits
         )
@@ -208,8 +211,9 @@ class MeasurementStream:
         if jumped:
             released = self._pairer.restart_wrenches(stamp + self._clock_jump)
         self._last_wrench = stamp
-        if fault := self._faults(stamp, values, self._q):
-            self._drop(*fault)
+        if faults := self._faults(stamp, values, self._q):
+            # One sensor measures all of them.
+            self._drop(*faults[0][1:])
             return released
         if self._elsewhere_now:
             self._drop(MOVED, self.moved())
@@ -261,17 +265,35 @@ class MeasurementStream:
         effort = self._matcher.select(values)
         if self._effort_scale:  # before the checks, whose limits are in N m
             effort = tuple(map(mul, effort, self._effort_scale))
-        if _problem(effort):
-            self._drop("effort not finite")
-            return None
         y = np.array(effort, dtype=np.float64)
-        if fault := self._faults(stamp, effort, self._q):
-            self._drop(*fault)
-            return None
+        faults = self._faults(stamp, effort, self._q)
+        if _problem(effort):
+            faults += [
+                (
+                    k,
+                    "effort not finite",
+                    f"the effort of {self._matcher.joint_names[k]} is {value:g}",
+                )
+                for k, value in enumerate(effort)
+                if not abs(value) <= IMPLAUSIBLE
+            ]
+        if faults:
+            self._leave_out(faults, y)
         if self._elsewhere_now:
             self._drop(MOVED, self.moved())
             return None
-        return y
+        return None if faults and np.isnan(y).all() else y
+
+    def _leave_out(self, faults: list[tuple[int, str, str]], y: Array) -> None:
+        """Put NaN where an effort in y (n_joints,) is none, and count the message."""
+        for reason in {reason: None for _, reason, _ in faults}:
+            self.dropped[reason] += 1
+        for axis, reason, sentence in faults:
+            y[axis] = np.nan
+            if (reason, axis) not in self._told:
+                self._told.add((reason, axis))
+                told = self.details.get(reason)
+                self.details[reason] = f"{told}; {sentence}" if told else sentence
 
     def _follow_locks(self, message: Any) -> None:
         for name, position in joint_positions(message, self._locks).items():

@@ -116,6 +116,32 @@ def test_rest_is_predicted_in_its_turn_and_not_learned(residual: str) -> None:
     both_protocols(model, stream[:350], options | {"residual": residual}, size=50)
 
 
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_axes_that_are_not_measured_cost_nothing_but_themselves(residual: str) -> None:
+    model, stream = moving()
+    whole = stream[:400]
+    stream = [dataclasses.replace(sample, y=sample.y.copy()) for sample in whole]
+    y = np.array([sample.y for sample in whole])
+    for k, sample in enumerate(stream):
+        sample.y[2] = np.nan
+        if 120 <= k < 180 or k in (220, 390):
+            sample.y[0] = np.nan
+    options = WINDOWS | {"random_fourier.n_features": 60, "nystrom.max_centers": 25}
+    options |= {"residual": residual}
+    both_protocols(model, stream, options, size=50)
+    dead, alive = (SemiparametricEstimator(model, **options) for _ in range(2))
+    told, wanted = (run(e, s) for e, s in ((dead, stream), (alive, whole)))
+    values, expected = (np.array([p.semiparametric for p in x]) for x in (told, wanted))
+    assert np.isfinite(values).all()
+    if residual == "nystrom":  # its inputs that are no good are local, too
+        errors, usual = (np.mean((v - y)[100:, [1, 3]] ** 2, axis=0) for v in (values, expected))
+        assert np.all(errors < 1.5 * usual)
+    # Nobody knows the third joint's friction, and no residual is made up for it.
+    left = np.array([p.residual.value for p in told])
+    assert not left[:, 2].any() and left[300:, :2].any()
+    assert dead.n_learned == len(stream)
+
+
 def test_small_blocks_and_other_choices() -> None:
     model, stream = moving(seed=3)
     options = WINDOWS | {"residual": "nystrom", "rigid_body.memory": 1.0}

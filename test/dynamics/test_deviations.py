@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pytest
 
 from semiparam_dynamics.dynamics.deviations import (
     DEPENDENT,
@@ -40,9 +41,25 @@ def test_a_running_square_is_the_weighted_mean_of_the_squares() -> None:
     np.testing.assert_allclose(rows.value, one.value, rtol=1e-14)
 
 
-def test_errors_in_blocks_one_by_one_and_saved_are_the_same() -> None:
+def test_what_was_not_measured_changes_no_running_square() -> None:
+    rng = np.random.default_rng(3)
+    errors, gone = rng.normal(size=(40, 2)), rng.random(40) < 0.3
+    partial, compact = RunningSquare(2, 2.0), RunningSquare(1, 2.0)
+    errors[gone, 1] = np.nan
+    for row, missing in zip(errors, gone, strict=True):
+        partial.update(row, 0.1)
+        if not missing:
+            compact.update(row[1:], 0.1)
+        np.testing.assert_array_equal(partial.value[1:], compact.value)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_errors_in_blocks_one_by_one_and_saved_are_the_same(complete: bool) -> None:
     rng = np.random.default_rng(2)
     y, left = 1e3 + rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    if not complete:
+        y[:10, 0], y[30:45, 1] = np.nan, np.nan
+        left = np.where(np.isnan(y), np.nan, left)
     stamps = 10**9 + np.cumsum(rng.integers(0, 3 * 10**9, 60)).astype(np.intp)
     one, blocks = (ErrorSpreads(("model",), 2, 5.0) for _ in range(2))
     before = []

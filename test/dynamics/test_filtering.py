@@ -172,6 +172,33 @@ def test_prediction_goes_on_without_the_effort_and_learning_waits_for_it() -> No
             np.testing.assert_allclose(sample.y, whole[sample.stamp].y, rtol=1e-4, atol=2e-3)
 
 
+@pytest.mark.parametrize("cutoff", [0.0, 5.0])
+def test_an_effort_that_is_missing_costs_that_joint_alone(cutoff: float) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 4.0))
+    gone = [dataclasses.replace(m, y=m.y.copy()) for m in stream]
+    for m in gone[100:120]:
+        m.y[1] = np.nan
+    for m in gone[300:]:
+        m.y[:] = np.nan
+    clean, sampler = (SampleFilter(model, FilterConfig(cutoff=cutoff)) for _ in range(2))
+    wanted, got = ([f.push(m) for m in s][2:] for f, s in ((clean, stream), (sampler, gone)))
+    forgotten = 40 if cutoff else 0  # samples, as long as after one without any effort
+    for k, (a, b) in enumerate(zip(got, wanted, strict=True), start=1):
+        if k >= 300:
+            assert a.y is None
+            continue
+        lost = 100 <= k < 120 + forgotten
+        assert np.isnan(a.y).tolist() == [False, lost, *[False] * (len(a.y) - 2)]
+        assert np.array_equal(np.delete(a.y, 1), np.delete(b.y, 1))
+        np.testing.assert_allclose(a.y[1], np.nan if lost else b.y[1], rtol=1e-4, atol=2e-3)
+        assert (a.informative, a.between, a.weight) == (b.informative, b.between, b.weight)
+    learned = sum(s.teaches and np.isnan(s.y).any() for s in got)
+    assert (
+        sampler.dropped["learned without the joints whose efforts are missing or wrong"] == learned
+    )
+
+
 def resting(stream: list[Measurement], seconds: float) -> list[Measurement]:
     """A recording that begins with a rest, to which an effort sensor's noise is added."""
     rng, first = np.random.default_rng(0), stream[0]
@@ -274,6 +301,31 @@ def test_joints_that_wrap_are_unwrapped() -> None:
         np.testing.assert_allclose(np.sin(a.q), np.sin(b.q), atol=1e-9)
         np.testing.assert_allclose(a.ddq, b.ddq, atol=1e-6)
         np.testing.assert_allclose(a.regressor, b.regressor, atol=1e-5)
+
+
+def test_a_position_a_turn_beyond_its_limits_is_where_it_is_within_them() -> None:
+    model = small_arm()
+    (sliding,) = np.flatnonzero(model.sliding)
+    stream = list(measurements(model, 6.0))
+    low, high = model.position_limits
+    (bounded,) = [j for j in range(model.n_joints) if high[j] - low[j] < 5.0 and j != sliding][-1:]
+    turned = []
+    for k, m in enumerate(stream):
+        q = m.q.copy()
+        assert low[bounded] <= q[bounded] <= high[bounded]
+        # Counted from anywhere, a gap of the filter included.
+        q[bounded] += 2.0 * np.pi * (k % 400 < 150) - 2.0 * np.pi * (k >= 500)
+        turned.append(dataclasses.replace(m, q=q))
+    whole, wrapped = SampleFilter(model, FilterConfig()), SampleFilter(model, FilterConfig())
+    wanted, got = list(whole.filter_recording(stream)), list(wrapped.filter_recording(turned))
+    assert not wrapped.dropped and len(got) == len(wanted) > 500
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(a.q, b.q, atol=1e-9)
+        np.testing.assert_allclose(a.ddq, b.ddq, atol=1e-6)
+    # But not one that slides.
+    q = stream[-1].q + 2.0 * np.pi * (np.arange(len(low)) == sliding)
+    wrapped.push(dataclasses.replace(stream[-1], q=q, stamp=stream[-1].stamp + 1))
+    assert wrapped.dropped[IMPLAUSIBLE] == 1
 
 
 @pytest.mark.parametrize("speed", [4.0, 30.0])
@@ -414,6 +466,9 @@ def test_a_start_in_the_middle_of_motion_is_not_learned_before_the_filters_know_
     assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)
 
 
+IMPLAUSIBLE = "position far outside the URDF's limits (degrees instead of radians?)"
+
+
 def jittered(stream: list[Measurement]) -> list[Measurement]:
     delays = np.random.default_rng(0).integers(0, 3_000_000, len(stream))
     return [
@@ -427,6 +482,10 @@ def disturbed(stream: list[Measurement]) -> list[Measurement]:
     stream = [*stream[:40], stream[10], *stream[39:100], *stream[170:]]
     for i in (150, 151, 400, 620):
         stream[i] = dataclasses.replace(stream[i], y=None)
+    for i in (20, *range(200, 230), 700):
+        stream[i] = dataclasses.replace(
+            stream[i], y=np.where(np.arange(len(stream[i].y)), stream[i].y, np.nan)
+        )
     for i in (300, 500, 501):
         stream[i] = dataclasses.replace(stream[i], q=stream[i].q + 500.0)
     for i in (*range(450, 470), 530):
@@ -443,7 +502,7 @@ def equal(got: Sequence[Sample | None], wanted: Sequence[Sample | None]) -> None
         pairs = [(getattr(a, name), getattr(b, name)) for a, b in zip(got, wanted, strict=True)]
         assert all(a.shape == b.shape and np.array_equal(a, b) for a, b in pairs), name
     for a, b in zip(got, wanted, strict=True):
-        assert a.y is None or np.array_equal(a.y, b.y)
+        assert a.y is None or np.array_equal(a.y, b.y, equal_nan=True)
 
 
 def both(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from semiparam_dynamics.dynamics.scores import RunningScores
 
@@ -43,9 +44,28 @@ def test_before_the_first_sample_and_on_a_constant_axis_there_is_no_score() -> N
     assert np.isnan(scores.nmse("a")).all()
 
 
-def test_rows_at_once_are_rows_one_by_one() -> None:
+def test_what_was_not_measured_is_no_part_of_an_axis_scores() -> None:
+    rng = np.random.default_rng(2)
+    y = 5.0 + rng.standard_normal((60, 3))
+    y[10:30, 1], y[:, 2] = np.nan, np.nan
+    predictions, stds = y + rng.standard_normal(y.shape), np.ones(y.shape)
+    predictions[:, 2] = 0.0
+    scores = RunningScores(["a"], 3)
+    scores.add_arrays(y, predictions[:, None], stds[:, None])
+    for j in range(2):
+        known = ~np.isnan(y[:, j])
+        own, error = y[known, j], (y - predictions)[known, j]
+        np.testing.assert_allclose(scores.nmse("a")[j], np.mean(error**2) / own.var())
+    for figure in (scores.rmse("a"), scores.nmse("a")):
+        assert np.isnan(figure).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_rows_at_once_are_rows_one_by_one(complete: bool) -> None:
     rng = np.random.default_rng(1)
     y = 5.0 + rng.standard_normal((50, 3))
+    if not complete:
+        y[:12, 0], y[25:40, 1], y[:, 2] = np.nan, np.nan, np.nan
     predictions = {name: y + rng.standard_normal(y.shape) for name in "ab"}
     stds = {"a": rng.uniform(0.1, 2.0, y.shape)}
     one, many = (RunningScores("ab", 3) for _ in range(2))

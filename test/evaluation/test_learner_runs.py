@@ -30,8 +30,12 @@ ON, END = 12.0, 22.0  # s
 PUSH = largest_weight() * np.ones(4)
 
 
-def bag(folder: Path, change: Change, seconds: float = END) -> Path:
-    write_measurements(folder / "bag", MODEL.joint_names, list(moving(seconds, change)), "effort")
+def bag(folder: Path, change: Change, seconds: float = END, dead: bool = False) -> Path:
+    stream = list(moving(seconds, change))
+    if dead:  # one joint's effort, for some seconds, and another's all the while
+        for k, m in enumerate(stream):
+            m.y[[1, 2] if 800 <= k < 1100 else 2] = np.nan
+    write_measurements(folder / "bag", MODEL.joint_names, stream, "effort")
     return folder / "bag"
 
 
@@ -52,6 +56,7 @@ def offline(path: Path, settings: dict[str, object]) -> Evaluation:
     return evaluate_bags(Bags([path], urdf=URDF), from_flat(InverseDynamicsConfig, settings))
 
 
+@pytest.mark.parametrize("dead", [False, True])
 @pytest.mark.parametrize(
     ("change", "settings"),
     [
@@ -61,8 +66,8 @@ def offline(path: Path, settings: dict[str, object]) -> Evaluation:
     ],
     ids=["detect", "gate", "memory"],
 )
-def test_an_evaluation_has_the_node_s_numbers(tmp_path, change, settings) -> None:
-    path = bag(tmp_path, change)
+def test_an_evaluation_has_the_node_s_numbers(tmp_path, change, settings, dead) -> None:
+    path = bag(tmp_path, change, dead=dead)
     steps = [step for step in live(path, settings) if not step.sample.between]
     found = offline(path, settings)
     run = found.runs["sequential"]
@@ -73,6 +78,10 @@ def test_an_evaluation_has_the_node_s_numbers(tmp_path, change, settings) -> Non
         told = np.array([getattr(step.prediction, name) for step in steps])
         assert np.array_equal(values[:, k], told), name
     assert np.array_equal(stds, [step.prediction.semiparametric_std for step in steps])
+    assert np.isfinite(stds).all()
+    assert np.isnan(y).any(axis=0).tolist() == [False, dead, dead, False]
+    for name, nmse in ((n, run.scores.nmse(n)) for n in ("semiparametric", "persistence")):
+        assert np.isnan(nmse).tolist() == [False, False, dead, False], name
     assert sum(found.skipped.values()) > 0 or "nystrom.memory" in settings
 
 

@@ -17,7 +17,7 @@ from .messages import joint_state, wrench
 
 NAMES = ["a", "b"]
 STEP = SECOND // 100
-CONFIG = StreamConfig(stuck_after=0.2, stuck_motion=0.05)
+CONFIG = StreamConfig(stuck_after=0.2, stuck_motion=0.05, saturation_after=0)
 
 
 def moving(k: int) -> list[float]:
@@ -40,9 +40,9 @@ def test_a_reading_sticks_once_it_is_the_same_for_long_enough_and_no_longer() ->
 
 def test_it_says_which_sensor_sticks_and_at_what() -> None:
     faults = SensorFaults(NAMES, CONFIG)
-    assert faults(1, [1.0, 2.5], [0.0, 0.0]) is None
-    reason, text = faults(SECOND, [3.0, 2.5], [1.0, 1.0])
-    assert reason == "effort stuck"
+    assert faults(1, [1.0, 2.5], [0.0, 0.0]) == []
+    ((axis, reason, text),) = faults(SECOND, [3.0, 2.5], [1.0, 1.0])
+    assert (axis, reason) == (1, "effort stuck")
     assert "b of the effort stays exactly 2.5" in text and "samples.stuck_after" in text
 
 
@@ -69,15 +69,15 @@ def test_zeros_from_the_beginning_are_no_sensor_but_zeros_later_are() -> None:
 
 
 def test_nothing_sticks_where_it_is_switched_off_or_the_clock_went_back() -> None:
-    off = StreamConfig(stuck_after=0.0)
+    off = StreamConfig(stuck_after=0.0, saturation_after=0)
     assert not stuck_from(SensorFaults(NAMES, off), [[1.0, 2.0]] * 100)
     faults = SensorFaults(NAMES, CONFIG)
     y = [1.0, 2.0]
-    assert faults(100 * SECOND, y, moving(0)) is None
-    assert faults(100 * SECOND + STEP, y, moving(10)) is None
-    assert faults(50 * SECOND, y, moving(20)) is None
-    assert faults(50 * SECOND + STEP, y, moving(30)) is None
-    assert faults(51 * SECOND, y, moving(40)) is not None
+    assert not faults(100 * SECOND, y, moving(0))
+    assert not faults(100 * SECOND + STEP, y, moving(10))
+    assert not faults(50 * SECOND, y, moving(20))
+    assert not faults(50 * SECOND + STEP, y, moving(30))
+    assert [axis for axis, _, _ in faults(51 * SECOND, y, moving(40))] == [0, 1]
 
 
 @given(st.lists(st.floats(-1.0, 1.0), min_size=30, max_size=60))
@@ -95,8 +95,8 @@ def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joi
     stuck = StuckReadings(20, 0.5, own_joint=own_joint)
     stamps = np.cumsum([step for step, _, _ in instants])
     for i, (_, values, q) in enumerate(instants):
-        wanted = -1
-        for k in (1, 0):
+        wanted = []
+        for k in (0, 1):
             start = i
             while start > 0 and instants[start - 1][1][k] == values[k]:
                 start -= 1
@@ -104,7 +104,7 @@ def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joi
             moved = motion[k] > 0.5 if own_joint else max(motion) > 0.5
             never_measured = start == 0 and values[k] == 0.0
             if stamps[i] - stamps[start] > 20 and moved and not never_measured:
-                wanted = k
+                wanted.append(k)
         assert stuck(int(stamps[i]), list(values), list(q)) == wanted
 
 
@@ -141,23 +141,70 @@ def test_a_position_sticks_while_its_velocity_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "share", "reading", "reason"),
+    ("given", "share", "reading", "axes"),
     [
-        ((10.0,), 0.0, [9.99, -9.99], None),
-        ((10.0,), 0.0, [0.0, -10.0], "effort saturated"),
-        ((10.0, 5.0), 0.0, [9.0, 5.5], "effort saturated"),
-        ((), 0.0, [1e8, 1e8], None),
-        ((), 0.9, [0.0, 90.0], "effort saturated"),
-        ((), 0.9, [1e8, 89.0], None),  # the first joint's URDF gives no limit
-        ((50.0,), 0.9, [0.0, 60.0], "effort saturated"),
+        ((10.0,), 0.0, [9.99, -9.99], []),
+        ((10.0,), 0.0, [0.0, -10.0], [1]),
+        ((10.0, 5.0), 0.0, [9.0, 5.5], [1]),
+        ((10.0, 5.0), 0.0, [-12.0, 5.5], [0, 1]),
+        ((), 0.0, [1e8, 1e8], []),
+        ((), 0.9, [0.0, 90.0], [1]),
+        ((), 0.9, [1e8, 89.0], []),  # the first joint's URDF gives no limit
+        ((50.0,), 0.9, [0.0, 60.0], [1]),
     ],
 )
 def test_the_smaller_of_given_limit_and_share_of_the_urdf_s_counts(
-    given, share, reading, reason
+    given, share, reading, axes
 ) -> None:
     config = StreamConfig(saturation=given, saturation_share=share)
-    fault = SensorFaults(NAMES, config, np.array([np.inf, 100.0]))(1, list(reading), None)
-    assert (fault[0] if fault else None) == reason
+    faults = SensorFaults(NAMES, config, np.array([np.inf, 100.0]))(1, list(reading), None)
+    assert [axis for axis, _, _ in faults] == axes
+    assert all(reason == "effort saturated" for _, reason, _ in faults)
+
+
+def swaying(k: int) -> list[float]:
+    return [np.sin(0.02 * k), 0.0]
+
+
+def saturated(efforts: np.ndarray, motion=swaying, **settings: object) -> np.ndarray:
+    """(k,) where the first joint's effort is said to be saturated."""
+    faults = SensorFaults(NAMES, StreamConfig(stuck_after=0.0, **settings))
+    found = [faults((k + 1) * STEP, [y, 0.0], motion(k)) for k, y in enumerate(efforts.tolist())]
+    assert all(axis == 0 and what == "effort saturated" for each in found for axis, what, _ in each)
+    return np.array([bool(each) for each in found])
+
+
+def test_an_effort_that_stays_at_its_own_extreme_while_its_joint_moves_is_saturated() -> None:
+    t = 0.02 * np.arange(1500)
+    true = 10.0 * np.cos(t) + 2.0 * np.sin(3.1 * t)
+    clipped = np.clip(true, -6.0, 7.0)
+    wrong = clipped != true
+    found = saturated(clipped)
+    assert not found[~wrong].any()
+    for limit in (-6.0, 7.0):
+        # All but the first readings, which it takes to notice.
+        missed = np.flatnonzero((clipped == limit) & ~found)
+        assert 5 <= len(missed) <= 40 and found[clipped == limit][40:].all()
+    assert not saturated(true).any() and not saturated(clipped, saturation_after=0).any()
+
+
+def test_what_is_exceeded_was_no_limit_and_a_joint_at_rest_has_none() -> None:
+    t = 0.02 * np.arange(1000)
+    clipped = np.minimum(10.0 * np.sin(t), 6.0)
+    assert not saturated(clipped, lambda k: [0.5, 0.0]).any()
+    beyond = np.append(clipped, [6.5, 6.0, 6.0])
+    found = saturated(beyond)
+    assert found[:-3].any() and not found[-3:].any()
+    assert not saturated(np.maximum(clipped, 0.0) * (t > 1.0))[clipped <= 0.0].any()  # of zero
+
+
+@pytest.mark.parametrize(("steps", "noise"), [(0.1, 0.03), (0.5, 0.15), (2.0, 0.0)])
+def test_coarse_steps_are_no_saturation(steps: float, noise: float) -> None:
+    t = 0.02 * np.arange(3000)
+    true = 10.0 * np.sin(t + 0.3) + 3.0 * np.sin(2.7 * t)
+    assert not saturated(steps * np.round(true / steps)).any()
+    true += np.random.default_rng(0).normal(0.0, noise, len(t))
+    assert not saturated(steps * np.round(true / steps)).any()
 
 
 def test_limits_for_another_number_of_axes_are_refused() -> None:
@@ -168,12 +215,19 @@ def test_limits_for_another_number_of_axes_are_refused() -> None:
         MeasurementStream(NAMES, "wrench", config)
 
 
-def test_in_the_stream_a_stuck_effort_leaves_the_position_and_a_stuck_position_nothing() -> None:
+def test_in_the_stream_a_stuck_effort_costs_that_joint_and_a_stuck_position_all() -> None:
     stream = MeasurementStream(NAMES, config=CONFIG)
     for k in range(40):
         (m,) = stream.joint_state(joint_state((k + 1) * STEP, NAMES, moving(k), [], [1.0, k]))
+        assert m.y is not None and m.y[1] == k and np.isnan(m.y[0]) == (k > 20)
+    assert stream.dropped == {"effort stuck": 19}
+    stream = MeasurementStream(NAMES, config=CONFIG)
+    for k in range(40):
+        (m,) = stream.joint_state(joint_state((k + 1) * STEP, NAMES, moving(k), [], [1.0, 2.0]))
         assert (m.y is None) == (k > 20)
     assert stream.dropped == {"effort stuck": 19}
+    told = stream.details["effort stuck"]
+    assert "a of the effort stays exactly 1 " in told and "b of the effort" in told
     stream = MeasurementStream(NAMES, config=CONFIG)
     for k in range(40):
         message = joint_state((k + 1) * STEP, NAMES, [1.0, 0.1 * k], [2.0, 2.0], [k, k])
