@@ -26,6 +26,7 @@ from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.storage import sub_state
 
 NEVER = -1  # stamp of no sample
+EXPERIENCE_S = 30.0  # of motion learned: with less, a place was hardly passed by more than one
 MAX_STEP_S = 1.0  # s that a sample stands for, however long there was none before it
 
 # What the rigid body's form lacks is not noise: it lasts as long as the motion that shows it, so
@@ -88,8 +89,8 @@ class Trust:
     def __init__(self, config: TrustConfig, *, always: bool = False) -> None:
         self.config = config
         self.always = always
-        # At the last sample weighed, and at the last one learned.
-        self._levels: Array = np.zeros(2)
+        # At the last sample weighed, and at the last one learned; s of motion learned.
+        self._levels: Array = np.zeros(3)
         self._stamps: Indices = np.full(2, NEVER)
 
     @property
@@ -148,9 +149,9 @@ class Trust:
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where it is of another shape."""
-        if state["level"].shape != (1,) or state["stamp"].shape != (1,):
+        if state["level"].shape != (2,) or state["stamp"].shape != (1,):
             raise ValueError("the trust has another number of levels")
-        self._levels = np.repeat(state["level"].astype(np.float64), 2)
+        self._levels = state["level"].astype(np.float64)[[0, 0, 1]]
         self._stamps = np.repeat(state["stamp"].astype(np.intp), 2)
 
 
@@ -176,6 +177,8 @@ def _weigh(levels: Array, stamps: Indices, stamp: int, confidence: float, memory
 def _learn(levels: Array, stamps: Indices, stamp: int, confidence: float, memory: float) -> None:
     if stamp < stamps[0]:  # others were weighed since
         stamps[0], levels[0] = stamps[1], levels[1]
+    if stamps[1] != NEVER and stamp > stamps[1]:
+        levels[2] += min((stamp - stamps[1]) * 1e-9, MAX_STEP_S)
     _weigh(levels, stamps, stamp, confidence, memory)
     stamps[1], levels[1] = stamps[0], levels[0]
 
@@ -184,7 +187,7 @@ def _learn(levels: Array, stamps: Indices, stamp: int, confidence: float, memory
 def _weight(levels: Array, stamps: Indices, threshold: float, learning: float) -> float:
     if threshold <= 0.0:
         return 1.0
-    known: float = min(levels[0] / threshold, 1.0)
+    known: float = min(levels[0] / threshold, 1.0) * min(levels[2] / EXPERIENCE_S, 1.0)
     if stamps[1] == NEVER or stamps[0] < stamps[1]:
         return known
     since = (stamps[0] - stamps[1]) * 1e-9

@@ -274,14 +274,20 @@ class KernelResidual:
         widths = input_widths(config, groups, n_joints, n_axes, len(self._turning))
         self.groups = tuple(groups)
         self.exact = active is not None
-        self.standardizer = Standardizer(widths, config.window, floors)
         features = config.features(len(widths), seed)
+        # Features that are small nowhere would carry what a wrong scale made of them everywhere.
+        first = isinstance(features, IncrementalNystromFeatures)
+        self.standardizer = Standardizer(widths, config.window, floors, first_scales=first)
         self.shared = KernelModel(features, n_axes, active, config.penalty)
         self.joints: list[JointModel] = []
         if active is not None and joints:
             self.joints = self._joint_models(config, active)
         self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
         self._n_updates = 0
+        self._rescaled = 0  # `_n_updates` when the scales were last changed
+        # Inputs, targets and weights of what was learned while scales may still change.
+        self._kept: list[tuple[Array, Array, Array]] = []
+        self._blank = [model.state() for model in self.models]
 
     def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
         models, n = [], len(active)
@@ -371,26 +377,30 @@ class KernelResidual:
 
         prediction : by :meth:`predict` at x, maybe before other samples were learned, or by a copy.
         """
-        if prediction.inputs is None:
-            if not self.standardizer.ready:
-                self.standardizer.observe(stamp, x)
+        targets = self.targets(y, regressor, rigid_body)
+        if not self.standardizer.settled:
+            self._kept.append((x[None], targets[None], _model_weights(weights, y)[None]))
+            if self.standardizer.observe(stamp, x):
+                self._learn_kept()
                 return
-            # The scales are known since it was predicted; the parameters don't matter here.
+            if not self.standardizer.ready:
+                return
+        if prediction.inputs is None or prediction.version < self._rescaled:
+            # The scales are others since it was predicted; the parameters don't matter here.
             prediction = self.predict(x, np.zeros(regressor.shape[1]))
         scaled, outputs = prediction.inputs, prediction.outputs
         assert scaled is not None  # the standardizer is ready
-        targets = self.targets(y, regressor, rigid_body)
         fraction = self._clock.forgetting_fraction(stamp)
         if self.joints:
             if outputs is None or prediction.version != self._n_updates:
                 outputs, _, _ = self.shared.predict(scaled)
             left = targets - outputs
         self._n_updates += 1
-        weight = float(_least(weights, y))
-        self.shared.update(scaled, prediction.features[0], targets, weight, fraction)
+        counted = _model_weights(weights, y).tolist()
+        self.shared.update(scaled, prediction.features[0], targets, counted[0], fraction)
         for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
             own = scaled[joint.inputs], phi, left[joint.targets]
-            joint.model.update(*own, float(weights[j]), fraction)
+            joint.model.update(*own, counted[1 + j], fraction)
 
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
         """:meth:`predict` of inputs (k, d), by `parameters` of each (k, n_parameters)."""
@@ -417,32 +427,73 @@ class KernelResidual:
         rigid : what the rigid body predicted and learned.
         Returns the predictions of each just before it was learned, and before any of them was.
         """
-        first = self.standardizer.observe_rows(stamps, inputs)
-        in_turn, before = self._zeros(len(y)), self._zeros(len(y))
-        if first == len(y):
-            return in_turn, before
-        self._clock.forgetting_fraction(int(stamps[-1]))
-        X, rigid = self.standardizer.transform(inputs[first:]), rigid.rows(slice(first, None))
-        pi, weights = rigid.parameters, rigid.residual_weights
-        targets = self.targets(y[first:], regressors[first:], rigid.values)
-        answer, confidence, unsure = self.shared.update_block(
-            X, targets, _least(weights, y[first:])
-        )
+        targets = self.targets(y, regressors, rigid.values)
+        weights, pi = _model_weights(rigid.residual_weights, y), rigid.parameters
+        if self.standardizer.settled:
+            self._clock.forgetting_fraction(int(stamps[-1]))
+            return self._learn(self.standardizer.transform(inputs), targets, weights, pi)
+        before, in_turn, start = self.predict_block(inputs, pi), [], 0
+        while start < len(y):
+            # Up to a change of the scales, with which all that was kept is learned anew.
+            known, settled = self.standardizer.ready, self.standardizer.settled
+            X = self.standardizer.transform(inputs[start:])
+            taken, changed = len(X), False
+            if not settled:
+                taken, changed = self.standardizer.observe_rows(stamps[start:], inputs[start:])
+            rows = slice(start, start + taken)
+            if not settled:
+                self._kept.append((inputs[rows], targets[rows], weights[rows]))
+            part = self._zeros(taken)
+            if known:
+                part, _ = self._learn(X[:taken], targets[rows], weights[rows], pi[rows])
+                self._clock.forgetting_fraction(int(stamps[rows][-1]))
+            in_turn.append(part)
+            if changed:
+                self._learn_kept()
+            start += taken
+        return ResidualBlock.join(in_turn), before
+
+    def _learn(
+        self, X: Array, targets: Array, weights: Array, pi: Array
+    ) -> tuple[ResidualBlock, ResidualBlock]:
+        """:meth:`update_block` of standardized inputs X (k, d), with parameters pi of each.
+
+        targets (k, T), weights (k, 1 + n_axes) : as in :meth:`update`, and of each model.
+        """
+        answer, confidence, unsure = self.shared.update_block(X, targets, weights[:, 0])
         self._n_updates += len(X)
         values = self.shared.residuals(targets - answer.errors, pi)
         late = self.shared.residuals(answer.before, pi)
         left = answer.errors
         for j, joint in enumerate(self.joints):
             targets = left[:, joint.targets]
-            answer, _, _ = joint.model.update_block(X[:, joint.inputs], targets, weights[:, j])
+            answer, _, _ = joint.model.update_block(X[:, joint.inputs], targets, weights[:, 1 + j])
             values[:, j] += joint.model.residuals(targets - answer.errors, pi)[:, 0]
             late[:, j] += joint.model.residuals(answer.before, pi)[:, 0]
-        in_turn.values[first:], in_turn.confidence[first:] = values, confidence
-        # Where the scales were not known before the block, nothing was predicted then.
-        return in_turn, before if first else ResidualBlock(late, unsure)
+        return ResidualBlock(values, confidence), ResidualBlock(late, unsure)
+
+    def _learn_kept(self) -> None:
+        """Learn what was kept anew, with the scales of now; once they are settled, keep it no more.
+
+        Nothing of it is forgotten, whatever the memory.
+        """
+        for model, blank in zip(self.models, self._blank, strict=True):
+            penalty = model.core.penalty
+            model.restore(blank)
+            model.core.set_penalty(penalty)
+        inputs, targets, weights = self._joined()
+        no_pi = np.zeros((len(inputs), 1 + self.shared.column.max(initial=0)))
+        self._learn(self.standardizer.transform(inputs), targets, weights, no_pi)
+        self._rescaled = self._n_updates
+        self._kept = [] if self.standardizer.settled else [(inputs, targets, weights)]
 
     def _zeros(self, k: int) -> ResidualBlock:
         return ResidualBlock(np.zeros((k, self.shared.n_axes)), np.zeros(k))
+
+    def _joined(self) -> tuple[Array, Array, Array]:
+        """What was kept, in one part."""
+        inputs, targets, weights = (np.concatenate(p) for p in zip(*self._kept, strict=True))
+        return inputs, targets, weights
 
     def copy_from(self, other: KernelResidual) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
@@ -450,13 +501,17 @@ class KernelResidual:
         self._clock.restore(other._clock.state())
         for mine, theirs in zip(self.models, other.models, strict=True):
             mine.copy_from(theirs)
-        self._n_updates = other._n_updates
+        self._n_updates, self._rescaled = other._n_updates, other._rescaled
+        self._kept = list(other._kept)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
         for i, model in enumerate(self.models):
             state |= {f"model{i}.{name}": value for name, value in model.state().items()}
+        if self._kept:
+            self._kept = [self._joined()]
+            state |= dict(zip(KEPT, self._kept[0], strict=True))
         return state | {f"clock.{name}": value for name, value in self._clock.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -465,13 +520,24 @@ class KernelResidual:
         for i, model in enumerate(self.models):
             model.restore(sub_state(state, f"model{i}."))
         self._clock.restore(sub_state(state, "clock."))
+        inputs, targets, weights = (state.get(name) for name in KEPT)
+        self._kept = []
+        if inputs is not None and targets is not None and weights is not None:
+            self._kept = [(inputs, targets, weights)]
         self._n_updates += 1  # predictions from before are stale
+        self._rescaled = self._n_updates
 
 
-def _least(weights: Array, y: Array) -> Array:
-    """The least weight of a sample's axes, of those (..., n_axes) that were measured."""
-    least: Array = np.where(np.isnan(y), np.inf, weights).min(axis=-1)
-    return least
+def _model_weights(weights: Array, y: Array) -> Array:
+    """A sample's weight in each model (..., 1 + n_axes), of its axes' weights (..., n_axes).
+
+    In the first one it is the least of the axes that were measured.
+    """
+    least = np.where(np.isnan(y), np.inf, weights).min(axis=-1, keepdims=True)
+    return np.concatenate((least, weights), axis=-1)
+
+
+KEPT = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 
 
 class JointModel(NamedTuple):
@@ -645,13 +711,23 @@ class Standardizer:
     """Brings inputs to zero mean and unit variance, by those of the first `window` seconds.
 
     Kernels of local features need inputs of one size; scales that went on moving would move the
-    features under what was learned on them. No standard deviation counts as less than its floor in
-    `floors` (d,). After that each is divided by its width in `widths` (d,): one of width 2 counts
-    half.
+    features under what was learned on them. With `first_scales` there are scales after an eighth,
+    a quarter and a half of the window already, by what was seen until then. No standard deviation
+    counts as less than its floor in `floors` (d,). After that each is divided by its width in
+    `widths` (d,): one of width 2 counts half.
     """
 
-    def __init__(self, widths: Array, window: float, floors: Array | None = None) -> None:
+    def __init__(
+        self,
+        widths: Array,
+        window: float,
+        floors: Array | None = None,
+        *,
+        first_scales: bool = False,
+    ) -> None:
         n_inputs = len(widths)
+        self._shares = (0.125, 0.25, 0.5, 1.0) if first_scales else (1.0,)
+        self._stage = 0  # shares of the window that were reached
         self._widths = widths
         self._floors = np.zeros(n_inputs) if floors is None else floors
         self.window = window
@@ -660,13 +736,31 @@ class Standardizer:
         self._count = 0
         self._mean = np.zeros(n_inputs)
         self._square = np.zeros(n_inputs)
-        self.ready = False
         self._scale = np.ones(n_inputs)
+        self._offset = np.zeros(n_inputs)
 
-    def observe(self, stamp: int, x: Array) -> None:
-        """Look at the input x (d,) at `stamp` (ns); after the window this does nothing."""
-        if self.ready:
-            return
+    @property
+    def ready(self) -> bool:
+        """Whether there are scales."""
+        return self._stage > 0
+
+    @property
+    def first(self) -> float:
+        """Seconds of motion from which on there are scales."""
+        return self._shares[0] * self.window
+
+    @property
+    def settled(self) -> bool:
+        """Whether the scales will never change."""
+        return self._stage == len(self._shares)
+
+    def observe(self, stamp: int, x: Array) -> bool:
+        """Look at the input x (d,) at `stamp` (ns); whether the scales are others since.
+
+        After the window this does nothing.
+        """
+        if self.settled:
+            return False
         step = (stamp - self._last) * 1e-9 if self._count else 0.0
         # Pauses and jumps of the clock are not motion that was looked at.
         self.seen += step if 0.0 < step <= 1.0 else 0.0
@@ -675,16 +769,19 @@ class Standardizer:
         delta = x - self._mean
         self._mean += delta / self._count
         self._square += delta * (x - self._mean)
-        if self.seen >= self.window and self._count > 1:
-            self._finish()
+        reached = sum(self.seen >= share * self.window for share in self._shares)
+        if self._count < 2 or reached == self._stage:
+            return False
+        self._stage = reached
+        self._scale_by_seen()
+        return True
 
-    def observe_rows(self, stamps: Indices, X: Array) -> int:
-        """:meth:`observe` rows of X (n, d) until the window is full; how many that took."""
+    def observe_rows(self, stamps: Indices, X: Array) -> tuple[int, bool]:
+        """:meth:`observe` rows of X (n, d) until scales change: how many, and whether they did."""
         for i in range(len(X)):
-            if self.ready:
-                return i
-            self.observe(int(stamps[i]), X[i])
-        return len(X)
+            if self.observe(int(stamps[i]), X[i]):
+                return i + 1, True
+        return len(X), False
 
     def fit(self, stamps: Indices, X: Array) -> None:
         """Take the scales from all of X (n, d), at `stamps` (n,) in ns, whatever the window."""
@@ -693,17 +790,18 @@ class Standardizer:
         self._count, self._last = len(X), int(stamps[-1])
         self._mean = X.mean(axis=0)
         self._square = ((X - self._mean) ** 2).sum(axis=0)
-        self._finish()
+        self._stage = len(self._shares)
+        self._scale_by_seen()
 
-    def _finish(self) -> None:
+    def _scale_by_seen(self) -> None:
         std = np.maximum(np.sqrt(self._square / self._count), self._floors)
         # An input that never moved has no scale of its own.
         self._scale = 1.0 / (np.where(std > 1e-9, std, 1.0) * self._widths)
-        self.ready = True
+        self._offset = self._mean.copy()
 
     def transform(self, x: Array) -> Array:
         """Standardized x, (d,) or (n, d)."""
-        return (x - self._mean) * self._scale
+        return (x - self._offset) * self._scale
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -711,15 +809,15 @@ class Standardizer:
             "mean": self._mean.copy(),
             "square": self._square.copy(),
             "scale": self._scale.copy(),
+            "offset": self._offset.copy(),
             "seen": np.array([self.seen]),
-            "counts": np.array([self._count, self._last, int(self.ready)], dtype=np.int64),
+            "counts": np.array([self._count, self._last, self._stage], dtype=np.int64),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
         self._mean = state["mean"].copy()
         self._square = state["square"].copy()
-        self._scale = state["scale"].copy()
+        self._scale, self._offset = state["scale"].copy(), state["offset"].copy()
         self.seen = float(state["seen"][0])
-        self._count, self._last, ready = (int(value) for value in state["counts"])
-        self.ready = bool(ready)
+        self._count, self._last, self._stage = (int(value) for value in state["counts"])

@@ -148,7 +148,7 @@ class ResidualPrediction:
 
     value: Array  # (n_axes,)
     confidence: float  # 0: no data near; 1: plenty
-    inputs: Array | None = None  # standardized; None while the standardizer's window lasts
+    inputs: Array | None = None  # standardized; None before there are scales
     features: tuple[Array, ...] = ()  # of each of its models
     outputs: Array | None = None  # the first model's, as they were after `version` updates
     version: int = 0
@@ -165,6 +165,12 @@ class ResidualBlock:
         """The predictions times weights in [0, 1], (k,) or one of all."""
         rows = np.asarray(weights)[..., None]
         return ResidualBlock(self.values * rows, self.confidence * weights)
+
+    @classmethod
+    def join(cls, parts: Sequence[ResidualBlock]) -> ResidualBlock:
+        """One after the other."""
+        values = np.concatenate([part.values for part in parts])
+        return cls(values, np.concatenate([part.confidence for part in parts]))
 
 
 @dataclass(frozen=True, slots=True)

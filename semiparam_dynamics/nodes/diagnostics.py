@@ -168,8 +168,8 @@ class SessionReport:
             return "standing still, waiting for motion"
         told = f"learns {taught} of {new} samples"
         if not residual.standardizer.ready:
-            seen, window = residual.standardizer.seen, residual.standardizer.window
-            return f"{told}; the residual is silent until {window:g} s of motion, {seen:.1f} so far"
+            seen, first = residual.standardizer.seen, residual.standardizer.first
+            return f"{told}; the residual is silent until {first:g} s of motion, {seen:.1f} so far"
         if session.last is not None and session.last.prediction.confidence < SILENT:
             return f"{told}; the residual is silent: this motion is new to it"
         return told

@@ -168,8 +168,9 @@ def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
     one, rows, fitted = (Standardizer(np.array([1.0, 2.0]), 2.0) for _ in range(3))
     for stamp, x in zip(stamps.tolist(), X, strict=True):
         one.observe(stamp, x)
-    used = rows.observe_rows(stamps, X)
-    assert used == 201 and one.ready and rows.ready
+    used, changed = rows.observe_rows(stamps, X)
+    assert used == 201 and changed and one.ready and rows.settled
+    assert rows.observe_rows(stamps[used:], X[used:]) == (400 - used, False)
     fitted.fit(stamps[:used], X[:used])
     std = np.array([X[:used, 0].std(), 1.0])  # an input that never moved keeps its unit
     expected = (X - X[:used].mean(axis=0)) / (std * [1.0, 2.0])
@@ -185,3 +186,43 @@ def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
     paused.observe(10**9, X[0])
     paused.observe(10**12, X[1])
     assert not paused.ready
+
+
+def test_first_scales_are_those_of_what_was_seen_until_then() -> None:
+    rng = np.random.default_rng(0)
+    X, stamps = rng.normal(3.0, [2.0, 0.5], (400, 2)), 10**9 + np.arange(400) * 10**7
+    found, at = Standardizer(np.ones(2), 2.0, first_scales=True), 0
+    for seen in (26, 51, 101, 201):
+        assert not found.settled
+        taken, changed = found.observe_rows(stamps[at:], X[at:])
+        at += taken
+        assert changed and at == seen and found.ready
+        expected = (X - X[:seen].mean(axis=0)) / X[:seen].std(axis=0)
+        np.testing.assert_allclose(found.transform(X), expected, rtol=1e-9, atol=1e-9)
+    assert found.settled
+
+
+@pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+def test_what_comes_before_the_scales_is_learned_with_them(residual: str) -> None:
+    """As by an estimator that knew the scales from the first sample on, which the window gave."""
+    model = small_arm()
+    stream = samples(model, 5.0, extra=3.0)
+    window = {f"{residual}.window": 4.0, "rigid_body.unusual": 0.0}
+    kept, knew = (SemiparametricEstimator(model, residual=residual, **window) for _ in range(2))
+    for sample in stream[:350]:
+        kept.update(sample)
+    assert kept.residual.standardizer.ready == (residual == "nystrom")
+    resumed = SemiparametricEstimator(model, residual=residual, **window)
+    resumed.restore(kept.state())
+    for sample in stream[350:450]:
+        kept.update(sample)
+        resumed.update(sample)
+    scales = kept.residual.standardizer.state()
+    assert kept.residual.standardizer.settled
+    knew.residual.standardizer.restore(scales)
+    for sample in stream[:450]:
+        knew.update(sample)
+    for sample in stream[450:]:
+        told = kept.predict(sample).semiparametric
+        np.testing.assert_array_equal(resumed.predict(sample).semiparametric, told)
+        np.testing.assert_allclose(knew.predict(sample).semiparametric, told, atol=1e-6)
