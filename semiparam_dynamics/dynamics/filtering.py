@@ -37,6 +37,9 @@ NEVER = -(1 << 62)  # a stamp before all others
 FORGOTTEN = 2.0  # periods of the cut-off frequency after which a step has left both filters
 GAP = 0.25  # periods of the cut-off frequency that a straight line may stand for
 GAP_STEPS = 3.0  # steps as long as the one before that a gap lasts at least
+# rad/s^2 or m/s^2 beyond which all joints that stood, or do, don't begin to move, or stop; and what
+# a step lasts at least for positions to tell it, s: nearer in time they show an encoder's counts.
+ABRUPT, TELLING = 30.0, 0.002
 LATE = 3  # late messages in a row, in order among themselves: the clock went back
 FULL = 3  # messages from which on each gives a sample
 
@@ -62,6 +65,7 @@ REASONS = {
     "repeats": "reading repeated while the robot moves",
     "clock": "filter restarted, the clock went back a little",
     "gaps": "gap that the filters have to forget",
+    "stops": "motion that began or ended at once, which the filters have to forget",
     "still": STANDING,
     "between": BETWEEN,
     "partial": "learned without the joints whose efforts are missing or wrong",
@@ -83,11 +87,13 @@ MEMORY = np.dtype(
         ("has_velocity", np.bool_),  # whether the instants since the last start have dq
         ("step", np.float64),  # s, before the last instant
         ("moved", np.bool_),  # whether a joint moved in that step, and in the last sample
+        ("speed", np.float64),  # of the fastest joint in that step, rad/s or m/s
         ("late_run", np.int64),  # late messages since the last instant, and the last one's stamp
         ("late_stamp", np.int64),
         ("suspect", np.int64),  # stamp of a message left out as an outlier since then, or NEVER
         ("measured", np.bool_),  # whether y is used at the last instant
         ("unmeasured", np.int64),  # stamp of the last measurement without y
+        ("stopped", np.int64),  # stamp at which motion began or ended at once
         ("last_sample", np.int64),
         ("last_kept", np.int64),  # stamp of the last measured sample that isn't `between`
         ("last_learned", np.int64),  # stamp of the last sample that may be learned
@@ -185,7 +191,14 @@ class SampleFilter:
         memory["rest_velocity"] = config.rest_velocity
         if cutoff > 0.0:
             memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
-        for stamp in ("unmeasured", "last_sample", "last_kept", "last_learned", "suspect"):
+        for stamp in (
+            "unmeasured",
+            "stopped",
+            "last_sample",
+            "last_kept",
+            "last_learned",
+            "suspect",
+        ):
             memory[stamp] = NEVER
         # URDF limits are often a little off; half a range further something else is wrong.
         low, high = model.position_limits
@@ -360,10 +373,10 @@ def filter_rows(
                     m.late += 1
                     continue
                 m.clock += 1
-                m.count = 0
+                _go_back(m, unread, stamp)
             elif not 0.0 < step <= m.max_gap:
                 m.pauses += 1
-                m.count = 0
+                _go_back(m, unread, stamp)
             elif has_velocity != m.has_velocity:
                 # Velocities that come or go would pass the filter as a step.
                 m.velocity_changes += 1
@@ -407,6 +420,14 @@ def filter_rows(
             m.moved = _reaches(c[n : 2 * n], STILL)
         else:
             m.moved = m.count > 1 and _moves(c, last, n, step)
+        speed = _speed(c, last, n, step, has_velocity)
+        if m.count > 1 and (has_velocity or step >= TELLING):
+            slow, fast = min(speed, m.speed), max(speed, m.speed)
+            if slow < STILL and fast > ABRUPT * step:
+                # No motor does that, and what the effort does beside it is no motion's.
+                m.stops += 1
+                m.stopped = stamp
+        m.speed = speed
         for j in range(c.size):
             last[j] = c[j]
         lowpass_row(c, step, wide, m.wide_cutoff, m.count > 0)
@@ -441,7 +462,7 @@ def filter_rows(
                     m.still += not between and not informative
                     if not between:
                         m.last_kept = m.last
-                informative = informative and not between
+                informative = informative and not between and m.last > m.stopped + m.settling
                 since = (m.last - m.last_learned) * NANO
                 # Behind the low-pass 2 cut-off frequencies a second are independent.
                 share = 2.0 * m.cutoff * since if m.cutoff > 0.0 and since >= 0.0 else 1.0
@@ -461,6 +482,15 @@ def filter_rows(
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
         m.count = min(m.count + 1, FULL)
     return samples
+
+
+@compiled_as_written
+def _go_back(m: Any, unread: Stamps, stamp: int) -> None:
+    """Start anew at `stamp`, which may be earlier than what the filters have to forget."""
+    m.count = 0
+    m.unmeasured, m.stopped = min(m.unmeasured, stamp), min(m.stopped, stamp)
+    for j in range(unread.shape[1]):
+        unread[0, j], unread[1, j] = min(unread[0, j], stamp), min(unread[1, j], stamp)
 
 
 @compiled_as_written
@@ -574,6 +604,16 @@ def _moves(signals: Array, before: Array, n: int, step: float) -> bool:
         if abs(signals[j] - before[j]) > STILL * step:
             return True
     return False
+
+
+@compiled_as_written
+def _speed(signals: Array, before: Array, n: int, step: float, has_velocity: bool) -> float:
+    """Speed of the fastest of n joints, by their velocities or between two signals."""
+    fastest = 0.0
+    for j in range(n):
+        way = signals[n + j] * step if has_velocity else signals[j] - before[j]
+        fastest = max(fastest, abs(way))
+    return fastest / step if step > 0.0 else 0.0
 
 
 @compiled_as_written

@@ -216,6 +216,46 @@ def resting(stream: list[Measurement], seconds: float) -> list[Measurement]:
     ] + stream
 
 
+def test_what_has_to_be_forgotten_is_none_of_a_clock_that_went_far_back() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 4.0))
+    some = np.where(np.arange(model.n_axes) == 1, np.nan, stream[-1].y)
+    before = [
+        dataclasses.replace(m, stamp=m.stamp + 3600 * SECOND, y=y)
+        for m, y in zip(stream[:4], (some, None, some, some), strict=True)
+    ]
+    samples = list(SampleFilter(model, FilterConfig()).filter_recording(before + stream))
+    assert all(s.y is not None and np.isfinite(s.y).all() for s in samples[-300:])
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+def test_motion_that_stops_or_starts_at_once_is_forgotten_before_learning_goes_on(
+    velocity: bool,
+) -> None:
+    model, rng = small_arm(), np.random.default_rng(0)
+    stream = list(measurements(model, 6.0, velocity=velocity))
+    held, n, later = stream[300], 150, 1_500_000_000
+    still = [
+        dataclasses.replace(
+            held,
+            stamp=held.stamp + k * SECOND // 100,
+            q=held.q + 1e-5 * rng.standard_normal(len(held.q)),
+            dq=None if held.dq is None else 0.0 * held.dq,
+        )
+        for k in range(n)
+    ]
+    after = [dataclasses.replace(m, stamp=m.stamp + later) for m in stream[300:]]
+    sampler = SampleFilter(model, FilterConfig())
+    samples = list(sampler.filter_recording([*stream[:300], *still, *after]))
+    assert sampler.dropped[AT_ONCE] == 2
+    taught = np.array([s.teaches for s in samples])  # the first is of the second message
+    assert taught[45:298].all() and not taught[299 : 300 + n + 39].any()
+    assert all(s.y is not None for s in samples[45:])
+    assert taught[300 + n + 45 :].all()
+    whole = SampleFilter(model, FilterConfig())
+    assert len(list(whole.filter_recording(stream))) == 598 and not whole.dropped
+
+
 @pytest.mark.parametrize("velocity", [True, False])
 def test_rest_is_measured_but_teaches_nothing(velocity: bool) -> None:
     model = small_arm()
@@ -224,13 +264,15 @@ def test_rest_is_measured_but_teaches_nothing(velocity: bool) -> None:
         SampleFilter(model, FilterConfig(rest_velocity=least)) for least in (0.01, 0.0)
     )
     samples = list(sampler.filter_recording(stream))
-    still = [s for s in samples if not s.informative]
+    still = [s for s in samples if abs(s.dq).max() < 0.01]
     assert still == samples[: len(still)]
     assert 1190 <= len(still) <= 1215
     assert all(s.y is not None and not s.teaches for s in still)
-    assert all(abs(s.dq).max() < 0.01 for s in still)
-    assert sampler.dropped == {STANDING: len(still)}
-    assert all(s.informative for s in every.filter_recording(stream))
+    assert sampler.dropped == {STANDING: len(still), AT_ONCE: 1}
+    # It sets off at once, which is forgotten for two periods of the cut-off.
+    forgotten = [s for s in samples[len(still) :] if not s.informative]
+    assert 20 < len(forgotten) <= 42
+    assert sum(not s.informative for s in every.filter_recording(stream)) <= 42
 
 
 def test_a_rest_at_the_start_leaves_the_models_as_they_would_be() -> None:
@@ -466,6 +508,7 @@ def test_a_start_in_the_middle_of_motion_is_not_learned_before_the_filters_know_
     assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)
 
 
+AT_ONCE = "motion that began or ended at once, which the filters have to forget"
 IMPLAUSIBLE = "position far outside the URDF's limits (degrees instead of radians?)"
 
 
