@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
-import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ import pytest
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.nodes import object_demo
 
-from .forks import ForkedNode
+from .forks import Fork, ForkedNode
 
 COMMAND = [sys.executable, "-m", "semiparam_dynamics.cli.main", "objects"]
+PATIENCE = 60.0  # s: only reached when something is broken
 
 
 @pytest.fixture
@@ -60,23 +62,15 @@ def test_ctrl_c_ends_it_early_and_keeps_what_was_seen(ros_environment, source, t
     script = tmp_path / "script.txt"
     script.write_text("teach cup 5\nask 3\nteach mug 5\npause 20\n")
     options = ["--rate", "40", "--script", str(script), "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(
-        [*COMMAND, str(source), *options],
-        stdout=subprocess.PIPE,
-        text=True,
-        # A shell's background job passes on that Ctrl-C is ignored; a terminal's doesn't.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            if "mug" in line and "taught" in line:
-                break
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 0, rest
+    log = tmp_path / "log"
+    log.touch()
+    process = Fork([*COMMAND, str(source), *options], str(log))
+    end = time.monotonic() + PATIENCE
+    while not re.search("mug .*taught", log.read_text()):
+        assert process.poll() is None and time.monotonic() < end, log.read_text()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0, log.read_text()
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert not results["complete"]
     assert [one["taught"] for one in results["rounds"]] == ["cup", "mug"]
