@@ -132,15 +132,6 @@ def test_direct_filters_are_what_they_say() -> None:
     np.testing.assert_allclose(ols[1:] * SIGMA[1:], 1.0, rtol=1e-15)
 
 
-def test_landweber_is_gradient_descent() -> None:
-    counts = [7, 1, 200]
-    found = landweber(SIGMA, counts)
-    step = 1.0 / SIGMA.max()
-    for t, g in zip(counts, found, strict=True):
-        powers = (1.0 - step * SIGMA[:, None]) ** np.arange(t)
-        np.testing.assert_allclose(g, step * powers.sum(axis=1), rtol=1e-12)
-
-
 @pytest.mark.parametrize("nu", [0.5, 1.0, 2.0])
 def test_the_nu_methods_residuals_are_jacobi_polynomials(nu: float) -> None:
     # 1 - sigma g_k(sigma) = P_k(1 - 2 sigma) / P_k(1), P the Jacobi polynomials of

@@ -14,11 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import descents
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.descents import NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
-from semiparam_dynamics.learning.losses import as_loss
-from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 
 # Left-hand derivatives, written another way than in the package.
@@ -109,11 +105,6 @@ def test_the_best_pass_is_kept_and_patience_ends_the_fit() -> None:
     np.testing.assert_allclose(errors.min(), score, rtol=1e-10)
 
 
-def test_a_share_can_be_held_out() -> None:
-    model = SGM(validation=0.2, random_state=0).fit(*data(100))
-    assert len(model.centers_) <= 80 and len(model.validation_errors_) == 10
-
-
 def test_the_sign_of_a_hinge_fit_classifies() -> None:
     X, y = data(300)
     y = np.sign(y)
@@ -197,31 +188,6 @@ def test_batches_equal_the_plain_loop(batch: int, average: bool, limit: int | No
     )
     np.testing.assert_allclose(model.fit(X, y).predict(X), expected, atol=1e-11)
     assert model.coef_.shape == (12,)
-
-
-@pytest.mark.parametrize("batch", [1, 5, 50])
-@pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("size", [3, 64])
-def test_features_and_kernels_lead_to_the_same_iterates(
-    batch: int, kept: bool, size: int, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(descents, "BLOCK", size)
-    X, y = data()
-    rows = Rows.from_arrays(X, np.column_stack((y, X[:, 0])))
-    basis = NystromBasis(KERNEL, np.concatenate((X[:10], X[3:5])))  # two of them twice
-    steps = Steps.of([(0.5, 0.0), (0.9, 0.5)], 1.0)
-    found = []
-    for features in (False, True):
-        for average in (False, True):
-            draw = np.random.RandomState(0)
-            budget = 10**9 if kept else 90 * 10 * 8
-            task = Task(rows, KERNEL, as_loss("square"), steps, 2, draw, budget)
-            descent = NystromDescent(task, basis, batch, features)
-            assert (descent.memory > 0) == kept
-            *_, last = descent.iterates(average)
-            found.append(KERNEL(X, descent.centers) @ last)
-    assert found[0].shape == (90, 4)
-    np.testing.assert_allclose(found[:2], found[2:], atol=1e-10)
 
 
 def test_with_all_rows_as_centres_and_batches_of_one_it_is_sgm() -> None:
