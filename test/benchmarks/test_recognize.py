@@ -35,14 +35,6 @@ def test_the_table_is_printed_and_the_files_are_written(
         assert min(image.shape[:2]) > 500 and image[..., :3].std() > 0.05
 
 
-def test_sizes_that_are_not_given_are_what_the_file_has(thesis, file, capsys) -> None:
-    assert thesis(["recognize", str(file), "--trials", "1", "--new-class", "ant"]) == 0
-    told = capsys.readouterr()
-    assert "rows for 60 balanced examples of each class, not the thesis' 1000" in told.err
-    assert "60 examples to learn and 12 to choose by; tested on 18" in told.out
-    assert "| 50 | naive |" in told.out and "| 100 | naive |" not in told.out
-
-
 def test_each_of_several_files_has_its_table_and_folder(
     thesis, file, tmp_path: Path, capsys
 ) -> None:

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.falkon import Falkon, Preconditioner, conjugate_gradient
-from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Linear, Matern
+from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
 
 from .oracles import direct, in_long_double, peak_memory, relative
 
@@ -236,16 +236,6 @@ def test_centres_without_weight_leave_the_penalty() -> None:
     basis = NystromBasis(Gaussian(1.0), C)
     B = Preconditioner(basis, 0.25, np.zeros(len(C)))
     np.testing.assert_allclose(B.to_features(np.eye(120)), 2.0 * np.eye(120))
-
-
-class Nothing(Kernel):
-    def bind(self, C: Array):  # type: ignore[no-untyped-def]
-        return lambda X: np.zeros((len(X), len(C)))
-
-
-def test_no_feature_at_all() -> None:
-    B = Preconditioner(NystromBasis(Nothing(), C), 1e-3)
-    assert B.to_coefficients(np.zeros((0, 2))).shape == (0, 2)
 
 
 @pytest.mark.parametrize("centers", [C, TWICE], ids=["distinct", "duplicated"])

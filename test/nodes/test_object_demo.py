@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import re
 import signal
-import sys
-import time
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -15,10 +17,7 @@ import pytest
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.nodes import object_demo
 
-from .forks import Fork, ForkedNode
-
-COMMAND = [sys.executable, "-m", "semiparam_dynamics.cli.main", "objects"]
-PATIENCE = 60.0  # s: only reached when something is broken
+from .forks import ForkedNode
 
 
 @pytest.fixture
@@ -58,19 +57,29 @@ def test_all_that_was_shown_is_recognised_and_counted(
     assert "in the end nothing was confused" in lines
 
 
-def test_ctrl_c_ends_it_early_and_keeps_what_was_seen(ros_environment, source, tmp_path) -> None:
+def test_ctrl_c_ends_it_early_and_keeps_what_was_seen(
+    ros_environment, source, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(object_demo, "NodeProcess", ForkedNode)
     script = tmp_path / "script.txt"
     script.write_text("teach cup 5\nask 3\nteach mug 5\npause 20\n")
     options = ["--rate", "40", "--script", str(script), "--out", str(tmp_path / "out")]
-    log = tmp_path / "log"
-    log.touch()
-    process = Fork([*COMMAND, str(source), *options], str(log))
-    end = time.monotonic() + PATIENCE
-    while not re.search("mug .*taught", log.read_text()):
-        assert process.poll() is None and time.monotonic() < end, log.read_text()
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE) == 0, log.read_text()
+    told, ended = io.StringIO(), Event()
+
+    def interrupt() -> None:
+        while not ended.wait(0.02):
+            if re.search("mug .*taught", told.getvalue()):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    Thread(target=interrupt).start()
+    try:
+        with contextlib.redirect_stdout(told):
+            assert main(["objects", str(source), *options]) == 0
+    finally:
+        ended.set()
+        signal.signal(signal.SIGINT, before)
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert not results["complete"]
     assert [one["taught"] for one in results["rounds"]] == ["cup", "mug"]
