@@ -97,7 +97,7 @@ def test_many_constant_rows_neither_wind_up_nor_lose_what_they_do_not_excite() -
     z[:, 2] = 3.0
     for core in (kept, lost):
         directions, probe = directions_of(core), np.linalg.inv(information(core))
-        for _ in range(500):
+        for _ in range(1000):
             core.update_rows(z, 5.0 * z[:, 2:3])  # a weight of 5 where it was 3
             if core is kept:
                 core.forget_excited(directions, 0.02)

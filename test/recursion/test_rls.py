@@ -276,7 +276,7 @@ def test_replacing_follows_here_and_keeps_what_is_elsewhere() -> None:
             core.update(z, np.array([3.0]))
     here, elsewhere = np.array([1.0, 0.5, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.5])
     before = np.append(*core.predict(elsewhere))
-    for _ in range(10_000):
+    for _ in range(40_000):
         core.update_replacing(here, np.array([-2.0]), 0.01)
     np.testing.assert_allclose(np.append(*core.predict(elsewhere)), before, rtol=1e-12)
     np.testing.assert_allclose(core.predict(here)[0], -2.0, rtol=1e-6)
