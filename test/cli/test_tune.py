@@ -39,7 +39,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         write_measurements(
             folder / f"motion_{k}",
             model.joint_names,
-            measurements(model, 4.0, 50.0, extra=2.0),
+            measurements(model, 6.0, 50.0, extra=2.0),
             "effort",
         )
     return [str(folder / f"motion_{k}") for k in range(2)]
