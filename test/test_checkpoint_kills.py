@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "checkpoint_kills.py"
-KILLS = os.environ.get("SEMIPARAM_KILLS", "24")
+KILLS = os.environ.get("SEMIPARAM_KILLS", "12")
 
 
 @pytest.fixture(scope="module")

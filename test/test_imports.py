@@ -41,19 +41,21 @@ EXTRAS = {
     "torch",
 }
 
-# Run in a fresh interpreter: refuses the modules of the first argument and whatever is in them,
-# then imports the modules of the second. __main__.py files would run.
+# Run in a fresh interpreter, with pairs of arguments: of each it refuses the modules of the first
+# and whatever is in them, then imports the modules of the second. __main__.py files would run.
 WITHOUT = """
 import importlib, importlib.abc, sys
-hidden, wanted = sys.argv[1].split(), sys.argv[2].split()
+hidden = []
 class Hide(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in hidden:
             raise ModuleNotFoundError(f"No module named {name!r} (hidden by the test)", name=name)
 sys.meta_path.insert(0, Hide())
-for name in wanted:
-    importlib.import_module(name)
-print(len(wanted), "imported")
+for names, wanted in zip(sys.argv[1::2], sys.argv[2::2]):
+    hidden[:] = names.split()
+    for name in wanted.split():
+        importlib.import_module(name)
+    print(len(wanted.split()), "imported")
 """
 
 
@@ -135,8 +137,13 @@ def test_robot_and_recursion_need_nothing_of_the_learning_library() -> None:
             assert not [m for m in modules if m.startswith(("sklearn", f"{PACKAGE.name}.learning"))]
 
 
-def import_without(hidden: set[str], wanted: list[str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", WITHOUT, " ".join(sorted(hidden)), " ".join(wanted)]
+def import_without(*pairs: tuple[set[str], list[str]]) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-c",
+        WITHOUT,
+        *(" ".join(names) for pair in pairs for names in pair),
+    ]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
@@ -155,21 +162,17 @@ def test_what_runs_on_a_robot_loads_no_offline_library() -> None:
     assert "numba" in loaded and not loaded & {"sklearn", "rosbags", "dask", "matplotlib"}
 
 
-def test_the_learning_library_needs_neither_robot_nor_ros() -> None:
-    wanted = [name for name in SOURCES if name.startswith("semiparam_dynamics.learning")]
-    result = import_without(ROS | EXTRAS | {"pinocchio", "rosbags", "yaml"}, wanted)
+def test_offline_nothing_needs_ros_or_extras_nor_the_learning_library_a_robot() -> None:
+    learning = [name for name in SOURCES if name.startswith("semiparam_dynamics.learning")]
+    offline = [name for name in SOURCES if not name.startswith("semiparam_dynamics.nodes")]
+    without = ROS | EXTRAS
+    pairs = (without | {"pinocchio", "rosbags", "yaml"}, learning), (without, offline)
+    result = import_without(*pairs)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == f"{len(wanted)} imported\n"
-
-
-def test_everything_offline_imports_without_extras() -> None:
-    wanted = [name for name in SOURCES if not name.startswith("semiparam_dynamics.nodes")]
-    result = import_without(ROS | EXTRAS, wanted)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == f"{len(wanted)} imported\n"
+    assert result.stdout == f"{len(learning)} imported\n{len(offline)} imported\n"
 
 
 def test_the_hidden_modules_are_hidden() -> None:
-    result = import_without({"numpy"}, ["semiparam_dynamics.recursion.rls"])
+    result = import_without(({"numpy"}, ["semiparam_dynamics.recursion.rls"]))
     assert result.returncode != 0
     assert "No module named 'numpy'" in result.stderr

@@ -1,4 +1,4 @@
-"""Very many updates: what `benchmarks/endless.py` does ten million times, a hundred times fewer."""
+"""Very many updates: what `benchmarks/endless.py` does ten million times, on fewer rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def assert_sound(out: Any) -> None:
 @pytest.mark.parametrize("size", [1.0, 1e6, 1e-6])
 @pytest.mark.parametrize("rows", ROWS)
 def test_nothing_forgotten_is_the_batch_solution(rows: str, size: float) -> None:
-    out = endless.run(rows, [(ROWS[rows], 50_000)], size=size)
+    out = endless.run(rows, [(ROWS[rows], 10_000)], size=size)
     assert_sound(out)
     assert out.predictions < 1e-8
     if (rows, size) != ("one row", 1e6):
@@ -32,18 +32,18 @@ def test_nothing_forgotten_is_the_batch_solution(rows: str, size: float) -> None
     # There a ridge of 1 stands beside 10^17, and rounding shows other directions to the weights.
 
 
-@pytest.mark.parametrize("size", [1.0, 1e6, 1e-6])
+@pytest.mark.parametrize("size", [1e6, 1e-6])
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("forgetting", FORGETTING)
 def test_what_forgets_stays_bounded(forgetting: str, rows: str, size: float) -> None:
-    out = endless.run(rows, [(ROWS[rows], 10_000)], forgetting, size=size, memory=2500.0)
+    out = endless.run(rows, [(ROWS[rows], 5000)], forgetting, size=size, memory=1250.0)
     assert_sound(out)
 
 
 @pytest.mark.parametrize("forgetting", FORGETTING)
 def test_nothing_winds_up_when_nothing_is_excited(forgetting: str) -> None:
-    phases = [(RANDOM, 5000), (np.zeros_like(RANDOM), 40_000)]
-    out = endless.run("nothing", phases, forgetting, memory=4000.0)
+    phases = [(RANDOM, 2500), (np.zeros_like(RANDOM), 10_000)]
+    out = endless.run("nothing", phases, forgetting, memory=1000.0)
     assert_sound(out)
     # Exponential forgetting comes back to the prior, zero; the others keep what was shown.
     assert (out.error > 0.9) == (forgetting == "exponential")
@@ -51,8 +51,8 @@ def test_nothing_winds_up_when_nothing_is_excited(forgetting: str) -> None:
 
 @pytest.mark.parametrize("forgetting", endless.KINDS[:3])
 def test_a_joint_that_is_still_for_long_is_remembered_or_fades(forgetting: str) -> None:
-    phases = [(ARM, 7000), (endless.arm_rows(200, still=3), 35_000)]
-    out = endless.run("still", phases, forgetting, memory=7000.0)
+    phases = [(ARM, 3500), (endless.arm_rows(200, still=3), 17_500)]
+    out = endless.run("still", phases, forgetting, memory=3500.0)
     assert_sound(out)
     assert out.error < (0.5 if forgetting == "exponential" else 0.1)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from serial_arm import measured, moving, serial_arm_urdf
-from step import _Loop, measure, stream
+from step import _Loop, stream
 
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel
@@ -35,11 +35,6 @@ def test_bags_has_all_configurations_and_is_written(performance, tmp_path: Path,
     assert all(float(number) >= 0.0 for line in lines[2:] for number in line[3:])  # 0.0: rounded
 
 
-def test_a_bag_of_nothing_is_refused(performance, capsys) -> None:
-    assert performance(["bags", "--seconds", "0.001"]) == 2
-    assert "ask for more" in capsys.readouterr().err
-
-
 def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsys) -> None:
     out = tmp_path / "falkon.md"
     sizes = ["--rows", "1500", "2500", "--centers", "40", "70", "--kept", "--out", str(out)]
@@ -55,11 +50,6 @@ def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsy
     assert "n = 1500, M = 40\n" in told.out
 
 
-def test_more_centres_than_rows_are_refused(performance, capsys) -> None:
-    assert performance([*FALKON, "--rows", "50", "--centers", "60"]) == 2
-    assert "ask for fewer" in capsys.readouterr().err
-
-
 def test_regressor_is_of_the_robot_and_written(performance, tmp_path: Path, capsys) -> None:
     out = tmp_path / "regressor.md"
     options = ["--seconds", "0.01", "--urdf", str(URDF), "--out", str(out)]
@@ -70,11 +60,6 @@ def test_regressor_is_of_the_robot_and_written(performance, tmp_path: Path, caps
     assert "4 joints" in lines[0] and len(lines) == 2 + 5
     numbers = [[float(cell) for cell in line.strip("| ").split(" | ")[1:]] for line in lines[2:]]
     assert numbers[0][1] == 1.0 and all(time > 0.0 for time, _ in numbers)
-
-
-def test_a_missing_robot_is_an_error(performance, capsys) -> None:
-    assert performance(["regressor", "--urdf", "nowhere.urdf"]) == 2
-    assert "nowhere.urdf" in capsys.readouterr().err
 
 
 def test_step_has_all_sizes_and_is_written(performance, tmp_path: Path, capsys) -> None:
@@ -89,11 +74,6 @@ def test_step_has_all_sizes_and_is_written(performance, tmp_path: Path, capsys) 
     for n in (3, 20):
         for outputs in (1, 9):
             assert told.out.count(f"| {n} | {outputs} |") == 1
-
-
-def test_sizes_that_are_none_are_refused(performance, capsys) -> None:
-    assert performance([*STEP, "--sizes", "0"]) == 2
-    assert "ask for more" in capsys.readouterr().err
 
 
 def test_the_compiled_loop_is_the_recursion() -> None:
@@ -116,12 +96,6 @@ def test_the_limit_touches_the_whole_triangle_and_nothing_else() -> None:
     wanted = np.ones((7, 9))
     wanted[:, :7][np.triu_indices(7)] = 8.0
     np.testing.assert_array_equal(R, wanted)
-
-
-def test_every_figure_is_a_time() -> None:
-    times = measure(20, 3, 0.01)
-    assert (times.n_features, times.n_outputs) == (20, 3)
-    assert all(0.0 < t < 1e6 for t in (times.limit, times.copy, times.kernel, times.step))
 
 
 def test_velocities_are_the_positions_derivatives_and_all_is_excited() -> None:

@@ -85,20 +85,6 @@ def test_mnist_stands_beside_the_thesis() -> None:
     assert recoding[5:] == ["0.0", "9.5 ± 4.9", "-9.5 (– sd, -1.9 se)"]
 
 
-def test_no_other_file_or_size_does() -> None:
-    for other in (made((6000,) * 10), made(MNIST_COUNTS, balanced=900)):
-        assert "Beside" not in recognition_table(other)
-
-
-def test_one_trial_has_no_spread(result) -> None:
-    one = replace(
-        result,
-        protocol=replace(result.protocol, trials=1),
-        scores=[score for score in result.scores if score.trial == 0],
-    )
-    assert "±" not in "".join(cells(recognition_table(one))[0])
-
-
 def test_penalties_at_the_edge_are_told(result) -> None:
     scores = [
         replace(score, penalty=10.0 if score.method == "naive" else 1.0) for score in result.scores

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from matplotlib.image import imread
 
@@ -36,14 +35,6 @@ def test_the_table_is_printed_and_the_files_are_written(
         assert min(image.shape[:2]) > 500 and image[..., :3].std() > 0.05
 
 
-def test_sizes_that_are_not_given_are_what_the_file_has(thesis, file, capsys) -> None:
-    assert thesis(["recognize", str(file), "--trials", "1", "--new-class", "ant"]) == 0
-    told = capsys.readouterr()
-    assert "rows for 60 balanced examples of each class, not the thesis' 1000" in told.err
-    assert "60 examples to learn and 12 to choose by; tested on 18" in told.out
-    assert "| 50 | naive |" in told.out and "| 100 | naive |" not in told.out
-
-
 def test_each_of_several_files_has_its_table_and_folder(
     thesis, file, tmp_path: Path, capsys
 ) -> None:
@@ -62,11 +53,8 @@ def test_each_of_several_files_has_its_table_and_folder(
     ("arguments", "message"),
     [
         (["--balanced", "70"], "enough for 60 balanced examples"),
-        (["--new", "1,73"], "has 72 rows to learn of the new class"),
         (["--new-class", "cow"], "no class 'cow'; it has: ant, bee, cat, dog"),
-        (["--trials", "0"], "at least one trial"),
         (["--penalties", "1,-1"], "penalties must be positive"),
-        (["--tolerance", "2"], "tolerance"),
     ],
 )
 def test_a_mistake_is_one_line(thesis, file, capsys, arguments, message) -> None:
@@ -74,30 +62,3 @@ def test_a_mistake_is_one_line(thesis, file, capsys, arguments, message) -> None
     told = capsys.readouterr()
     assert told.out == "" and message in told.err
     assert told.err.splitlines()[-1].startswith("thesis: error:")
-
-
-def test_a_file_that_is_none_and_a_folder_that_cannot_be(
-    thesis, file, tmp_path: Path, capsys
-) -> None:
-    assert thesis(["recognize", str(tmp_path / "nowhere.npz")]) == 2
-    assert "there is no file" in capsys.readouterr().err
-    np.savez(tmp_path / "bad.npz", X=np.full((4, 2), np.nan), y=[0, 1, 0, 1])
-    assert thesis(["recognize", str(tmp_path / "bad.npz")]) == 2
-    assert "4 rows of 'X' are not finite" in capsys.readouterr().err
-    (tmp_path / "taken").write_text("")
-    assert thesis(["recognize", str(file), *SHORT, "--out", str(tmp_path / "taken")]) == 2
-    assert "taken can't be made" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--new", "1;5"], "--new: '1;5' isn't whole numbers like 1,5,10"),
-        (["--penalties", "a"], "--penalties: 'a' isn't numbers like 0.1,1,10"),
-        (["--scale", "half"], "--scale"),
-    ],
-)
-def test_text_that_is_no_number_is_refused(thesis, file, capsys, arguments, message) -> None:
-    with pytest.raises(SystemExit) as end:
-        thesis(["recognize", str(file), *arguments])
-    assert end.value.code == 2 and message in capsys.readouterr().err

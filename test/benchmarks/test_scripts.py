@@ -85,7 +85,6 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
     [
-        ("falkon_equalities", ["--sets", "pumadyn32nh", "--n", "300", "--exact-n", "100"], "KRLS"),
         ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
         ("table_4_3", ["--sets", "adult", "--n", "400", "--m", "50"], "NYTRO"),
     ],
@@ -127,13 +126,6 @@ def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
     scores = X @ W - 0.5 * np.sum(means.T * W, axis=0)
     np.testing.assert_allclose(learner.scores(X), scores[:, learner.labels], rtol=1e-9, atol=1e-9)
     assert np.array_equal(learner.predict(X), scores.argmax(axis=1))
-
-
-def test_the_recognisers_round_trip_comes_out(run, ros_environment) -> None:
-    pytest.importorskip("onnxruntime")
-    sizes = ["--seconds", "2", "--rate", "10", "--classes", "80", "--stretch", "0.5"]
-    output = run("recognition_latency.py", *sizes)
-    assert "image to scores [ms], teaching" in output
 
 
 def test_the_learners_round_trip_comes_out(run, ros_environment) -> None:

@@ -70,12 +70,16 @@ def trajectory_in(bag: Path) -> tuple[str, Any, np.ndarray]:
 
 
 def test_a_sensor_s_wrench_and_the_node_s_yaml(tmp_path: Path) -> None:
-    params = tmp_path / "params.yaml"
+    params, out = tmp_path / "params.yaml", tmp_path / "out"
     text = "inverse_dynamics: {ros__parameters: {target: wrench, sensor_frame: boom_sensor, "
     params.write_text(text + "model_file: x, filter: {cutoff: 5.0}}}")
-    for _ in range(2):  # the second run replaces the first one's files
-        options = ["--params", str(params), "--out", str(tmp_path / "out"), *FAST]
-        assert main(["excite", "--urdf", str(URDF), *options]) == 0
+    found = []
+    for options in ([], ["--params", str(params)]):  # the second run replaces the first one's files
+        assert main(["excite", "--urdf", str(URDF), *options, "--out", str(out), *FAST]) == 0
+        _, message, times = trajectory_in(out / "trajectory_bag")
+        assert message.joint_names == ["slew", "lift", "reach", "grip"] and len(times) > 100
+        found.append(message.points[-1].positions.tolist())
+    assert found[0] != found[1]  # what excites efforts is another motion
 
 
 def test_a_folder_that_is_no_bag_is_left_alone(

@@ -30,13 +30,6 @@ def test_every_verb_has_help(capsys) -> None:
         assert f"usage: semiparam {verb}" in capsys.readouterr().out
 
 
-def test_no_verb_is_a_mistake_of_the_user(capsys) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([])
-    assert end.value.code == 2
-    assert "COMMAND" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("raised", "code", "printed"),
     [
@@ -85,8 +78,3 @@ def test_the_module_is_the_command(repository: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("semiparam: error: bag exists already")
     assert done.stderr.count("\n") == 1
-
-
-def test_verbs_are_parsed_into_what_runs_them() -> None:
-    args = make_parser().parse_args(["convert", "a.npz", "b"])
-    assert callable(args.run)

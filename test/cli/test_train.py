@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -56,9 +55,6 @@ def test_the_learner_follows_the_parameter_residual(bag: Path, tmp_path: Path) -
     config = load_yaml(tmp_path / "params.yaml", InverseDynamicsNodeConfig, "inverse_dynamics")
     assert config.learner.estimator.residual == "random_fourier"
     assert config.urdf == ""  # the robot's description was the bag's
-    # The file serves the offline tools as well.
-    params = ["--params", str(tmp_path / "params.yaml")]
-    assert main(["evaluate", str(bag), *params, "--out", str(tmp_path / "evaluated")]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +87,3 @@ def test_a_model_of_another_configuration_is_not_evaluated(
     options += ["--set", "nystrom.novelty=0.7"]
     assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "on")]) == 2
     assert "nystrom.novelty is 0.5 there, 0.7 here" in capsys.readouterr().err
-
-
-def test_a_real_arm(data_file: Callable[[str], Path], repository: Path, tmp_path: Path) -> None:
-    log = data_file("robots/ur10/ur10_exciting_trajectory.db3")
-    options = ["--urdf", str(data_file("robots/ur10/ur10_robot.urdf")), "--out", str(tmp_path)]
-    options += ["--params", str(repository / "config" / "robots" / "ur10.yaml")]
-    options += ["--set", "comparison=false", "--set", "nystrom.max_centers=60"]
-    assert main(["train", str(log), *options]) == 0
-    assert (tmp_path / "model.npz").exists()

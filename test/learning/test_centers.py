@@ -114,13 +114,6 @@ def test_what_cannot_be_chosen_is_said() -> None:
         leverage_scores(np.zeros((4, 2)), 3, Linear())
 
 
-def test_defaults_are_the_cube_root_and_the_square_root() -> None:
-    for n in (1, 64, 10**6):
-        penalty, n_centers = subsampling_size(n)
-        assert penalty == pytest.approx(n ** (-1 / 3))
-        assert n_centers == round(n**0.5)
-
-
 def test_smoother_targets_need_fewer_centres_and_worse_spans_more() -> None:
     # s = 1, beta = 1: n^(-1/4), n^(1/6); s = 1/4, beta = 1/2: n^(-2/5), n^(2/3).
     assert subsampling_size(2**12, 1.0, 1.0) == (pytest.approx(2**-3), 4)

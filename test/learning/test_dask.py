@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +31,13 @@ W = RNG.uniform(0.5, 2.0, 900)
 W[:250] = 0.0  # a chunk without any weight
 SIZES = (200, 50, 250, 1, 199, 200)
 # So much penalty that the iterations converge, and what is left is rounding.
-FALKON = Falkon(Gaussian(1.0), 3e-2, 60, max_iter=12, random_state=0)
+FALKON = Falkon(Gaussian(1.0), 3e-2, 60, max_iter=8, random_state=0)
 NYSTROM = NystromKRLS(Gaussian(1.0), 1e-4, 60, random_state=0)
 
 
-@contextmanager
-def two_workers() -> Iterator[Any]:
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        distributed.LocalCluster(processes=True, **settings) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
 @pytest.fixture(scope="module", autouse=True)
-def client() -> Iterator[Any]:
-    with two_workers() as client:
+def client(scheduler: str) -> Iterator[Any]:
+    with distributed.Client(scheduler) as client:
         yield client
 
 
@@ -60,7 +49,7 @@ def chunks(values: Any, sizes: tuple[int, ...] = SIZES) -> Any:
 @pytest.mark.parametrize("model", [FALKON, NYSTROM], ids=["falkon", "nystrom"])
 @pytest.mark.parametrize(
     ("weighted", "dtype", "error"),
-    [(False, np.float64, 1e-10), (True, np.float64, 1e-10), (True, np.float32, 1e-4)],
+    [(False, np.float64, 1e-10), (True, np.float32, 1e-4)],
 )
 def test_the_fit_is_one_process(model: Any, weighted: bool, dtype: Any, error: float) -> None:
     inputs, outputs = X.astype(dtype), Y.astype(dtype)
@@ -73,13 +62,12 @@ def test_the_fit_is_one_process(model: Any, weighted: bool, dtype: Any, error: f
     assert isinstance(fitted.coef_, np.ndarray)
     difference = fitted.predict(inputs) - expected.predict(inputs)
     assert np.abs(difference).max() < error
-    # Again, the same to the last bit, whichever worker was quicker.
-    again = clone(model).fit(chunks(inputs), chunks(outputs), there)
-    np.testing.assert_array_equal(again.coef_, fitted.coef_)
+    if weighted:  # again, the same to the last bit, whichever worker was quicker
+        again = clone(model).fit(chunks(inputs), chunks(outputs), there)
+        np.testing.assert_array_equal(again.coef_, fitted.coef_)
 
 
-@pytest.mark.parametrize("model", [FALKON, NYSTROM], ids=["falkon", "nystrom"])
-@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize(("model", "columns"), [(FALKON, 1), (NYSTROM, 2)])
 def test_predictions_are_dask_arrays(model: Any, columns: int) -> None:
     outputs = Y if columns == 2 else Y[:, 0]
     fitted = clone(model).fit(chunks(X), outputs)  # outputs of NumPy, too
@@ -91,7 +79,7 @@ def test_predictions_are_dask_arrays(model: Any, columns: int) -> None:
         fitted.predict(chunks(X[:, :3]))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(2.0), lambda a, b: a @ b.T])
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(2.0)], ids=str)
 def test_products_equal_those_of_the_whole_matrix(kernel: Any) -> None:
     from semiparam_dynamics.learning.kernels import as_kernel
 
@@ -162,22 +150,18 @@ def killing(folder: Path) -> Callable[[Any, Any], Any]:
     return kernel
 
 
-@pytest.fixture(scope="module")
-def doomed() -> Iterator[Any]:
-    """Another cluster, for its workers come back some seconds after they were killed."""
-    with two_workers() as client:
-        yield client
-
-
-@pytest.mark.parametrize("model", [FALKON, NYSTROM], ids=["falkon", "nystrom"])
-def test_a_worker_killed_in_its_task_changes_nothing(
-    model: Any, tmp_path: Path, client: Any, doomed: Any
-) -> None:
-    model = clone(model).set_params(kernel=killing(tmp_path))
+def test_a_worker_killed_in_its_task_changes_nothing(tmp_path: Path) -> None:
+    """On another cluster, for its workers come back some seconds after they were killed."""
+    model = clone(NYSTROM).set_params(kernel=killing(tmp_path))
     there = chunks(X)
-    expected = clone(model).fit(DaskRows(there, Y, client=client))
+    expected = clone(model).fit(there, Y)
     (tmp_path / "do").touch()
-    fitted = clone(model).fit(DaskRows(there, Y, client=doomed))
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(processes=True, **settings) as cluster,
+        distributed.Client(cluster, set_as_default=False) as doomed,
+    ):
+        fitted = clone(model).fit(DaskRows(there, Y, client=doomed))
     (killed,) = tmp_path.glob("killed*")
     assert int(killed.name.removeprefix("killed")) != os.getpid()
     np.testing.assert_array_equal(fitted.coef_, expected.coef_)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.falkon import Falkon, Preconditioner, conjugate_gradient
-from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Linear, Matern
+from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
 
 from .oracles import direct, in_long_double, peak_memory, relative
 
@@ -143,13 +143,6 @@ def test_far_from_the_solution_it_warns() -> None:
         Falkon(WIDE, 1e-2, 300, max_iter=5, random_state=0).fit(X, y)
 
 
-def test_duplicated_centres_change_nothing() -> None:
-    once = Falkon(WIDE, 1e-3, centers=X[:100], tolerance=1e-12).fit(X, y)
-    twice = Falkon(WIDE, 1e-3, centers=np.vstack((X[:100], X[:60])), tolerance=1e-12).fit(X, y)
-    assert len(twice.centers_) == 100
-    assert relative(twice.predict(NEW), once.predict(NEW)) < 1e-8
-
-
 def test_weighted_leverage_scores_converge() -> None:
     w = RNG.uniform(0.0, 2.0, len(X))
     model = Falkon(WIDE, 1e-3, 400, "leverage_scores", random_state=0).fit(X, y, w)
@@ -170,13 +163,6 @@ def test_memory_is_the_limit_and_three_square_matrices(limit: int) -> None:
     assert peak < 8 * len(inputs) * m / 3  # K would take three times as much
 
 
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_very_few_rows(n: int) -> None:
-    model = Falkon(penalty=0.5).fit(X[:n], y[:n])
-    exact = KernelRidge(alpha=0.5 * n, kernel="rbf", gamma=0.5).fit(X[:n], y[:n])
-    np.testing.assert_allclose(model.predict(NEW), exact.predict(NEW), atol=1e-10)
-
-
 def test_constant_columns_and_targets() -> None:
     model = Falkon(WIDE, 1e-3, 200, random_state=0)
     constant = np.column_stack((X, np.full(len(X), 7.0)))
@@ -188,13 +174,6 @@ def test_constant_columns_and_targets() -> None:
     np.testing.assert_allclose(only.predict(np.ones((1, 1))), 3.0 / 1.001)
     zero = clone(model).fit(X, np.zeros(len(X)))
     assert not zero.predict(NEW).any() and zero.n_iter_ == 0
-
-
-def test_one_input() -> None:
-    x = np.linspace(0.0, 6.0, 400)[:, None]
-    model = Falkon(Gaussian(0.5), 1e-5, 50, random_state=0).fit(x, np.sin(x[:, 0]))
-    expected = direct(Gaussian(0.5), model.centers_, 1e-5, x, np.sin(x[:, 0]), x)
-    assert relative(model.predict(x), expected) < 1e-6
 
 
 def test_a_kernel_that_is_zero_everywhere_gives_zero() -> None:
@@ -257,16 +236,6 @@ def test_centres_without_weight_leave_the_penalty() -> None:
     basis = NystromBasis(Gaussian(1.0), C)
     B = Preconditioner(basis, 0.25, np.zeros(len(C)))
     np.testing.assert_allclose(B.to_features(np.eye(120)), 2.0 * np.eye(120))
-
-
-class Nothing(Kernel):
-    def bind(self, C: Array):  # type: ignore[no-untyped-def]
-        return lambda X: np.zeros((len(X), len(C)))
-
-
-def test_no_feature_at_all() -> None:
-    B = Preconditioner(NystromBasis(Nothing(), C), 1e-3)
-    assert B.to_coefficients(np.zeros((0, 2))).shape == (0, 2)
 
 
 @pytest.mark.parametrize("centers", [C, TWICE], ids=["distinct", "duplicated"])

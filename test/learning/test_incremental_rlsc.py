@@ -81,9 +81,9 @@ def test_how_examples_are_cut_into_calls_does_not_matter(cuts: list[int], ridge:
     np.testing.assert_array_equal(parts.class_accuracy()[1], whole.class_accuracy()[1])
 
 
-def test_a_hundred_thousand_examples_stay_the_batch_solution() -> None:
+def test_ten_thousand_examples_stay_the_batch_solution() -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100_000, 5)) + 0.3
+    X = rng.normal(size=(10_000, 5)) + 0.3
     y = NAMES[rng.integers(0, 4, len(X))]
     model = IncrementalRLSC(0.1, 0.5, hold_out=0)
     teach(model, X[:2000], y[:2000])
@@ -313,21 +313,6 @@ def test_accuracy_of_each_class_on_held_out_examples() -> None:
         of_class = y[~own] == name
         assert size == of_class.sum()
         assert share == pytest.approx(np.mean(found[of_class] == name))
-
-
-def test_pauses_bring_what_is_held_out_up_to_date() -> None:
-    X, y = examples(600, spread=4.0)
-    model = IncrementalRLSC([0.1, 1.0, 10.0]).partial_fit(X, y)
-    model.partial_fit(X[:50], y[:50])
-    left = [model.refresh(7)]
-    while left[-1]:
-        left.append(model.refresh(7))
-        assert len(left) < 100
-    assert left == sorted(left, reverse=True) and left[0] > 0
-    paused = model.recoding_, model.ridge_, model.temperature_, model.class_accuracy()[0].tolist()
-    model.validate()
-    whole = model.recoding_, model.ridge_, model.temperature_, model.class_accuracy()[0].tolist()
-    assert paused == whole
 
 
 def test_held_out_examples_may_wait_for_pauses() -> None:

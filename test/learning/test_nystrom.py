@@ -41,22 +41,6 @@ def test_it_equals_scikit_learn_at_the_same_centres() -> None:
     np.testing.assert_allclose(found, expected.predict(features.transform(X_new)), rtol=1e-6)
 
 
-def test_a_path_over_one_parameter_has_settings_of_that_one() -> None:
-    X, y, X_new = cube()
-    model = NystromKRLS(n_centers=20, penalty=1e-4, random_state=0)
-    expected = model.fit(X, y).predict(X_new)
-    [(setting, found)] = model.path(X, y, {"n_centers": [20]}, X_new)
-    assert setting == {"n_centers": 20} and found.shape == (60, 1)
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-10)
-    penalties = list(np.geomspace(1e-6, 1, 20))
-    found_all = dict(
-        (s["penalty"], p[:, 0]) for s, p in model.path(X, y, {"penalty": penalties}, X_new)
-    )
-    for penalty in penalties:
-        refit = clone(model).set_params(penalty=penalty).fit(X, y)
-        np.testing.assert_allclose(found_all[penalty], refit.predict(X_new), rtol=1e-8, atol=1e-9)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("penalty", [1e-3, 1e-10])
 def test_leave_one_out_equals_n_fits(weighted: bool, penalty: float) -> None:
@@ -129,15 +113,6 @@ def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> 
         grown = clone(model).grow(X, y, validation_data=(X, y), step=9, patience=50)
         refit = model.set_params(n_centers=len(grown.centers_)).fit(X, y)
         np.testing.assert_allclose(grown.predict(X_new), refit.predict(X_new), atol=1e-6)
-
-
-@pytest.mark.parametrize("penalty", [1e-3, 1e-12])
-def test_duplicated_centres_change_nothing(penalty: float) -> None:
-    X, y, X_new = cube()
-    once = NystromKRLS(Gaussian(0.8), penalty, centers=X[:20]).fit(X, y)
-    twice = NystromKRLS(Gaussian(0.8), penalty, centers=np.repeat(X[:20], 2, axis=0)).fit(X, y)
-    np.testing.assert_allclose(twice.predict(X_new), once.predict(X_new), rtol=1e-7, atol=1e-8)
-    assert np.count_nonzero(twice.coef_) == 20
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

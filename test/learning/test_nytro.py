@@ -32,20 +32,6 @@ def root(K: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("solver", ["direct", "gram"])
-def test_iterates_equal_the_closed_form_of_landwebers_filter(solver: str) -> None:
-    X, y = data()
-    C, n = X[:15], len(X)
-    A = gram(X, C) @ root(gram(C, C))
-    values, vectors = np.linalg.eigh(A.T @ A / n)
-    for t in (1, 10, 300):
-        beta = vectors @ (-np.expm1(t * np.log1p(-values)) / values * (vectors.T @ (A.T @ y / n)))
-        model = NYTRO(KERNEL, centers=C, max_iter=t, solver=solver).fit(X, y)
-        np.testing.assert_allclose(model.predict(X), A @ beta, rtol=0, atol=1e-10)
-        assert model.n_iter_ == t
-        assert model.step_ == 1.0
-
-
-@pytest.mark.parametrize("solver", ["direct", "gram"])
 @pytest.mark.parametrize("step", ["kernel", "spectral", 0.8])
 def test_it_equals_the_papers_formula(solver: str, step: Any) -> None:
     X, y = data()
@@ -60,16 +46,6 @@ def test_it_equals_the_papers_formula(solver: str, step: Any) -> None:
     np.testing.assert_allclose(model.step_, size, rtol=1e-6)
     np.testing.assert_allclose(model.coef_, R @ beta, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model.predict(X), K @ R @ beta, rtol=0, atol=1e-6)
-
-
-def test_with_all_rows_as_centres_it_is_landwebers_iteration_on_the_kernel_matrix() -> None:
-    X, y = data(60)
-    K = gram(X, X, 0.3)
-    alpha = np.zeros(60)
-    for _ in range(30):
-        alpha = alpha - (K @ alpha - y) / 60
-    model = NYTRO(Gaussian(0.3), max_iter=30, random_state=0).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), K @ alpha, atol=1e-9)
 
 
 def test_its_limit_is_the_ridgeless_nystrom_estimator() -> None:
@@ -106,11 +82,11 @@ def test_the_best_iterate_is_kept() -> None:
     rng = np.random.default_rng(3)
     Xv = rng.uniform(-2, 2, (100, 2))
     yv = np.sin(2 * Xv[:, 0]) + 0.3 * Xv[:, 1]
-    settings = {"kernel": KERNEL, "max_iter": 1000, "step": "spectral", "random_state": 0}
+    settings = {"kernel": KERNEL, "max_iter": 300, "step": "spectral", "random_state": 0}
     model = NYTRO(patience=None, **settings).fit(X, y, validation_data=(Xv, yv))
     errors = model.validation_errors_
-    assert len(errors) == 1000
-    assert 1 < model.n_iter_ == 1 + np.argmin(errors) < 1000
+    assert len(errors) == 300
+    assert 1 < model.n_iter_ == 1 + np.argmin(errors) < 300
     np.testing.assert_allclose(np.mean((model.predict(Xv) - yv) ** 2), errors.min(), rtol=1e-8)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import products
-from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Laplacian, Matern
+from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Matern
 from semiparam_dynamics.learning.products import KernelRows, evaluate_into
 from semiparam_dynamics.learning.rows import Rows, map_in_order, n_threads
 
@@ -75,9 +75,9 @@ def test_sums_are_in_double_precision_and_the_same_each_time(
     np.testing.assert_allclose(first, K.T @ K @ B, atol=1e-4 * np.abs(K.T @ K @ B).max())
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Matern(nu=2.5), Laplacian()], ids=str)
+@pytest.mark.parametrize("kernel", [Gaussian(), Matern(nu=2.5)], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("share", [0.1, 1.0, 1.1, 2.0])
+@pytest.mark.parametrize("share", [0.1, 1.0, 2.0])
 def test_the_limit_holds(kernel: Kernel, dtype: Any, share: float) -> None:
     n, m = 20_000, 300
     inputs = RNG.standard_normal((n, 5)).astype(dtype)
@@ -91,8 +91,7 @@ def test_the_limit_holds(kernel: Kernel, dtype: Any, share: float) -> None:
         made[0].normal(weights)
 
     peak = peak_memory(product)
-    if share != 1.1:  # whether the rest does depends on the number of threads
-        assert made[0].fits == (share == 2.0)
+    assert made[0].fits == (share == 2.0)
     assert peak < limit + 2**18  # what doesn't grow with the data
 
 

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.falkon import Falkon
@@ -29,7 +27,7 @@ from semiparam_dynamics.learning.recursive_rls import (
     recursion_from,
 )
 from semiparam_dynamics.learning.sgm import NystromSGM
-from semiparam_dynamics.recursion.features import IncrementalNystromFeatures, fourier_features
+from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 from .oracles import ridge, waves
@@ -79,18 +77,6 @@ def test_features_are_interchangeable_by_a_parameter_or_a_transformer() -> None:
     by_name.set_params(features="nystrom")
     given = RecursiveRLS(features=nystrom).fit(X, Y)
     assert np.array_equal(given.predict(X_new), by_name.fit(X, Y).predict(X_new))
-
-
-def test_a_pipeline_s_shapes_and_one_output() -> None:
-    X, Y, X_new = waves(80)
-    model = make_pipeline(StandardScaler(), RecursiveRLS(features="nystrom", n_features=25))
-    both = model.fit(X, Y).predict(X_new)
-    assert both.shape == (20, 2)
-    one = model.fit(X, Y[:, 0])
-    assert one.predict(X_new).shape == (20,)
-    assert one[-1].coef_.ndim == 1
-    mean, std = one.predict(X_new, return_std=True)
-    assert std.shape == mean.shape == (20,)
 
 
 def test_forgetting_weighs_rows_by_their_age() -> None:
@@ -250,15 +236,6 @@ def test_the_least_explained_points_are_far_apart() -> None:
         explained = np.einsum("ni,in->n", KERNEL(X, C), np.linalg.solve(KERNEL(C), KERNEL(C, X)))
         np.testing.assert_allclose(explained[chosen[i]], explained.min(), atol=1e-9)
     assert len(set(least_explained(KERNEL, X, 300))) <= 300
-
-
-def test_frequencies_and_weights_are_those_of_fourier_features() -> None:
-    X, Y, X_new = waves(150)
-    for name in ("random_features", "phases"):
-        model = MODELS[name].fit(X, Y)
-        frequencies, weights = fourier_start(model)
-        value = fourier_features(X_new, frequencies) @ weights
-        np.testing.assert_allclose(value, model.predict(X_new), atol=1e-10)
 
 
 def test_one_output_and_forgetting() -> None:

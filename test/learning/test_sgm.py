@@ -14,11 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import descents
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.descents import NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
-from semiparam_dynamics.learning.losses import as_loss
-from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 
 # Left-hand derivatives, written another way than in the package.
@@ -84,16 +80,6 @@ def test_the_size_of_the_blocks_changes_nothing(size: int, monkeypatch: Any) -> 
     np.testing.assert_allclose(SGM(**settings).fit(X, y).predict(X), expected, atol=1e-12)
 
 
-def test_many_passes_approach_the_interpolant() -> None:
-    X, y = data(25)
-    K = rbf_kernel(X, gamma=0.5 / 0.15**2)
-    assert np.linalg.cond(K) < 1e3
-    model = SGM(Gaussian(0.15), step=1.0, max_iter=600, random_state=0).fit(X, y)
-    probe = data(50, seed=9)[0]
-    expected = rbf_kernel(probe, X, gamma=0.5 / 0.15**2) @ np.linalg.solve(K, y)
-    np.testing.assert_allclose(model.predict(probe), expected, atol=1e-6)
-
-
 def test_the_best_pass_is_kept_and_patience_ends_the_fit() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)  # nothing but noise
@@ -107,11 +93,6 @@ def test_the_best_pass_is_kept_and_patience_ends_the_fit() -> None:
     np.testing.assert_allclose(model.predict(X), at_best.predict(X), atol=1e-13)
     score = np.mean((model.predict(validation[0]) - validation[1]) ** 2)
     np.testing.assert_allclose(errors.min(), score, rtol=1e-10)
-
-
-def test_a_share_can_be_held_out() -> None:
-    model = SGM(validation=0.2, random_state=0).fit(*data(100))
-    assert len(model.centers_) <= 80 and len(model.validation_errors_) == 10
 
 
 def test_the_sign_of_a_hinge_fit_classifies() -> None:
@@ -199,47 +180,12 @@ def test_batches_equal_the_plain_loop(batch: int, average: bool, limit: int | No
     assert model.coef_.shape == (12,)
 
 
-@pytest.mark.parametrize("batch", [1, 5, 50])
-@pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("size", [3, 64])
-def test_features_and_kernels_lead_to_the_same_iterates(
-    batch: int, kept: bool, size: int, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(descents, "BLOCK", size)
-    X, y = data()
-    rows = Rows.from_arrays(X, np.column_stack((y, X[:, 0])))
-    basis = NystromBasis(KERNEL, np.concatenate((X[:10], X[3:5])))  # two of them twice
-    steps = Steps.of([(0.5, 0.0), (0.9, 0.5)], 1.0)
-    found = []
-    for features in (False, True):
-        for average in (False, True):
-            draw = np.random.RandomState(0)
-            budget = 10**9 if kept else 90 * 10 * 8
-            task = Task(rows, KERNEL, as_loss("square"), steps, 2, draw, budget)
-            descent = NystromDescent(task, basis, batch, features)
-            assert (descent.memory > 0) == kept
-            *_, last = descent.iterates(average)
-            found.append(KERNEL(X, descent.centers) @ last)
-    assert found[0].shape == (90, 4)
-    np.testing.assert_allclose(found[:2], found[2:], atol=1e-10)
-
-
 def test_with_all_rows_as_centres_and_batches_of_one_it_is_sgm() -> None:
     X, y = data(40)
     settings = {"step": 0.5, "max_iter": 2, "random_state": 1}
     model = NystromSGM(Gaussian(0.3), centers=X, batch_size=1, loss="absolute", **settings)
     plain = SGM(Gaussian(0.3), loss="absolute", **settings)
     np.testing.assert_allclose(model.fit(X, y).predict(X), plain.fit(X, y).predict(X), atol=1e-9)
-
-
-def test_many_passes_approach_the_ridgeless_nystrom_estimator() -> None:
-    X, _ = data()
-    C = X[:8]
-    K = rbf_kernel(X, C, gamma=0.5 / 0.3**2)
-    y = K @ np.arange(8.0)  # in the span, so that the gradients' noise vanishes at the solution
-    model = NystromSGM(Gaussian(0.3), centers=C, max_iter=1500, random_state=0).fit(X, y)
-    alpha = np.linalg.lstsq(K, y)[0]
-    np.testing.assert_allclose(model.coef_, alpha, atol=1e-3)
 
 
 def test_default_step_and_batch_follow_the_papers_regimes() -> None:

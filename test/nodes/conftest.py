@@ -20,7 +20,7 @@ try:
     from rclpy.context import Context
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.parameter import Parameter
-    from rclpy.qos import QoSProfile, ReliabilityPolicy
+    from rclpy.qos import QoSProfile
     from sensor_msgs.msg import JointState
 
     from semiparam_dynamics.config import InverseDynamicsNodeConfig
@@ -136,12 +136,10 @@ class Peer:
 class Arm:
     """Publishes the joint states of a two-link arm that obeys its URDF exactly."""
 
-    def __init__(self, peer: Peer, *, reliable: bool = True) -> None:
+    def __init__(self, peer: Peer) -> None:
         self._peer = peer
         self._model = RobotModel(URDF, viscous=False, coulomb=False, offset=False)
-        policy = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
-        qos = QoSProfile(depth=50, reliability=policy)
-        self.publisher = peer.node.create_publisher(JointState, "joint_states", qos)
+        self.publisher = peer.node.create_publisher(JointState, "joint_states", 50)
         self.stamps: list[int] = []
         self.sent = 0
 

@@ -32,7 +32,7 @@ def test_publishes_the_simulators_readings_and_the_learner_answers(peer, start, 
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     descriptions: list[String] = []
     peer.node.create_subscription(String, "robot_description", descriptions.append, latched)
-    simulator = start("arm_simulator", seed=3, wait_for_subscribers=2)
+    simulator = start("arm_simulator", seed=3, motion="exciting", wait_for_subscribers=2)
     peer.until(lambda: peer.node.count_publishers("/inverse_dynamics/external") > 0, "the learner")
     states = peer.listen(JointState, "joint_states")
     wrenches = peer.listen(WrenchStamped, "wrench")
@@ -41,7 +41,7 @@ def test_publishes_the_simulators_readings_and_the_learner_answers(peer, start, 
     peer.spin(0.3)
     assert len(states) == len(wrenches) or len(states) == len(wrenches) + 1
 
-    arm = ArmSimulator(seed=3)
+    arm = ArmSimulator(seed=3, motion="exciting")
     assert descriptions[0].data == arm.urdf
     for state, wrench in zip(states, wrenches, strict=False):
         reading = arm.advance()

@@ -83,7 +83,7 @@ def assert_equal(one: Any, other: Any) -> None:
     st.lists(st.tuples(st.integers(0, 79), st.sampled_from(KINDS), BAD_VALUES), max_size=40),
     st.lists(st.permutations([*NAMES, "gripper", "gripper"]), min_size=80, max_size=80),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_learned_is_bitwise_what_it_is_without_them(session, inserted, orders) -> None:
     clean = run(session, [good(k) for k in range(80)])
     messages = []

@@ -159,7 +159,7 @@ def test_commands_come_from_the_learner_and_without_it_from_the_urdf(peer, start
     assert learner.stop() == 0
     peer.until(lambda: controller("share of the fall-back") == 1.0, "the fall-back")
     assert controller("no answer of the learner in time") > 0
-    peer.until(lambda: len(commands) > begun + 1000, "commands after the learner's end")
+    peer.until(lambda: len(commands) > begun + 300, "commands after the learner's end")
     assert controller("tracking error semiparametric joint1 [rad]") < 0.1
     assert simulator.stop() == 0
     # Each joint state has one command; none jumps, but for the sensors' noise in the feedback.

@@ -18,7 +18,8 @@ PATIENCE = 60.0  # s: only reached when something is broken
 def examined(session) -> dict[str, str]:
     """The values after the examination."""
     end = time.monotonic() + PATIENCE
-    while "examin" in session.first_motion.state and time.monotonic() < end:
+    while "after " in (state := session.first_motion.state) or state == "being examined":
+        assert time.monotonic() < end, state
         time.sleep(0.02)
     return session.first_motion.values()
 
@@ -29,12 +30,13 @@ def test_a_turned_effort_is_told_once_with_what_to_write(peer, start, urdf, conn
     right = arm.message
 
     def turned():
+        arm.sent += 1  # 20 ms apart
         message = right()
         message.effort[1] *= -1.0
         return message
 
     arm.message = turned
-    arm.move(3100)
+    arm.move(1550)
     told = "first motion: effort sign"
     peer.until(lambda: told in peer.figures(), "the examination")
     assert "elbow" in peer.figures()[told]
@@ -65,6 +67,7 @@ def test_only_the_newest_measurements_are_kept_in_order(make_session, monkeypatc
     monkeypatch.setattr(first_motion, "KEPT", 100)
     kept = []
     monkeypatch.setattr(first_motion, "save_motion", lambda path, log, *_: kept.append(log))
+    monkeypatch.setattr(first_motion.sys, "executable", "/no/such/python")
     session = make_session()
     for message in moving(400):
         take(session, message)

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float32MultiArray, MultiArrayLayout, String
@@ -55,32 +53,6 @@ def test_what_names_files_can_be_set_at_the_start_only() -> None:
                 found.add(entry.name)
                 assert not entry.live, entry.name
     assert found == PATHS
-
-
-@pytest.mark.parametrize(
-    ("node", "names"),
-    [
-        ("inverse_dynamics", ("model_file", "urdf")),
-        ("object_recognition", ("model_file", "backbone.file")),
-    ],
-)
-def test_no_parameter_sends_a_configured_node_elsewhere(
-    peer, start, urdf, tmp_path, node, names
-) -> None:
-    own = tmp_path / "robot" / "model.npz"
-    given = {"urdf": urdf} if node == "inverse_dynamics" else {"input": "features"}
-    start(node, model_file=own, **given)
-    other = tmp_path / "escaped.npz"
-    for name in names:
-        request = SetParameters.Request(
-            parameters=[Parameter(name, value=str(other)).to_parameter_msg()]
-        )
-        (result,) = peer.call(SetParameters, f"/{node}/set_parameters", request).results
-        assert not result.successful, name
-    peer.until(lambda: peer.figures().get("state") == "active", "the active node")
-    answer = peer.call(Trigger, f"/{node}/save")
-    assert str(own) in answer.message or "nothing was taught" in answer.message
-    assert files(tmp_path) <= {"robot/model.npz", "two_links.urdf"}
 
 
 def test_a_description_that_names_a_file_is_refused(peer, start, urdf, connect) -> None:

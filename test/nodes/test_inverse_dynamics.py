@@ -97,31 +97,6 @@ def test_services_save_load_reset_and_switch_learning(peer, start, urdf, connect
     assert not refused.success and "damaged" in refused.message
 
 
-def test_bad_messages_from_a_best_effort_publisher(peer, start, urdf, make_arm):
-    process = start("inverse_dynamics", urdf=urdf)
-    predicted = peer.listen(JointState, f"{NODE}/predicted")
-    arm = make_arm(peer, reliable=False)
-    arm.connect()
-    arm.move(30)
-    peer.until(lambda: len(predicted) >= 25, "predictions")
-
-    bad = [arm.message() for _ in range(4)]
-    bad[0].position[0] = float("nan")
-    bad[1].effort = bad[1].effort[:1]
-    bad[2].name = ["shoulder", "wrist"]
-    bad[3].header.stamp.sec, bad[3].header.stamp.nanosec = 0, 0
-    for message in bad:
-        arm.publisher.publish(message)
-        peer.spin(0.01)
-    figures = peer.figures
-    peer.until(lambda: "dropped: zero stamp" in figures(), "the bad messages' count")
-    dropped = {key: int(n) for key, n in figures().items() if key.startswith("dropped: ")}
-    assert sum(dropped.values()) == 4 and len(dropped) == 4
-    arm.move(10)
-    peer.until(lambda: len(predicted) >= 35, "predictions after bad messages")
-    assert process.stop() == 0
-
-
 def test_urdf_from_the_topic_and_a_topic_that_never_comes(peer, start, urdf):
     start("inverse_dynamics", joints="[shoulder,elbow]")
     peer.until(lambda: peer.status is not None, "diagnostics")

@@ -12,6 +12,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import GetState
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -75,7 +76,8 @@ def test_one_name_in_two_namespaces(peer, ros_environment, urdf, make_arm, tmp_p
             log = tmp_path / f"{side}.log"
             started.append(ForkedNode("inverse_dynamics", given, log, namespace=side))
         arm = make_arm(peer)
-        arm.publisher = peer.node.create_publisher(JointState, "/left/joint_states", 50)
+        best_effort = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+        arm.publisher = peer.node.create_publisher(JointState, "/left/joint_states", best_effort)
         both = {"left/inverse_dynamics", "right/inverse_dynamics"}
         peer.until(lambda: set(heard) == both, "both nodes")
         peer.until(lambda: arm.publisher.get_subscription_count() > 0, "the left node")

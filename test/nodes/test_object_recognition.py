@@ -119,42 +119,6 @@ def test_three_objects_are_still_known_after_a_kill(peer, start, stage, tmp_path
     assert process.stop() == 0
 
 
-def test_bad_input_is_refused_with_a_reason_and_recognition_goes_on(peer, start, stage, tmp_path):
-    path = tmp_path / "objects.npz"
-    start("object_recognition", input="features", smoothing__frames=1, model_file=path)
-    stage.connect()
-    for name in CENTRES:
-        stage.teach(name)
-    stage.until("changes not saved", "0")
-    before = path.read_bytes()
-
-    stage.say("mug")
-    for vector in (np.ones(D + 1), np.full(D, np.nan), np.zeros(D)):
-        stage.show(vector)
-        peer.spin(0.05)
-    for text in ("x" * 10_000, "a\x1bb"):
-        stage.say(text)
-        stage.answer(stage.view("book"))
-    stage.edits.publish(String(data="merge plate -> mug"))
-    for reason in (
-        "feature vector's length",
-        "features not finite",
-        "features all zero",
-        "label too long",
-        "label not printable",
-        "edit of classes",
-    ):
-        stage.until(f"refused: {reason}", "1")
-    assert peer.status.level == WARN and "refused" in peer.status.message
-    assert len(stage.figure("last refused: label too long")) < 250
-
-    assert peer.call(Trigger, f"{NODE}/save").success
-    assert path.read_bytes() == before
-    stage.say("")
-    assert stage.asked() == RIGHT
-    assert len([key for key in peer.figures() if key.startswith("refused: ")]) == 6
-
-
 def test_services_edits_and_live_parameters(peer, start, stage, tmp_path):
     path = tmp_path / "folder" / "objects.npz"
     start(

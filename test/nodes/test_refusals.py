@@ -12,6 +12,7 @@ CASES = [
     ("inverse_dynamics", "filter: {cutof: 5.0}", "did you mean 'filter.cutoff'?"),
     ("inverse_dynamics", "urdf: two_links.urdf, joints: [shoulder, wrist]", "wrist"),
     ("inverse_dynamics", "urdf: missing.urdf", "missing.urdf"),
+    ("computed_torque", "urdf: missing.urdf", "missing.urdf"),
     ("object_recognition", "backbone: {fille: x}", "did you mean 'backbone.file'?"),
     ("object_recognition", "backbone: {file: missing.onnx}", "missing.onnx"),
     ("object_recognition", "input: features, hold_out: 1", "hold_out"),
@@ -32,12 +33,10 @@ def test_one_line_says_what_is_wrong(
     assert reason in line
 
 
-@pytest.mark.parametrize("name", ["computed_torque", "arm_simulator"])
-def test_so_it_does_in_a_process_of_its_own(ros_environment, tmp_path: Path, name: str) -> None:
-    if name == "arm_simulator":
-        pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+def test_so_it_does_in_a_process_of_its_own(ros_environment, tmp_path: Path) -> None:
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     log = tmp_path / "log"
-    with NodeProcess(name, {"urdf": "missing.urdf"}, log) as process:
+    with NodeProcess("arm_simulator", {"urdf": "missing.urdf"}, log) as process:
         assert process.wait(60.0) == 1
     (line,) = log.read_text().strip().splitlines()
     assert "missing.urdf" in line

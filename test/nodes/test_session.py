@@ -10,7 +10,7 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.errors import RobotModelError, StorageError
+from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.session import STOPPED, Session
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.storage import load_state, save_state
@@ -242,8 +242,3 @@ def test_reset_forgets_and_counts_anew(make_session):
     for before, message in zip(fresh, moving(12), strict=True):
         for a, b in zip(before, take(session, message), strict=True):
             np.testing.assert_array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
-
-
-def test_refuses_a_urdf_without_the_named_joint(make_session):
-    with pytest.raises(RobotModelError, match="wrist"):
-        make_session(joints=("wrist",))

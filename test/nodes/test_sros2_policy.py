@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -154,20 +155,22 @@ def test_object_stream(peer, tmp_path) -> None:
 def check(peer: Any, folder: Path, node: str, variants: Any) -> None:
     policy = allowed(node)
     used: Permissions = {rule: set() for rule in policy}
-    for k, (parameters, absent) in enumerate(variants):
-        present = {rule: names - absent for rule, names in policy.items()}
-        # Each in a namespace of its own: a node that has ended is seen for some time.
-        namespace = f"/variant{k}"
-        wanted = expanded(present, namespace, node)
+    wanted: dict[str, Permissions] = {}
+    with ExitStack() as running:
+        for k, (parameters, absent) in enumerate(variants):
+            log = folder / f"{k}.log"
+            running.enter_context(ForkedNode(node, parameters, log, namespace=f"variant{k}"))
+            present = {rule: names - absent for rule, names in policy.items()}
+            wanted[f"/variant{k}"] = expanded(present, f"/variant{k}", node)
+            for rule, names in present.items():
+                used[rule] |= names
 
-        def complete(wanted: Permissions = wanted, namespace: str = namespace) -> bool:
-            there = graph(peer, namespace, node)
-            return all(wanted[rule] <= there[rule] for rule in wanted)
+        def complete() -> bool:
+            there = {namespace: graph(peer, namespace, node) for namespace in wanted}
+            return all(one[rule] <= there[ns][rule] for ns, one in wanted.items() for rule in one)
 
-        with ForkedNode(node, parameters, folder / f"{k}.log", namespace=namespace[1:]):
-            peer.until(complete, f"{node} with all of {wanted}")
-            peer.spin(0.5)
-            assert graph(peer, namespace, node) == wanted
-        for rule, names in present.items():
-            used[rule] |= names
+        peer.until(complete, f"{node} with all of {wanted}")
+        peer.spin(0.5)  # time for what it should not have
+        for namespace, names in wanted.items():
+            assert graph(peer, namespace, node) == names
     assert used == policy

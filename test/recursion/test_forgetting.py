@@ -82,22 +82,22 @@ def test_motion_that_continues_is_remembered_as_with_exponential_forgetting() ->
 def test_a_motion_that_stops_takes_a_third_with_it_and_no_more() -> None:
     core = learned(1e-6)
     directions, (Z, Y) = directions_of(core), rows(30, seed=2)
-    for block in range(5000):
-        core.update_rows(Z[: 30 if block < 1000 else 0], Y[: 30 if block < 1000 else 0])
+    for block in range(1500):
+        core.update_rows(Z[: 30 if block < 500 else 0], Y[: 30 if block < 500 else 0])
         core.forget_excited(directions, 0.05)
-        if block == 999:
+        if block == 499:
             A = information(core)
     left = np.linalg.eigvals(np.linalg.solve(A, information(core)))
     np.testing.assert_allclose(left, 5.0 ** (-1.25 * 0.2), rtol=0.05)
 
 
-def test_a_million_constant_rows_neither_wind_up_nor_lose_what_they_do_not_excite() -> None:
+def test_many_constant_rows_neither_wind_up_nor_lose_what_they_do_not_excite() -> None:
     kept, lost = learned(), learned()
     z = np.zeros((500, D))
     z[:, 2] = 3.0
     for core in (kept, lost):
         directions, probe = directions_of(core), np.linalg.inv(information(core))
-        for _ in range(2000):
+        for _ in range(1000):
             core.update_rows(z, 5.0 * z[:, 2:3])  # a weight of 5 where it was 3
             if core is kept:
                 core.forget_excited(directions, 0.02)
@@ -122,7 +122,7 @@ def test_the_ridge_is_never_forgotten() -> None:
     """However little the rows excite, and whatever directions."""
     core, rng = RecursiveLeastSquares(D, 1, 0.5), np.random.default_rng(4)
     directions, least = directions_of(core), np.inf
-    for k in range(3000):
+    for k in range(1000):
         size = 10.0 ** rng.uniform(-6.0, 2.0)
         Z = size * rng.standard_normal((rng.integers(1, 4), D))
         core.update_rows(Z, np.sin(k) * Z[:, :1])

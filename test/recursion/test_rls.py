@@ -72,7 +72,7 @@ def test_forgetting_weighs_samples_by_age_and_keeps_a_ridge() -> None:
     # The ridge put back a row at a time averages to the penalty, within one cycle's fading.
     expected = batch(W * Z, W * Y, np.ones(5))
     np.testing.assert_allclose(core.weights(), expected, rtol=0.05, atol=5e-3)
-    for _ in range(20_000):  # nothing excites the model any more: no wind-up
+    for _ in range(5000):  # nothing excites the model any more: no wind-up
         core.update(np.zeros(5), np.zeros(1))
     diagonal = np.diagonal(information(core))
     assert np.all(diagonal > 0.8) and np.all(diagonal < 1.2)
@@ -212,15 +212,6 @@ def test_equals_the_weighted_batch_solution_with_a_ridge_to_the_prior() -> None:
     np.testing.assert_allclose(np.mean(ridges), 0.7, rtol=0.05)
 
 
-def test_a_factor_of_one_changes_nothing() -> None:
-    core, other = with_prior(), with_prior()
-    for z, y in zip(*rows(30), strict=True):
-        core.forget(1.0)
-        core.update(z, y)
-        other.update(z, y)
-    assert same_state(core.state(), other.state())
-
-
 def test_where_nothing_is_learned_any_more_the_prior_comes_back() -> None:
     core = with_prior()
     core.update_rows(*rows(50))
@@ -233,19 +224,19 @@ def test_where_nothing_is_learned_any_more_the_prior_comes_back() -> None:
 def test_periodic_rows_in_more_dimensions_than_they_span_stay_bounded(
     memory_in_rows: float,
 ) -> None:
-    """Ten rows repeated thousands of times among 40 features."""
+    """Ten rows repeated a thousand times among 40 features."""
     Z = np.random.default_rng(0).standard_normal((10, 40))
     Y = np.random.default_rng(1).standard_normal((10, 1))
     fraction = -np.expm1(-1.0 / memory_in_rows)
     fading, replacing = (RecursiveLeastSquares(40, 1, 5.0) for _ in range(2))
-    for k in range(40_000):
+    for k in range(10_000):
         z, y = Z[k % 10], Y[k % 10]
         if k % 10 == 0:
             fading.forget((1.0 - fraction) ** 10)
         fading.update(z, y)
         replacing.update_replacing(z, y, fraction)
     never = RecursiveLeastSquares(40, 1, 5.0)
-    never.update_rows(np.tile(Z, (4000, 1)), np.tile(Y, (4000, 1)))
+    never.update_rows(np.tile(Z, (1000, 1)), np.tile(Y, (1000, 1)))
     for core in (fading, replacing):
         assert np.all(np.isfinite(RU(core)[0])) and triangular(core)
         assert np.linalg.cond(core.R) < 1e3
@@ -285,7 +276,7 @@ def test_replacing_follows_here_and_keeps_what_is_elsewhere() -> None:
             core.update(z, np.array([3.0]))
     here, elsewhere = np.array([1.0, 0.5, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.5])
     before = np.append(*core.predict(elsewhere))
-    for _ in range(100_000):
+    for _ in range(40_000):
         core.update_replacing(here, np.array([-2.0]), 0.01)
     np.testing.assert_allclose(np.append(*core.predict(elsewhere)), before, rtol=1e-12)
     np.testing.assert_allclose(core.predict(here)[0], -2.0, rtol=1e-6)
@@ -371,14 +362,3 @@ def test_rows_at_once_forget_before_each() -> None:
         np.testing.assert_allclose(leverages[k], leverage, rtol=1e-9)
         other.update(Z[k], Y[k])
     assert same_bits(core, other)
-
-
-def test_a_row_counts_by_its_weight() -> None:
-    core, scaled = with_prior(), with_prior()
-    for z, y in zip(*rows(30), strict=True):
-        core.update(z, y, 0.25)
-        scaled.update(0.5 * z, 0.5 * y)
-    core.apply_pending()
-    scaled.apply_pending()
-    np.testing.assert_allclose(core.R, scaled.R, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(core.U, scaled.U, rtol=1e-12, atol=1e-13)

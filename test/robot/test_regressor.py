@@ -89,13 +89,6 @@ def test_equals_pinocchio_on_random_trees_and_at_a_sensor_in_them(seed: int) -> 
     agree(RobotModel(random_tree(seed), target="wrench", sensor_frame="j1"), seed)
 
 
-def test_a_batch_is_its_states_to_the_last_bit() -> None:
-    model = RobotModel(random_tree(1))
-    states = np.random.default_rng(0).standard_normal((3, 30, model.n_joints))
-    ones = [model.regressor(*state) for state in np.swapaxes(states, 0, 1)]
-    np.testing.assert_array_equal(model.regressors(*states), np.array(ones))
-
-
 def test_read_only_and_transposed_states_are_taken() -> None:
     model = RobotModel(random_tree(2))
     states = np.random.default_rng(0).standard_normal((3, 5, model.n_joints))
