@@ -47,6 +47,8 @@ from other_rivals import (  # noqa: E402
 from output import add_out, machine, markdown, show  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
+from semiparam_dynamics.errors import MissingExtraError  # noqa: E402
+
 Scores = dict[str, dict[str, dict[str, Score]]]  # by arm, split and method
 
 NEEDS = {
@@ -103,18 +105,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             left_out.append(f"{' and '.join(RIVALS[method])}: {', '.join(missing)} not installed")
         else:
             methods.append(method)
-    text = ""
     with threadpool_limits(limits=1):
         for arm in args.arms:
             if not arm.startswith("sim_") and not (args.data / "robots" / arm).is_dir():
                 left_out.append(f"{ARMS[arm]}: no folder robots/{arm}")
                 continue
-            for split in arm_splits(args.data, arm, args.seconds):
-                found.setdefault(arm, {})[split.name] = run(split, methods, args)
-                text = page(found, left_out, args)
-                if args.out is not None:
-                    args.out.write_text(text, encoding="utf-8")
-    show(text or page(found, left_out, args), args.out)
+            try:
+                for split in arm_splits(args.data, arm, args.seconds):
+                    found.setdefault(arm, {})[split.name] = run(split, methods, args)
+                    if args.out is not None:
+                        args.out.write_text(page(found, left_out, args), encoding="utf-8")
+            except MissingExtraError as error:
+                left_out.append(f"{ARMS[arm]}: {error}")
+    show(page(found, left_out, args), args.out)
     return 0
 
 

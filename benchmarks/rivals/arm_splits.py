@@ -24,12 +24,12 @@ from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 
 ARMS = {
-    "xmate7p": "xMate 7 Pro",
     "ur10": "UR10",
     "tx40": "TX40",
     "airbot": "AIRBOT Play",
     "tiago": "TIAGo's arm",
     "sim_seven": "Simulated arm of seven joints",
+    "xmate7p": "xMate 7 Pro",
     "sim_small": "Simulated small arm",
 }
 DEFAULT = tuple(name for name in ARMS if name != "sim_small")  # which is for a quick look
