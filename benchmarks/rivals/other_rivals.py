@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from typing import Any, Protocol
 
 import numpy as np
@@ -185,7 +186,9 @@ class Rival(Protocol):
 def compete(split: Split, rival: Rival, *, residual: bool) -> Result:
     """A rival as the whole model, or on what least squares leaves."""
     side = split.plain
-    n = len(side.train)
+    # Rest at the end teaches nothing, and could be all that is held out.
+    n = 1 + max(row for row, sample in enumerate(side.train) if sample.teaches)
+    side = changed(side, train=side.train[:n])
     held = np.arange(n) >= round((1.0 - HELD_OUT) * n)
     train, test = SampleBlock.of(side.train), SampleBlock.of(side.test)
     started = time.perf_counter()
