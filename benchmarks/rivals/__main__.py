@@ -312,10 +312,11 @@ efforts, with what the library needs for a call: medians of {calls}, the least o
 work ran on the machine, so all times are upper bounds."""
 
 GIVEN = """\
-A rival's settings were chosen on the last {held} of the training part; with these it learned all of
-it. Inputs and targets are standardised by what is learned. No log here has commanded positions, so
-the inputs are positions, velocities and accelerations, and least squares' prediction where a rival
-is on it. Each may choose not to learn, which leaves the mean, or least squares.
+A rival's settings were chosen on the last {held} of the training part up to the end of its motion;
+with these it learned all of it. Inputs and targets are standardised by what is learned. No log here
+has commanded positions, so the inputs are positions, velocities and accelerations, and least
+squares' prediction where a rival is on it. Each may choose not to learn, which leaves the mean, or
+least squares.
 
 - **LSTM, GRU**: a layer of 64 units over {window} samples, Adam, at most {steps} batches of 64
   windows; chosen are noise on the inputs (0 or 0.1) and the number of batches.

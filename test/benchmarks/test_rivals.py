@@ -111,6 +111,18 @@ def test_boosting_that_gains_nothing_leaves_least_squares(split: Split) -> None:
     assert np.abs(added).max() < 0.05
 
 
+def test_rest_at_the_end_of_the_training_part_changes_nothing(split: Split) -> None:
+    train = split.plain.train
+    rest = [dataclasses.replace(sample, informative=False) for sample in train[-200:]]
+    still = dataclasses.replace(split.plain, train=train + rest)
+    for residual in (False, True):
+        before, after = (
+            RIVALS.compete(one, Boosting(5), residual=residual).predicted
+            for one in (split, dataclasses.replace(split, plain=still))
+        )
+        assert np.array_equal(before, after)
+
+
 def test_the_page_comes_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("mujoco")
     out = tmp_path / "page.md"
