@@ -14,6 +14,7 @@ import argparse
 import importlib.util
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -202,7 +203,7 @@ def _installed() -> list[str]:
 def better(found: Scores) -> list[str]:
     """A sentence for each arm: which rows have a lower frozen error than this package's default."""
     rivals = {name for names in RIVALS.values() for name in names}
-    lines = []
+    lines, wins = [], Counter[str]()
     for arm, splits in found.items():
         means = {name: mean_nmse(splits, name) for name in methods_of(splits)}
         if PACKAGE_DEFAULT not in means:
@@ -214,6 +215,7 @@ def better(found: Scores) -> list[str]:
             for kind in (rivals, set(means) - rivals)
         ]
         present = rivals & set(means)
+        wins.update(present & set(lower))
         won = sum(
             any(scores[name].nmse.mean() < scores[PACKAGE_DEFAULT].nmse.mean() for name in present)
             for scores in splits.values()
@@ -225,7 +227,9 @@ def better(found: Scores) -> list[str]:
             + f"; split by split, one is on {won} of {len(splits)}."
             + (f" Better rows of the package's own: {told[1]}." if told[1] else "")
         )
+    counts = ", ".join(f"{name} on {count}" for name, count in wins.most_common())
     return [
+        f"Of {len(lines)} arms, better than this package's default: {counts or 'no rival on any'}.",
         "Normalised mean squared error, frozen, mean over an arm's splits and joints.",
         "\n".join(lines) or "Nothing was compared with this package.",
     ]
