@@ -14,26 +14,22 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace as Fields
 
 import numpy as np
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 
 from conditions import CONDITIONS, Condition
-from logs import Split, splits
+from logs import Split, measurements, splits
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.evaluation.findings import mean_nmse
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.robot.model import RobotModel, message_checks
-from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.samples.stream import MeasurementStream
+from semiparam_dynamics.robot.model import RobotModel
 
 QUICK_LOGS = ["ur10", "sim_small"]
 QUICK_SECONDS = 20.0
@@ -121,30 +117,6 @@ def errors(
         for name in MODELS
         for protocol in PROTOCOLS
     }
-
-
-def measurements(
-    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
-) -> list[Measurement]:
-    """What the learner makes of the log's messages, by the checks of the node and the bags."""
-    stream = MeasurementStream(model.joint_names, "effort", config.samples, **message_checks(model))
-    found: list[Measurement] = []
-    nothing = np.empty((len(log), 0))
-    dq, y = (nothing if values is None else values for values in (log.dq, log.y))
-    for stamp, *values in zip(log.stamps.tolist(), log.q, dq, y, strict=True):
-        sec, nanosec = divmod(stamp, SECOND)
-        header = Fields(stamp=Fields(sec=sec, nanosec=nanosec), frame_id="")
-        position, velocity, effort = (array.tolist() for array in values)
-        found += stream.joint_state(
-            Fields(
-                header=header,
-                name=log.names,
-                position=position,
-                velocity=velocity,
-                effort=effort,
-            )
-        )
-    return found
 
 
 def _ratio(found: float, clean: float) -> str:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace as Fields
 
 import numpy as np
 from arms import CONFIG, ROOT, SEVEN, SMALL_EFFECTS
@@ -18,8 +19,11 @@ from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.convert import read_npz
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 # Trained on the first, tested on the last; of one log the first 60 % and the rest.
@@ -85,6 +89,30 @@ def simulated_log(
     q, dq, y = (np.array([getattr(m, field) for m in readings]) for field in ("q", "dq", "y"))
     stamps = np.array([m.stamp for m in readings], dtype=np.int64)
     return arm.urdf, JointLog(tuple(arm.joint_names), stamps, q, dq, y)
+
+
+def measurements(
+    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
+) -> list[Measurement]:
+    """What the learner makes of the log's messages, by the checks of the node and the bags."""
+    stream = MeasurementStream(model.joint_names, "effort", config.samples, **message_checks(model))
+    found: list[Measurement] = []
+    nothing = np.empty((len(log), 0))
+    dq, y = (nothing if values is None else values for values in (log.dq, log.y))
+    for stamp, *values in zip(log.stamps.tolist(), log.q, dq, y, strict=True):
+        sec, nanosec = divmod(stamp, SECOND)
+        header = Fields(stamp=Fields(sec=sec, nanosec=nanosec), frame_id="")
+        position, velocity, effort = (array.tolist() for array in values)
+        found += stream.joint_state(
+            Fields(
+                header=header,
+                name=log.names,
+                position=position,
+                velocity=velocity,
+                effort=effort,
+            )
+        )
+    return found
 
 
 def _split(name: str, urdf: str, config: InverseDynamicsConfig, logs: list[JointLog]) -> Split:
