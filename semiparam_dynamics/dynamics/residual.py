@@ -135,7 +135,8 @@ class RandomFourierConfig(KernelConfig):
     )
     window: float = parameter(
         10.0,
-        "the inputs are standardized by what the first seconds of motion showed",
+        "the inputs are standardized by what the first seconds of motion showed; these are "
+        "learned once that is known",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -185,7 +186,8 @@ class NystromConfig(KernelConfig):
     )
     window: float = parameter(
         10.0,
-        "the inputs are standardized by what the first seconds of motion showed",
+        "the inputs are standardized by what the first seconds of motion showed; from an eighth "
+        "of them on by what was shown until then, and at the end they are learned anew",
         unit="s",
         low=0.0,
         high=3600.0,
