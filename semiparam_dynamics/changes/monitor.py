@@ -127,14 +127,14 @@ class ChangeMonitor:
         confidence = prediction.confidence
         corrected = self.correction.apply(prediction, sample.regressor)
         external = sample.y - corrected.semiparametric
-        std = np.maximum(corrected.semiparametric_std, 1e-12)
+        std = np.maximum(corrected.spread, 1e-12)
         if self._learned_s >= self.config.settle:
             self._test_contact(sample.stamp, external, std, confidence)
         elif self._learned_s >= 0.5 * self.config.settle:
             self.contact.observe(sample.stamp, external, std, confidence)
         columns = sample.regressor @ self.causes.combination
         error = sample.y - prediction.semiparametric
-        std = self.contact.spread(np.maximum(prediction.semiparametric_std, 1e-12), confidence)
+        std = self.contact.spread(np.maximum(prediction.spread, 1e-12), confidence)
         block = self._blocks.add(sample.stamp, error, columns, std)
         if block is not None:
             self._test_block(block)

@@ -26,7 +26,7 @@ from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.storage import sub_state
 
 NEVER = -1  # stamp of no sample
-EXPERIENCE_S = 30.0  # of motion learned: with less, a place was hardly passed by more than one
+LONG_S = 1e9  # motion learned, beyond any `experience`
 MAX_STEP_S = 1.0  # s that a sample stands for, however long there was none before it
 
 # What the rigid body's form lacks is not noise: it lasts as long as the motion that shows it, so
@@ -60,6 +60,15 @@ class TrustConfig:
         "proportion; 0: it always does",
         low=0.0,
         high=1.0,
+        live=True,
+    )
+    experience: float = parameter(
+        30.0,
+        "motion learned from which on the residual counts in full where it was not just learned, "
+        "with less in proportion: places were hardly passed more than once; 0: it always does",
+        unit="s",
+        low=0.0,
+        high=1e6,
         live=True,
     )
     learning: float = parameter(
@@ -104,7 +113,8 @@ class Trust:
         if self.always:
             return 1.0
         c = self.config
-        return float(_weight(self._levels, self._stamps, c.threshold, c.learning))
+        numbers = c.threshold, c.experience, c.learning
+        return float(_weight(self._levels, self._stamps, *numbers))
 
     def weigh(self, stamp: int, confidence: float) -> float:
         """The weight of a sample at `stamp` (ns), whose residual has this confidence.
@@ -132,9 +142,13 @@ class Trust:
     def _rows(self, stamps: Indices, confidence: Array, learned: bool) -> Array:
         c, weights = self.config, np.ones(len(stamps))
         if not self.always:
-            numbers = c.memory, c.threshold, c.learning, learned
+            numbers = c.memory, c.threshold, c.experience, c.learning, learned
             _fill(self._levels, self._stamps, stamps, confidence, *numbers, weights)
         return weights
+
+    def start(self) -> None:
+        """Take what the residual knows as well learned, as from a batch that was validated."""
+        self._levels[2] = LONG_S
 
     def copy(self) -> Trust:
         """Another one that continues from here on its own."""
@@ -184,10 +198,14 @@ def _learn(levels: Array, stamps: Indices, stamp: int, confidence: float, memory
 
 
 @compiled_as_written
-def _weight(levels: Array, stamps: Indices, threshold: float, learning: float) -> float:
+def _weight(
+    levels: Array, stamps: Indices, threshold: float, experience: float, learning: float
+) -> float:
     if threshold <= 0.0:
         return 1.0
-    known: float = min(levels[0] / threshold, 1.0) * min(levels[2] / EXPERIENCE_S, 1.0)
+    known: float = min(levels[0] / threshold, 1.0)
+    if levels[2] < experience:
+        known *= levels[2] / experience
     if stamps[1] == NEVER or stamps[0] < stamps[1]:
         return known
     since = (stamps[0] - stamps[1]) * 1e-9
@@ -203,6 +221,7 @@ def _fill(
     confidence: Array,
     memory: float,
     threshold: float,
+    experience: float,
     learning: float,
     learned: bool,
     weights: Array,
@@ -210,7 +229,7 @@ def _fill(
     for i in range(len(stamps)):
         if stamps[i] != 0:
             _weigh(levels, last, stamps[i], confidence[i], memory)
-        weights[i] = _weight(levels, last, threshold, learning)
+        weights[i] = _weight(levels, last, threshold, experience, learning)
         if learned and stamps[i] != 0:
             _learn(levels, last, stamps[i], confidence[i], memory)
 

@@ -186,9 +186,9 @@ class SemiparametricEstimator:
         rigid_std, std = deviations(leverage, trust * left.confidence, near, far)
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
-        std *= factors["semiparametric"]
+        std *= (factor := factors["semiparametric"])
         both = self.bound(rigid + trust * left.value, rigid)
-        return Prediction(rigid, both, rigid_std, std, left, trust)
+        return Prediction(rigid, both, rigid_std, std, left, trust, factor)
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
         """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.
@@ -211,7 +211,7 @@ class SemiparametricEstimator:
         if not sample.informative:
             return True
         error = sample.y - prediction.semiparametric
-        return self.gate.refuses(sample.stamp, error, prediction.semiparametric_std, self.n_learned)
+        return self.gate.refuses(sample.stamp, error, prediction.spread, self.n_learned)
 
     def update_rigid_body(self, sample: Sample) -> Array:
         """The first half of :meth:`update` of a measured sample; the weights for the second."""

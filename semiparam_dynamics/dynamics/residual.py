@@ -135,8 +135,7 @@ class RandomFourierConfig(KernelConfig):
     )
     window: float = parameter(
         10.0,
-        "the inputs are standardized by what the first seconds of motion showed; these are "
-        "learned once that is known",
+        "the inputs are standardized by what the first seconds of motion showed",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -277,9 +276,10 @@ class KernelResidual:
         self.groups = tuple(groups)
         self.exact = active is not None
         features = config.features(len(widths), seed)
-        # Features that are small nowhere would carry what a wrong scale made of them everywhere.
-        first = isinstance(features, IncrementalNystromFeatures)
-        self.standardizer = Standardizer(widths, config.window, floors, first_scales=first)
+        # What is kept is learned anew with later scales. Not with features that are small nowhere:
+        # they would carry everywhere what the rigid body still lacked then.
+        self._keeps = isinstance(features, IncrementalNystromFeatures)
+        self.standardizer = Standardizer(widths, config.window, floors, first_scales=self._keeps)
         self.shared = KernelModel(features, n_axes, active, config.penalty)
         self.joints: list[JointModel] = []
         if active is not None and joints:
@@ -381,7 +381,8 @@ class KernelResidual:
         """
         targets = self.targets(y, regressor, rigid_body)
         if not self.standardizer.settled:
-            self._kept.append((x[None], targets[None], _model_weights(weights, y)[None]))
+            if self._keeps:
+                self._kept.append((x[None], targets[None], _model_weights(weights, y)[None]))
             if self.standardizer.observe(stamp, x):
                 self._learn_kept()
                 return
@@ -443,7 +444,7 @@ class KernelResidual:
             if not settled:
                 taken, changed = self.standardizer.observe_rows(stamps[start:], inputs[start:])
             rows = slice(start, start + taken)
-            if not settled:
+            if not settled and self._keeps:
                 self._kept.append((inputs[rows], targets[rows], weights[rows]))
             part = self._zeros(taken)
             if known:
@@ -479,6 +480,8 @@ class KernelResidual:
 
         Nothing of it is forgotten, whatever the memory.
         """
+        if not self._kept:
+            return
         for model, blank in zip(self.models, self._blank, strict=True):
             penalty = model.core.penalty
             model.restore(blank)

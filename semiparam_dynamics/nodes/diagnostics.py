@@ -44,7 +44,7 @@ class ChangeReport:
         if monitor is None or step is None or step.y is None:
             return None
         sure = step.unchanged.confidence
-        spread = monitor.contact.spread(step.prediction.semiparametric_std, sure)
+        spread = monitor.contact.spread(step.prediction.spread, sure)
         external: Array = step.y - step.prediction.semiparametric
         return external / np.maximum(spread, 1e-12)
 

@@ -30,7 +30,7 @@ def test_the_learned_feed_forwards_halve_the_error_of_every_joint(comparison):
     for name in ("rigid_body", "semiparametric"):
         assert (rms[name] < 0.5 * rms["urdf"]).all()
         assert comparison.ratio(name) < 0.25
-        assert comparison.runs[name].share[-1].min() == 1.0
+        assert comparison.runs[name].share[-1].min() > 0.5  # of a joint it isn't sure of yet
     assert not comparison.runs["urdf"].share.any()
     np.testing.assert_allclose(
         rms["urdf"], np.sqrt(np.mean(comparison.runs["urdf"].error[2000:] ** 2, axis=0)), rtol=1e-3
@@ -52,7 +52,7 @@ def test_a_learner_that_dies_leaves_the_urdfs_feed_forward_without_a_jump():
     done = run(arm, plan_of(arm, model), control, learner, 8.0, learner_ends=5.5)
     before = (done.time > 4.5) & (done.time < 5.5)
     after = done.time > 5.9  # the answers ahead are used up, then it fades in 0.3 s
-    assert done.share[before].min() > 0.99
+    assert done.share[before].min() > 0.5
     assert not done.share[after].any() and not done.correction[after].any()
     assert np.abs(done.correction[before]).max() > 1.0
     # It fades: no step is larger than the difference of both feed-forwards times dt / fade_time.

@@ -97,7 +97,7 @@ def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, u
     session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, {"defer_learning": False}))
     for state in states:
         take(session, state)
-    said = session.learner.estimator.feedforward(*STATES)
+    said = session.learner.feedforward(*STATES)
     expected = (
         said.values["semiparametric"],
         said.stds["semiparametric"],

@@ -242,7 +242,7 @@ def test_diagnostics_say_what_the_learner_is_doing(drive, urdf: Path) -> None:
         return driven.node.report().message
 
     assert publishes(0.0, 60).endswith("standing still, waiting for motion")
-    said = publishes(2.0, 150)
-    assert "learns " in said and "the residual is silent until 10 s of motion" in said
+    said = publishes(2.0, 100)
+    assert "learns " in said and "the residual is silent until 1.25 s of motion" in said
     values = {pair.key: pair.value for pair in driven.node.report().values}
     assert values["outputs behind the joint states [ms]"] == "10.0"

@@ -383,7 +383,7 @@ def test_outputs_lag_by_the_delay_and_efforts_in_between_are_interpolated() -> N
 
 
 def test_no_effort_is_made_up_across_a_gap_a_missing_one_or_a_clock_set_back() -> None:
-    config = StreamConfig(effort_delay=0.015)
+    config = StreamConfig(effort_delay=0.015, saturation_after=0)
     stamps = [SECOND * 5 + 10_000_000 * k for k in range(10)]
     gap = [*stamps, *(s + 2 * SECOND for s in stamps)]
     given = efforts_at(config, gap, [1.0] * 10 + [5.0] * 10)

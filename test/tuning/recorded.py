@@ -13,7 +13,12 @@ from ..dynamics.arms import measurements, small_arm
 
 CONFIG = replace(
     InverseDynamicsConfig(),
-    **{"nystrom.window": 2.0, "random_fourier.window": 2.0, "filter.cutoff": 8.0},
+    **{
+        "nystrom.window": 2.0,
+        "random_fourier.window": 2.0,
+        "filter.cutoff": 8.0,
+        "trust.experience": 0.0,
+    },
 )
 
 
