@@ -92,7 +92,6 @@ def batch_start(data: TrainingData, learner: Any = None, centers: str = "novelty
     stamps, y = data.motion.stamps, data.motion.y
     before = {"rigid_body": y - data.rigid_body_before, "semiparametric": held_out}
     estimator.errors.record_block(stamps, y, before, lambda spreads: {})
-    estimator.trust.start()
     rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (y - data.rigid_body, trained, held_out)]
     return BatchStart(estimator, type(learner).__name__, *rms)
 

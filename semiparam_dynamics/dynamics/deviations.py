@@ -26,7 +26,6 @@ from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.storage import sub_state
 
 NEVER = -1  # stamp of no sample
-LONG_S = 1e9  # motion learned, beyond any `experience`
 MAX_STEP_S = 1.0  # s that a sample stands for, however long there was none before it
 
 # What the rigid body's form lacks is not noise: it lasts as long as the motion that shows it, so
@@ -62,15 +61,6 @@ class TrustConfig:
         high=1.0,
         live=True,
     )
-    experience: float = parameter(
-        30.0,
-        "motion learned from which on the residual counts in full where it was not just learned, "
-        "with less in proportion: places were hardly passed more than once; 0: it always does",
-        unit="s",
-        low=0.0,
-        high=1e6,
-        live=True,
-    )
     learning: float = parameter(
         0.5,
         "for so long after a sample was learned the residual counts in full, whatever it knew "
@@ -98,8 +88,8 @@ class Trust:
     def __init__(self, config: TrustConfig, *, always: bool = False) -> None:
         self.config = config
         self.always = always
-        # At the last sample weighed, and at the last one learned; s of motion learned.
-        self._levels: Array = np.zeros(3)
+        # At the last sample weighed, and at the last one learned.
+        self._levels: Array = np.zeros(2)
         self._stamps: Indices = np.full(2, NEVER)
 
     @property
@@ -113,8 +103,7 @@ class Trust:
         if self.always:
             return 1.0
         c = self.config
-        numbers = c.threshold, c.experience, c.learning
-        return float(_weight(self._levels, self._stamps, *numbers))
+        return float(_weight(self._levels, self._stamps, c.threshold, c.learning))
 
     def weigh(self, stamp: int, confidence: float) -> float:
         """The weight of a sample at `stamp` (ns), whose residual has this confidence.
@@ -142,13 +131,9 @@ class Trust:
     def _rows(self, stamps: Indices, confidence: Array, learned: bool) -> Array:
         c, weights = self.config, np.ones(len(stamps))
         if not self.always:
-            numbers = c.memory, c.threshold, c.experience, c.learning, learned
+            numbers = c.memory, c.threshold, c.learning, learned
             _fill(self._levels, self._stamps, stamps, confidence, *numbers, weights)
         return weights
-
-    def start(self) -> None:
-        """Take what the residual knows as well learned, as from a batch that was validated."""
-        self._levels[2] = LONG_S
 
     def copy(self) -> Trust:
         """Another one that continues from here on its own."""
@@ -163,9 +148,9 @@ class Trust:
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where it is of another shape."""
-        if state["level"].shape != (2,) or state["stamp"].shape != (1,):
+        if state["level"].shape != (1,) or state["stamp"].shape != (1,):
             raise ValueError("the trust has another number of levels")
-        self._levels = state["level"].astype(np.float64)[[0, 0, 1]]
+        self._levels = np.repeat(state["level"].astype(np.float64), 2)
         self._stamps = np.repeat(state["stamp"].astype(np.intp), 2)
 
 
@@ -191,21 +176,15 @@ def _weigh(levels: Array, stamps: Indices, stamp: int, confidence: float, memory
 def _learn(levels: Array, stamps: Indices, stamp: int, confidence: float, memory: float) -> None:
     if stamp < stamps[0]:  # others were weighed since
         stamps[0], levels[0] = stamps[1], levels[1]
-    if stamps[1] != NEVER and stamp > stamps[1]:
-        levels[2] += min((stamp - stamps[1]) * 1e-9, MAX_STEP_S)
     _weigh(levels, stamps, stamp, confidence, memory)
     stamps[1], levels[1] = stamps[0], levels[0]
 
 
 @compiled_as_written
-def _weight(
-    levels: Array, stamps: Indices, threshold: float, experience: float, learning: float
-) -> float:
+def _weight(levels: Array, stamps: Indices, threshold: float, learning: float) -> float:
     if threshold <= 0.0:
         return 1.0
     known: float = min(levels[0] / threshold, 1.0)
-    if levels[2] < experience:
-        known *= levels[2] / experience
     if stamps[1] == NEVER or stamps[0] < stamps[1]:
         return known
     since = (stamps[0] - stamps[1]) * 1e-9
@@ -221,7 +200,6 @@ def _fill(
     confidence: Array,
     memory: float,
     threshold: float,
-    experience: float,
     learning: float,
     learned: bool,
     weights: Array,
@@ -229,7 +207,7 @@ def _fill(
     for i in range(len(stamps)):
         if stamps[i] != 0:
             _weigh(levels, last, stamps[i], confidence[i], memory)
-        weights[i] = _weight(levels, last, threshold, experience, learning)
+        weights[i] = _weight(levels, last, threshold, learning)
         if learned and stamps[i] != 0:
             _learn(levels, last, stamps[i], confidence[i], memory)
 

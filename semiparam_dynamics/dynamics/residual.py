@@ -186,7 +186,7 @@ class NystromConfig(KernelConfig):
     window: float = parameter(
         10.0,
         "the inputs are standardized by what the first seconds of motion showed; from an eighth "
-        "of them on by what was shown until then, and at the end they are learned anew",
+        "of them on by what was shown until then; at the end the residual begins anew",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -476,21 +476,23 @@ class KernelResidual:
         return ResidualBlock(values, confidence), ResidualBlock(late, unsure)
 
     def _learn_kept(self) -> None:
-        """Learn what was kept anew, with the scales of now; once they are settled, keep it no more.
+        """Learn what was kept anew, with the scales of now; once these are settled, begin anew.
 
-        Nothing of it is forgotten, whatever the memory.
+        What the window showed would take the centres that later motion needs.
         """
-        if not self._kept:
-            return
         for model, blank in zip(self.models, self._blank, strict=True):
             penalty = model.core.penalty
             model.restore(blank)
             model.core.set_penalty(penalty)
-        inputs, targets, weights = self._joined()
-        no_pi = np.zeros((len(inputs), 1 + self.shared.column.max(initial=0)))
-        self._learn(self.standardizer.transform(inputs), targets, weights, no_pi)
+        if self.standardizer.settled:
+            self._kept = []
+        if self._kept:
+            self._kept = [self._joined()]
+            inputs, targets, weights = self._kept[0]
+            no_pi = np.zeros((len(inputs), 1 + self.shared.column.max(initial=0)))
+            self._learn(self.standardizer.transform(inputs), targets, weights, no_pi)
+        self._n_updates += 1
         self._rescaled = self._n_updates
-        self._kept = [] if self.standardizer.settled else [(inputs, targets, weights)]
 
     def _zeros(self, k: int) -> ResidualBlock:
         return ResidualBlock(np.zeros((k, self.shared.n_axes)), np.zeros(k))

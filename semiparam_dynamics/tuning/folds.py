@@ -182,6 +182,7 @@ class PreparedSplit:
     n_joints: int
     turning: Indices  # numbers of the joints that turn without end
     n_train: int
+    first: int  # samples before it were only looked at
     share: float  # mean weight of a sample
     inputs: Array  # (n, 3 n_joints + turning + n_axes), predicted before each was learned
     frozen_inputs: Array  # (n - n_train, same), with the prediction after training
@@ -234,16 +235,19 @@ def prepare(
     inputs = residual.inputs(whole.q, whole.dq, whole.ddq, before)
     frozen_inputs = residual.inputs(out.q, out.dq, out.ddq, frozen)
     standardizer = residual.standardizer
-    seen = 0
-    while seen < k and not standardizer.settled:
-        seen += standardizer.observe_rows(whole.stamps[seen:k], inputs[seen:k])[0]
-    if not standardizer.settled:  # motion in pieces: all of it is looked at
+    first = 0
+    while first < k and not standardizer.settled:
+        standardizer.observe(int(whole.stamps[first]), inputs[first])
+        first += 1
+    if not standardizer.settled:  # motion in pieces: all of it is looked at, and learned
         standardizer.fit(whole.stamps[:k], inputs[:k])
+        first = 0
     return PreparedSplit(
         name=split.name,
         n_joints=model.n_joints,
         turning=np.flatnonzero(model.turning),
         n_train=k,
+        first=first,
         share=float(split.train.weights.mean()),
         inputs=standardizer.transform(inputs),
         frozen_inputs=standardizer.transform(frozen_inputs),

@@ -49,7 +49,7 @@ def screen_nystrom(
     """The first level of `nystrom` with `config`'s widths, for every penalty and size."""
     level = _first_level(fold, config, max(sizes))
     unit = [1.0 / fold.share] * len(sizes)
-    fits = level_path(level, fold.left, fold.blocks, penalties, sizes, unit)
+    fits = level_path(level, fold.left, fold.first, fold.blocks, penalties, sizes, unit)
     return _scored(fold, fits)
 
 
@@ -61,7 +61,7 @@ def screen_fourier(
     width = config.random_fourier.length_scale
     level = fourier_rows(inputs, frozen, max(sizes), width, config.seed)
     unit = [t / 2 / fold.share for t in sizes]
-    fits = level_path(level, fold.stale, fold.blocks, penalties, sizes, unit)
+    fits = level_path(level, fold.stale, fold.first, fold.blocks, penalties, sizes, unit)
     return _scored(fold, fits)
 
 
@@ -79,9 +79,9 @@ def screen_joints(
     local = config.nystrom
     level = _first_level(fold, config, local.max_centers)
     ridge, size = key = local.penalty / fold.share, local.max_centers
-    path = level_path(level, fold.left, fold.blocks, [ridge], [size])
+    path = level_path(level, fold.left, fold.first, fold.blocks, [ridge], [size])
     shared = path[key]
-    errors = one_step_errors(level, fold.left, *key)
+    errors = one_step_errors(level, fold.left, fold.first, *key)
     inputs, frozen_inputs = _inputs(fold, config, "nystrom")
     n_joints, n_axes = fold.n_joints, fold.n_axes
     positions = n_joints + len(fold.turning)
@@ -93,13 +93,14 @@ def screen_joints(
         level = nystrom_rows(
             inputs[:, columns],
             frozen_inputs[:, columns],
+            fold.first,
             local.joint_length_scale,
             most,
             local.novelty,
         )
         used = [size for size in sizes if size]
         own, unit = errors[:, j : j + 1], [1.0 / fold.share] * len(used)
-        fits.append(level_path(level, own, fold.blocks, penalties, used, unit))
+        fits.append(level_path(level, own, fold.first, fold.blocks, penalties, used, unit))
     scores: Scores = {}
     for penalty in penalties:
         for size in sizes:
@@ -117,7 +118,7 @@ def screen_joints(
 def _first_level(fold: PreparedSplit, config: EstimatorConfig, size: int) -> LevelRows:
     inputs, frozen = _inputs(fold, config, "nystrom")
     local = config.nystrom
-    return nystrom_rows(inputs, frozen, local.length_scale, size, local.novelty)
+    return nystrom_rows(inputs, frozen, fold.first, local.length_scale, size, local.novelty)
 
 
 def _inputs(fold: PreparedSplit, config: EstimatorConfig, kind: str) -> tuple[Array, Array]:
@@ -153,6 +154,7 @@ class LevelFit:
 def nystrom_rows(
     inputs: Array,
     frozen_inputs: Array,
+    first: int,
     length_scale: float,
     max_centers: int,
     novelty: float,
@@ -162,7 +164,7 @@ def nystrom_rows(
     width = kernel_width(length_scale, d)
     features = IncrementalNystromFeatures(d, width, min(max_centers, n), novelty)
     n_train = n - len(frozen_inputs)
-    parts = [(i, min(i + LEAST_BLOCK, n_train)) for i in range(0, n_train, LEAST_BLOCK)]
+    parts = [(i, min(i + LEAST_BLOCK, n_train)) for i in range(first, n_train, LEAST_BLOCK)]
     grown = [(a, features.grow_rows(inputs[a:b])) for a, b in parts]
     trained = features.transform_rows(frozen_inputs)
     parts = [(i, min(i + LEAST_BLOCK, n)) for i in range(n_train, n, LEAST_BLOCK)]
@@ -191,12 +193,13 @@ def fourier_rows(
 def level_path(
     level: LevelRows,
     targets: Array,
+    first: int,
     blocks: Indices | None,
     penalties: Sequence[float],
     sizes: Sequence[int],
     unit: Sequence[float] | None = None,
 ) -> dict[tuple[float, int], LevelFit]:
-    """Learn `targets` (n, T), for every penalty and number of features.
+    """Learn `targets` (n, T) from sample `first` on, for every penalty and number of features.
 
     blocks : where the held-out part's blocks begin, and n; None: it is only predicted, frozen.
     unit : what a row's squared length counts, for each of `sizes`: the penalty of t features is
@@ -206,7 +209,7 @@ def level_path(
     r t / 2 on the rows, and their nested sums serve all t.
     """
     n_train = len(level.rows) - len(level.frozen)
-    rows, learned = level.rows[:n_train], targets[:n_train]
+    rows, learned = level.rows[first:n_train], targets[first:n_train]
     m = level.rows.shape[1]
     system = NestedRidge(m, targets.shape[1])
     system.add(rows, learned)
@@ -298,9 +301,14 @@ def _chunks(edges: Indices, rows: int) -> list[tuple[int, int]]:
     return chunks
 
 
-def one_step_errors(level: LevelRows, targets: Array, penalty: float, n_features: int) -> Array:
-    """Errors (n, T) on each row before it alone was learned."""
-    rows = level.rows[:, :n_features]
+def one_step_errors(
+    level: LevelRows, targets: Array, first: int, penalty: float, n_features: int
+) -> Array:
+    """Errors (n, T) on each row before it alone was learned; zeros before `first`."""
+    rows = level.rows[first:, :n_features]
     q, n_outputs = rows.shape[1], targets.shape[1]
     core = RecursiveLeastSquares(q, n_outputs, penalty)
-    return update_block(core, rows, targets, most=max(q, LEAST_BLOCK)).errors
+    errors = np.zeros_like(targets)
+    learned = update_block(core, rows, targets[first:], most=max(q, LEAST_BLOCK))
+    errors[first:] = learned.errors
+    return errors

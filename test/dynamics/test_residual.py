@@ -202,26 +202,34 @@ def test_first_scales_are_those_of_what_was_seen_until_then() -> None:
     assert found.settled
 
 
-def test_what_comes_before_the_scales_is_learned_with_them() -> None:
-    """As by an estimator that knew the scales from the first sample on, which the window gave."""
+def test_what_comes_before_the_first_scales_is_learned_with_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by an estimator that knew the scales from the first sample on; it ends with the window."""
     model = small_arm()
     stream = samples(model, 5.0, extra=3.0)
     window = {"nystrom.window": 4.0, "rigid_body.unusual": 0.0}
-    kept, knew = (SemiparametricEstimator(model, **window) for _ in range(2))
-    for sample in stream[:350]:
+    kept, knew, resumed = (SemiparametricEstimator(model, **window) for _ in range(3))
+    for sample in stream[:210]:  # scales after 0.5, 1 and 2 s
         kept.update(sample)
-    assert kept.residual.standardizer.ready and not kept.residual.standardizer.settled
-    resumed = SemiparametricEstimator(model, **window)
+    standardizer = kept.residual.standardizer
+    assert standardizer.ready and not standardizer.settled
     resumed.restore(kept.state())
-    for sample in stream[350:450]:
-        kept.update(sample)
-        resumed.update(sample)
-    scales = kept.residual.standardizer.state()
-    assert kept.residual.standardizer.settled
-    knew.residual.standardizer.restore(scales)
-    for sample in stream[:450]:
+    knew.residual.standardizer.restore(standardizer.state())
+    monkeypatch.setattr(knew.residual.standardizer, "observe", lambda stamp, x: False)
+    for sample in stream[:210]:
         knew.update(sample)
-    for sample in stream[450:]:
-        told = kept.predict(sample).semiparametric
-        np.testing.assert_array_equal(resumed.predict(sample).semiparametric, told)
-        np.testing.assert_allclose(knew.predict(sample).semiparametric, told, atol=1e-6)
+    for sample in stream[210:390]:
+        told = kept.predict(sample)
+        assert told.residual.confidence > 0.0
+        for other, tolerance in ((resumed, 0.0), (knew, 1e-6)):
+            other_told = other.predict(sample).semiparametric
+            np.testing.assert_allclose(other_told, told.semiparametric, atol=tolerance, rtol=0.0)
+        for one in (kept, resumed, knew):
+            one.update(sample)
+    for sample in stream[390:450]:
+        before = kept.residual.n_features
+        kept.update(sample)
+        if standardizer.settled:
+            break
+    assert standardizer.settled and kept.residual.n_features == 0 < before

@@ -35,7 +35,7 @@ def mean_of(stamps: np.ndarray, confidence: np.ndarray, memory: float) -> float:
 def test_the_level_is_a_mean(samples: list[tuple[float, float]], memory: float) -> None:
     steps, confidence = np.array(samples).T
     stamps = 1_000_000_000 + np.cumsum(np.round(steps * 1e9).astype(np.intp))
-    trust = Trust(dataclasses.replace(CONFIG, memory=memory, experience=0.0))
+    trust = Trust(dataclasses.replace(CONFIG, memory=memory))
     told = [trust.weigh(int(stamp), c) for stamp, c in zip(stamps, confidence, strict=True)]
     assert trust.level == pytest.approx(mean_of(stamps, confidence, memory), abs=1e-12)
     assert told[-1] == pytest.approx(min(trust.level / CONFIG.threshold, 1.0))
@@ -144,7 +144,7 @@ def test_a_saved_state_is_restored(learned: SemiparametricEstimator) -> None:
     estimator.restore(learned.state())
     assert estimator.predict(ahead).trust == wanted
     with pytest.raises(ValueError, match="levels"):
-        Trust(CONFIG).restore({"level": np.zeros(3), "stamp": np.zeros(1)})
+        Trust(CONFIG).restore({"level": np.zeros(2), "stamp": np.zeros(1)})
 
 
 def test_the_threshold_may_be_changed_at_any_time(learned: SemiparametricEstimator) -> None:

@@ -17,7 +17,6 @@ CONFIG = replace(
         "nystrom.window": 2.0,
         "random_fourier.window": 2.0,
         "filter.cutoff": 8.0,
-        "trust.experience": 0.0,
     },
 )
 

@@ -29,34 +29,34 @@ def ridge(Z: np.ndarray, Y: np.ndarray, penalty: float) -> np.ndarray:
 
 
 def test_local_features_of_every_penalty_and_size_are_learned_as_alone() -> None:
-    level = nystrom_rows(X, X[90:], 0.6, 60, 0.3)
+    level = nystrom_rows(X, X[90:], 10, 0.6, 60, 0.3)
     assert level.rows.shape[1] > 25
-    fits = level_path(level, Y, BLOCKS, [0.5, 4.0], [20, 500])
+    fits = level_path(level, Y, 10, BLOCKS, [0.5, 4.0], [20, 500])
     for (penalty, size), fit in fits.items():
         Z, F = level.rows[:, :size], level.frozen[:, :size]
-        assert np.allclose(fit.frozen, F @ ridge(Z[:90], Y[:90], penalty), atol=1e-9)
+        assert np.allclose(fit.frozen, F @ ridge(Z[10:90], Y[10:90], penalty), atol=1e-9)
         for a, b in zip(BLOCKS[:-1], BLOCKS[1:], strict=True):
-            expected = Z[a:b] @ ridge(Z[:a], Y[:a], penalty)
+            expected = Z[a:b] @ ridge(Z[10:a], Y[10:a], penalty)
             assert fit.delayed is not None
             assert np.allclose(fit.delayed[a - 90 : b - 90], expected, atol=1e-9)
 
 
 def test_centres_that_come_later_are_no_part_of_the_frozen_model() -> None:
-    level = nystrom_rows(X, X[90:], 0.3, 120, 0.3)
+    level = nystrom_rows(X, X[90:], 0, 0.3, 120, 0.3)
     centres = int((np.abs(level.rows[:90]) > 0.0).any(axis=0).sum())
     assert centres < level.rows.shape[1]
     assert not level.frozen[:, centres:].any()
 
 
 def test_without_blocks_nothing_goes_on_being_learned() -> None:
-    level = nystrom_rows(X, X[90:], 0.6, 60, 0.3)
-    assert all(f.delayed is None for f in level_path(level, Y, None, [1.0], [30]).values())
+    level = nystrom_rows(X, X[90:], 0, 0.6, 60, 0.3)
+    assert all(f.delayed is None for f in level_path(level, Y, 0, None, [1.0], [30]).values())
 
 
 def test_random_features_of_fewer_functions_are_a_smaller_draw() -> None:
     level = fourier_rows(X, X[90:], 40, 0.9, 7)
     sizes = [10, 40]
-    fits = level_path(level, Y, None, [2.0], sizes, [t / 2 for t in sizes])
+    fits = level_path(level, Y, 0, None, [2.0], sizes, [t / 2 for t in sizes])
     for size in sizes:
         features = RandomFourierFeatures(size, 0.9 * np.sqrt(2.0), random_state=7)
         Z = features.fit_transform(X)
@@ -67,7 +67,7 @@ def test_random_features_of_fewer_functions_are_a_smaller_draw() -> None:
 def test_the_evidence_is_the_gaussian_process_likelihood() -> None:
     Z, y = RNG.standard_normal((30, 8)), RNG.standard_normal((30, 1))
     level = LevelRows(np.concatenate((Z, Z[:3])), Z[:3])
-    fit = level_path(level, np.concatenate((y, y[:3])), None, [1.5], [8])[1.5, 8]
+    fit = level_path(level, np.concatenate((y, y[:3])), 0, None, [1.5], [8])[1.5, 8]
     K = np.eye(30) + Z @ Z.T / 1.5
     noise = float(y[:, 0] @ np.linalg.solve(K, y[:, 0])) / 30  # the one that suits best
     exact = multivariate_normal(np.zeros(30), noise * K).logpdf(y[:, 0]) / 30
@@ -75,24 +75,25 @@ def test_the_evidence_is_the_gaussian_process_likelihood() -> None:
 
 
 def test_one_step_errors_are_those_before_each_row_alone_was_learned() -> None:
-    level = nystrom_rows(X, X[90:], 0.6, 60, 0.3)
-    errors = one_step_errors(level, Y, 0.8, 30)
+    level = nystrom_rows(X, X[90:], 5, 0.6, 60, 0.3)
+    errors = one_step_errors(level, Y, 5, 0.8, 30)
     Z = level.rows[:, :30]
-    for i in (0, 1, 63, 90, 99, 106, 129):
-        expected = Y[i] - Z[i] @ ridge(Z[:i], Y[:i], 0.8)
+    assert not errors[:5].any()
+    for i in (5, 6, 63, 90, 99, 106, 129):
+        expected = Y[i] - Z[i] @ ridge(Z[5:i], Y[5:i], 0.8)
         assert np.allclose(errors[i], expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("capacity", [200, 12])
-def test_rows_of_growing_features_are_those_of_the_learner(capacity: int) -> None:
+@pytest.mark.parametrize(("capacity", "first"), [(200, 0), (12, 0), (200, 30)])
+def test_rows_of_growing_features_are_those_of_the_learner(capacity: int, first: int) -> None:
     inputs, later = X[:90, :3], X[90:, :3]
-    level = nystrom_rows(inputs, later, 0.65, capacity, 0.4)
+    level = nystrom_rows(inputs, later, first, 0.65, capacity, 0.4)
     one = IncrementalNystromFeatures(3, 0.65 * np.sqrt(1.5), capacity, 0.4)
     for i, x in enumerate(inputs):
         if i == len(inputs) - len(later):
             frozen = one.transform_rows(later)
-        phi = one.transform(x)
-        if one.grow(x, phi):
+        phi = one.transform(x) if i >= first else np.zeros(0)
+        if i >= first and one.grow(x, phi):
             phi = one.transform(x)
         assert np.allclose(level.rows[i, : len(phi)], phi, atol=1e-12)
         assert not level.rows[i, len(phi) :].any()
