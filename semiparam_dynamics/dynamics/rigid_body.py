@@ -495,11 +495,10 @@ def learn_samples(
             elif size <= unusual:
                 size = min(size, CLIP**2) * variances[j] / (1.0 + h)
                 usual[j] += step * (size - usual[j])
-            # What a residual learns at one place no other sample puts right: its weight falls twice
-            # as steeply.
+            # What a residual learns at one place no other sample puts right.
             known = max(usual[j], LEAST**2 * square[j] / sums[COUNT]) * (1.0 + h)
             level = max(levels[j], errors[USED, j] ** 2 / known)
-            residual_weights[s, j] = share * min(1.0, unusual / max(level, unusual)) ** 2
+            residual_weights[s, j] = share * min(1.0, unusual / max(level, unusual))
             for c in range(2):
                 loss = min(errors[1 + c, j] ** 2 / variances[j], LOSS**2)
                 losses[c, j] += step * (loss - losses[c, j])
