@@ -44,8 +44,8 @@ Case = tuple[str, RobotModel, InverseDynamicsConfig, list[Sample], list[Sample]]
 class Watched(ProtocolRun):
     """A run that keeps which samples were covered."""
 
-    def watch(self) -> None:
-        """Keep it from now on."""
+    def __init__(self, estimator: SemiparametricEstimator, protocol: str) -> None:
+        super().__init__(estimator, protocol)
         self.stamps: list[np.ndarray] = []
         self.covered: list[np.ndarray] = []
 
@@ -111,7 +111,6 @@ def coverages(
     learned.catch_up()
     for protocol in PROTOCOLS:
         run = Watched(learned.estimator.copy(), protocol)
-        run.watch()
         for sample in test:
             run.step(sample)
         run.catch_up()

@@ -312,8 +312,7 @@ class ErrorSpreads:
         for name, std in stds.items():
             _cover(self._factors[name], errors[name], std, min(dt, LONGEST_S))
         self._last_stamp = stamp
-        self._counts += np.isfinite(y)
-        self._mean_y += np.nan_to_num(y - self._mean_y) / np.maximum(self._counts, 1.0)
+        _follow(self._counts, self._mean_y, y)
         for name, error in errors.items():
             self._errors[name].update(error, dt)
         self._errors["y"].update(y - self._mean_y, dt)
@@ -369,6 +368,14 @@ class ErrorSpreads:
         self._mean_y, self._counts = state["mean_y"].copy(), state["counts_y"].copy()
         self.n_learned, last = (int(value) for value in state["counts"])
         self._last_stamp = None if last < 0 else last
+
+
+@compiled_as_written
+def _follow(counts: Array, mean: Array, y: Array) -> None:
+    for j in range(y.size):
+        if not math.isnan(y[j]):
+            counts[j] += 1.0
+            mean[j] += (y[j] - mean[j]) / counts[j]
 
 
 @compiled_as_written

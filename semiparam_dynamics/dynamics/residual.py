@@ -289,7 +289,7 @@ class KernelResidual:
         self._rescaled = 0  # `_n_updates` when the scales were last changed
         # Inputs, targets and weights of what was learned while scales may still change.
         self._kept: list[tuple[Array, Array, Array]] = []
-        self._blank = [model.state() for model in self.models]
+        self._blank = [model.state() for model in self.models] if self._keeps else []
 
     def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
         models, n = [], len(active)
@@ -480,7 +480,7 @@ class KernelResidual:
 
         What the window showed would take the centres that later motion needs.
         """
-        for model, blank in zip(self.models, self._blank, strict=True):
+        for model, blank in zip(self.models, self._blank, strict=False):  # none, or one for each
             penalty = model.core.penalty
             model.restore(blank)
             model.core.set_penalty(penalty)
