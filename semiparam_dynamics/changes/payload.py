@@ -2,7 +2,7 @@
 
 The nearest body in the metric of the estimate's information: minimized over positive definite
 pseudo-inertias P is (theta - mean)' information (theta - mean) + weight D(P || P0), with D the
-entropic divergence of `identification.log_cholesky` from a compact body P0 at the estimate's centre
+entropic divergence of `robot.inertia` from a compact body P0 at the estimate's centre
 of mass. The problem is convex; `identification.convex_problem` finds its minimum.
 """
 
@@ -16,7 +16,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import PayloadStatus
 from semiparam_dynamics.errors import ConfigurationError, LearningError, RobotModelError
 from semiparam_dynamics.identification.convex_problem import ConvexProblem
-from semiparam_dynamics.identification.log_cholesky import inertial_parameters, pseudo_inertia
+from semiparam_dynamics.robot.inertia import inertial_parameters, pseudo_inertia
 
 BARE = "bare"  # name of the hand without a payload
 MAX_NAME_LENGTH = 100

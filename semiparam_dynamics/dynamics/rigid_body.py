@@ -51,7 +51,7 @@ class RigidBodyConfig:
     penalty: float = parameter(
         0.1,
         "ridge on the parameters, each in units of what an ordinary motion would make it "
-        "contribute; 1 weighs as much as one independent sample",
+        "contribute, bodies in units of the URDF's; 1 weighs as much as one independent sample",
         low=1e-12,
         high=1e12,
         live=True,
@@ -139,9 +139,9 @@ class Memory(NamedTuple):
 class RigidBodyIdentifier:
     """y = Phi(x) pi, learned row by row; predicts and updates at a cost fixed by len(pi).
 
-    Rows are divided by their output's scale and the ridge acts on scaled columns, so that
-    newtons and newton metres, kilograms and friction coefficients weigh alike. A scale is the
-    running root mean square of the output, begun with the one that the URDF expects.
+    Rows are divided by their output's scale, so that newtons and newton metres weigh alike: the
+    running root mean square of the output, begun with the one that the URDF expects. The ridge
+    measures bodies in the geometry of what can exist (`robot.model.ExpectedScales.root`).
 
     Dry friction only takes energy, so that its parameters are never negative (`dry`): that keeps
     columns of nearly the same shape from being played off against one another. Friction that
@@ -170,8 +170,8 @@ class RigidBodyIdentifier:
     ) -> None:
         self.n_parameters = n = len(prior)
         self.core = RecursiveLeastSquares(n, 1, config.penalty)
-        self.core.set_prior(prior[:, None], scales.column)
-        self._column_scale = scales.column
+        self.core.set_prior(prior[:, None], scales.root)
+        self._scales = scales
         bounded = np.zeros(n, dtype=np.int64) if dry is None else dry * NONNEGATIVE
         stops = np.full(n, -1) if remembering is None else remembering
         first = int(np.argmax(bounded != FREE)) if np.any(bounded != FREE) else n
@@ -336,10 +336,10 @@ class RigidBodyIdentifier:
         kinds = np.where((stops >= 0) & ~self.remembers[stops], ZERO, kinds)
         for penalty in penalties:
             # In units of the columns' scales: their sizes differ by orders of magnitude.
-            scale = self._column_scale
-            scaled = gram / np.outer(scale, scale) + penalty * np.eye(len(scale))
-            R: Array = np.asarray(np.linalg.cholesky(scaled)).T
-            left = moments / scale + penalty * scale * prior
+            scale, root = self._scales.column, self._scales.root
+            both = gram + penalty * root.T @ root
+            R: Array = np.asarray(np.linalg.cholesky(both / np.outer(scale, scale))).T
+            left = (moments + penalty * root.T @ (root @ prior)) / scale
             u, x = solve_triangular(R, left, trans=1), np.empty(len(scale))
             normal_equations(R, u, first, self._work)
             solve_nonnegative(R, u, first, kinds, kinds == ZERO, self._work, x)
@@ -371,8 +371,8 @@ class RigidBodyIdentifier:
 
         Those along which the data weigh more than the ridge, out of n_parameters.
         """
-        scaled = self.core.R / (self._column_scale * np.sqrt(self.core.penalty))
-        return int(np.sum(np.linalg.svd(scaled, compute_uv=False) ** 2 > 2.0))
+        scaled = solve_triangular(self._scales.root, self.core.R.T, trans=1)
+        return int(np.sum(np.linalg.svd(scaled, compute_uv=False) ** 2 > 2.0 * self.core.penalty))
 
     def copy_from(self, other: RigidBodyIdentifier) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""

@@ -414,9 +414,9 @@ def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
 
 def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
     """By which factor the motion shrank each parameter's standard deviation, (n_parameters,)."""
-    # Before any sample the ridge alone held parameter j, with variance noise / (penalty c_j^2).
-    core, column = identified.core, expected_scales(model).column
-    factor: Array = 1.0 / (column * np.sqrt(core.penalty * core.covariance_diagonal()))
+    # Before any sample the ridge alone held a parameter.
+    core, expected = identified.core, expected_scales(model).parameter
+    factor: Array = expected / np.sqrt(core.penalty * core.covariance_diagonal())
     return factor
 
 

@@ -24,7 +24,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIde
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.identification.convex_problem import ConvexProblem
-from semiparam_dynamics.identification.log_cholesky import (
+from semiparam_dynamics.robot.inertia import (
     divergence_jacobian,
     factor,
     inertial_parameters,
@@ -84,10 +84,10 @@ def consistent(model: RobotModel, data: AxisFactors, weight: float = 1.0) -> Con
 def unconstrained(model: RobotModel, data: AxisFactors, config: RigidBodyConfig) -> Array:
     """(k,) the base parameters that fit best, with the learner's ridge and no condition."""
     R, U, _ = data.weighted(axis_weights(model, data))
-    ridge = np.sqrt(config.penalty) * expected_scales(model).column
+    ridge = np.sqrt(config.penalty) * expected_scales(model).root
     prior = model.prior if config.prior == "urdf" else np.zeros(model.n_parameters)
-    rows = np.vstack((R, np.diag(ridge)))
-    solution: Array = np.linalg.lstsq(rows, np.concatenate((U, ridge * prior)), rcond=None)[0]
+    rows = np.vstack((R, ridge))
+    solution: Array = np.linalg.lstsq(rows, np.concatenate((U, ridge @ prior)), rcond=None)[0]
     return solution
 
 

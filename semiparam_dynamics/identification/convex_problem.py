@@ -4,7 +4,7 @@ Minimized over the pseudo-inertias P of some bodies and further bounded paramete
 
     |columns pi - target|^2 + weight (sum of D(P || P0) + |ridge (effects - prior)|^2),
 
-with D the entropic divergence of `log_cholesky`. This is a square of linear terms and -log det:
+with D the entropic divergence of `robot.inertia`. This is a square of linear terms and -log det:
 convex and self-concordant in the pseudo-inertias themselves, while least squares in log-Cholesky
 coordinates makes slow progress near the border of what can exist, where these coordinates bend.
 With P -> U (1 + S) U' a body's divergence is, to second order in S,
@@ -26,8 +26,9 @@ from scipy.optimize import lsq_linear
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.identification.log_cholesky import (
-    inertial_parameters,
+from semiparam_dynamics.robot.inertia import (
+    SYMMETRIC,
+    body_spreads,
     pseudo_inertia,
     upper_cholesky,
 )
@@ -116,9 +117,9 @@ class ConvexProblem:
             zip(_matrices(self.bodies), _matrices(values[:inertial]), strict=True)
         ):
             own, U = slice(10 * k, 10 * k + 10), upper_cholesky(P)
-            to_values[own, own] = inertial_parameters(U @ _BASIS @ U.T).T
+            to_values[own, own] = body_spreads(P).T
             G = U.T @ np.linalg.solve(P0, U) - np.eye(4)
-            offset[own] = np.einsum("aij,ij->a", _BASIS, G)
+            offset[own] = np.einsum("aij,ij->a", SYMMETRIC, G)
         prior = np.concatenate((np.full(inertial, np.sqrt(0.5)), self.ridge))
         prior *= np.sqrt(self.weight)
         left = np.concatenate((offset, values[inertial:] - self.effects))
@@ -134,16 +135,3 @@ class ConvexProblem:
 
 def _matrices(parameters: Array) -> list[Array]:
     return [pseudo_inertia(body) for body in parameters.reshape(-1, 10)]
-
-
-def _symmetric_basis() -> Array:
-    """(10, 4, 4) orthonormal symmetric matrices."""
-    basis = []
-    for i, j in zip(*np.triu_indices(4), strict=True):
-        E = np.zeros((4, 4))
-        E[i, j] = E[j, i] = 1.0 if i == j else np.sqrt(0.5)
-        basis.append(E)
-    return np.array(basis)
-
-
-_BASIS = _symmetric_basis()

@@ -14,7 +14,7 @@ import pinocchio as pin
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.identification.consistent import DYNAMICS_COLUMNS, ConsistentParameters
-from semiparam_dynamics.identification.log_cholesky import (
+from semiparam_dynamics.robot.inertia import (
     inertial_parameters,
     is_body,
     pseudo_inertia,

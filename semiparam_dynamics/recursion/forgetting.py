@@ -97,14 +97,14 @@ class DirectionalForgetting:
         """Upper triangular C (D, D) with (C R)'(C R) = A - H; to be called once for each R.
 
         R : (D, D), what rows added since have made of the last C R.
-        ridge : (D,), the diagonal of P.
+        ridge : (D, D), rows with ridge'ridge = P.
         fraction : f, of which at most `LARGEST_FRACTION` is used.
 
         Raises LinAlgError where rounding leaves no answer; all is then as it was. O(D^3).
         """
         identity = np.eye(len(R))
         old = solve_triangular(R, self._before.T, trans="T", check_finite=False).T
-        held = solve_triangular(R, np.diag(np.sqrt(ridge)), trans="T", check_finite=False).T
+        held = solve_triangular(R, ridge.T, trans="T", check_finite=False).T
         known = identity - held.T @ held
         fraction = min(fraction, LARGEST_FRACTION)
         kept = (1.0 - fraction) ** (1.0 / WINDOW)

@@ -56,8 +56,8 @@ class RecursiveLeastSquares:
         self._factor = DeferredRotation(
             np.full(n_features, math.sqrt(penalty)), n_outputs, capacity
         )
-        # A prior holds the weights with the ridge `_ridge` scale^2. With forgetting it fades too.
-        self._scale: Array = np.ones(self._factor.capacity)
+        # A prior holds the weights with root' diag(_ridge) root. With forgetting it fades too.
+        self._root: Array | None = None  # (D, D) upper triangular, never changed; None: identity
         self._prior: Array = np.zeros((self._factor.capacity, n_outputs))
         self._ridge: Array = np.full(self._factor.capacity, penalty)
         self._refreshed = 0  # features whose ridge was put back
@@ -143,12 +143,20 @@ class RecursiveLeastSquares:
         self._factor.grow(math.sqrt(self.penalty))
         self._ridge[n] = self.penalty
 
-    def set_prior(self, weights: Array, scale: Array) -> None:
-        """Start from `weights` (D, T), held by the ridge penalty * scale_j^2 on feature j."""
-        self._scale[:] = scale
+    def set_prior(self, weights: Array, root: Array) -> None:
+        """Start from `weights` (D, T), held by the ridge penalty * |root (W - weights)|^2.
+
+        root : (D, D) upper triangular with a positive diagonal. No feature may be added afterwards.
+        """
+        self._root = root.copy()
         self._prior[:] = weights
-        diagonal = math.sqrt(self.penalty) * scale
-        self._factor.replace(np.diag(diagonal), diagonal[:, None] * weights)
+        R = math.sqrt(self.penalty) * root
+        self._factor.replace(R, R @ weights)
+
+    def _ridge_rows(self, ridge: Array) -> Array:
+        """(D, D) rows that add the ridge of these sizes (D,)."""
+        roots = np.sqrt(ridge)
+        return np.diag(roots) if self._root is None else roots[:, None] * self._root
 
     def multiply(self, C: Array, U: Array) -> None:
         """Make R the product C R with an upper-triangular C (D, D), and take U (D, T) as it is."""
@@ -158,28 +166,29 @@ class RecursiveLeastSquares:
         """Hold the weights by another ridge from now on; no prediction changes by that alone.
 
         The difference is added, or taken out, as rows that agree with `weights` (D, T), which are
-        the present ones W where nothing else is said: R'R becomes R'R + (new - old) diag(scale)^2,
-        and U = R W keeps W. So what is learned later
-        gives the ridge solution with the new penalty, its difference to the old one pulling to W
-        instead of to where learning started. O(D^3), once. With `forgetting` the old ridge fades
-        by itself and is put back as the new one: nothing else need be done.
+        the present ones W where nothing else is said: R'R becomes R'R + (new - old) root'root, and
+        U = R W keeps W. So what is learned later gives the ridge solution with the new penalty, its
+        difference to the old one pulling to W instead of to where learning started. O(D^3), once.
+        With `forgetting` the old ridge fades by itself and is put back as the new one: nothing else
+        need be done.
 
         Raises what :meth:`check_penalty` does; the state is then what it was.
         """
         self.check_penalty(penalty)
         n = self.n_features
         if self.forgetting == 1.0 and penalty != self.penalty and n:
-            change = (penalty - self._ridge[:n]) * self._scale[:n] ** 2
-            W = self.weights()
+            change = penalty - self._ridge[:n]
+            W, rows = self.weights(), self._ridge_rows(np.abs(change))
             if np.min(change) >= 0.0:
-                added = np.diag(np.sqrt(change))
-                R = np.asarray(np.linalg.qr(np.concatenate((self.R, added)), mode="r"))
+                R = np.asarray(np.linalg.qr(np.concatenate((self.R, rows)), mode="r"))
             else:
-                R = np.asarray(np.linalg.cholesky(self.R.T @ self.R + np.diag(change))).T
+                signed = np.sign(change)[:, None] * rows
+                R = np.asarray(np.linalg.cholesky(self.R.T @ self.R + rows.T @ signed)).T
             R = np.triu(R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None])
             U = R @ W
             if weights is not None:
-                U += solve_triangular(R, change[:, None] * (weights - W), trans=1)
+                pull = rows.T @ (np.sign(change)[:, None] * (rows @ (weights - W)))
+                U += solve_triangular(R, pull, trans=1)
             self._factor.replace(R, U)
             self._ridge[:n] = penalty
         self.penalty = penalty
@@ -195,7 +204,10 @@ class RecursiveLeastSquares:
             return
         self.apply_pending()
         n = self.n_features
-        largest = float(np.max(np.sum((self.R / self._scale[:n]) ** 2, axis=0), initial=0.0))
+        rows = self.R
+        if self._root is not None:
+            rows = solve_triangular(self._root, rows.T, trans="T").T
+        largest = float(np.max(np.sum(rows**2, axis=0), initial=0.0))
         least = 100.0 * n * float(np.finfo(float).eps) * largest
         if penalty < least:
             raise LearningError(
@@ -228,8 +240,9 @@ class RecursiveLeastSquares:
             return
         self._ridge[j] = level
         row = np.zeros(self.n_features)
-        row[j] = math.sqrt(missing) * self._scale[j]
-        self._factor.update(row, row[j] * self._prior[j])
+        row[j] = 1.0
+        row = math.sqrt(missing) * (row if self._root is None else self._root[j])
+        self._factor.update(row, row @ self._prior[: self.n_features])
 
     def forget_excited(self, directions: DirectionalForgetting, forgetting_fraction: float) -> None:
         """Forget only in the directions excited recently, of which `directions` keeps account.
@@ -240,8 +253,7 @@ class RecursiveLeastSquares:
         forgotten. O(D^3), so not for each row.
         """
         self.apply_pending()
-        n = self.n_features
-        ridge = self._ridge[:n] * self._scale[:n] ** 2
+        ridge = self._ridge_rows(self._ridge[: self.n_features])
         try:
             C = directions.retained(self.R, ridge, forgetting_fraction)
         except np.linalg.LinAlgError:
@@ -279,7 +291,8 @@ class RecursiveLeastSquares:
         """
         self._factor.copy_from(other._factor)
         self.penalty, self.forgetting = other.penalty, other.forgetting
-        self._scale[:], self._prior[:], self._ridge[:] = other._scale, other._prior, other._ridge
+        self._root = other._root
+        self._prior[:], self._ridge[:] = other._prior, other._ridge
         self._refreshed = other._refreshed
 
     def state(self) -> dict[str, Array]:

@@ -11,11 +11,13 @@ from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import WRENCH_AXES, Array, Indices, Mask
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
+from semiparam_dynamics.robot.inertia import body_spreads, nearest_bodies, pseudo_inertia
 from semiparam_dynamics.robot.regressor import (
     INERTIAL,
     PRESLIDING,
@@ -38,6 +40,8 @@ from semiparam_dynamics.robot.urdf import (
     read_urdf,
     velocity_limits,
 )
+
+BODIES = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
 
 @dataclass(frozen=True)
@@ -285,6 +289,15 @@ class RobotModel:
         prediction: Array = self.inertial_regressor(q, dq, ddq) @ self.inertial_prior
         return prediction
 
+    def carried_bodies(self) -> Array:
+        """(bodies, 4, 4) pseudo-inertia of each of the URDF's bodies with all that it carries.
+
+        In the body's frame, on the mean of the further joints' positions. Raises RobotModelError
+        where the URDF has no mass at all.
+        """
+        bodies = nearest_bodies(self.inertial_prior.reshape(-1, 10))
+        return self._multibody.carried(np.array([pseudo_inertia(body) for body in bodies]))
+
     def _one(
         self,
         regressor: Regressor,
@@ -389,6 +402,14 @@ class ExpectedScales:
     output: Array  # (n_axes,) by the URDF's parameters, N m or N
     column: Array  # (n_parameters,) of a regressor whose rows are divided by `output`
     active: Array  # (n_axes, n_parameters) True where a column ever acts on an axis
+    root: Array  # (n_parameters, n_parameters) upper triangular: what a ridge is the square of
+
+    @property
+    def parameter(self) -> Array:
+        """(n_parameters,) standard deviations of the parameters for a ridge of 1."""
+        inverse = solve_triangular(self.root, np.eye(len(self.root)))
+        sizes: Array = np.linalg.norm(inverse, axis=1)
+        return sizes
 
 
 def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> ExpectedScales:
@@ -409,7 +430,37 @@ def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> Expe
     scaled = regressors / output[None, :, None]
     column = np.sqrt(np.mean(scaled**2, axis=(0, 1)))
     active = np.abs(regressors).max(axis=0) > 1e-9
-    return ExpectedScales(output, np.where(column > 0.0, column, 1.0), active)
+    column = np.where(column > 0.0, column, 1.0)
+    return ExpectedScales(output, column, active, _ridge_root(model, column))
+
+
+def _ridge_root(model: RobotModel, column: Array) -> Array:
+    """The upper-triangular root of the ridge on the base parameters, (n_parameters,) * 2.
+
+    Bodies are measured by the divergence of `robot.inertia`, to second order (Lee, Wensing and Park
+    2020, "Geometric robot dynamic identification", the constant pullback metric), which does not
+    depend on units and frames. It is relative to the URDF's body with all that its joint carries:
+    where efforts don't quite fit rigid bodies, those that carry most then explain it. Friction,
+    offsets and rotor inertias are measured by what their columns contribute.
+    """
+    combination, inertial = model.base.combination, model.inertial_prior.size
+    try:
+        carried = model.carried_bodies()
+    except RobotModelError:  # a URDF without any mass
+        return np.diag(column)
+    deviations = [
+        np.sqrt(2.0 / BODIES) * spreads @ combination[:, 10 * k : 10 * k + 10].T
+        for k, spreads in enumerate(map(body_spreads, carried))
+    ]
+    effects = combination[:, inertial:].T
+    contributed = np.linalg.norm(effects * column, axis=1)
+    known = contributed > 0.0
+    deviations.append(effects[known] / contributed[known, None])
+    # The covariance is X X' with X upper triangular: from the triangle of the reversed columns.
+    triangle = np.asarray(np.linalg.qr(np.concatenate(deviations)[:, ::-1], mode="r"))
+    X = np.triu(triangle.T[::-1, ::-1] * np.where(np.diag(triangle)[::-1] < 0.0, -1.0, 1.0))
+    root: Array = solve_triangular(X, np.eye(len(X)))
+    return root
 
 
 def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]) -> EffectColumns:

@@ -25,6 +25,7 @@ from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 PRESLIDING = "presliding"  # of the stops' columns, as in presliding_0.01 joint_1
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
+FAR = 100.0  # m, beyond which a sliding joint's limit says nothing
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
 ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
 # A joint's working memory: pose in the world, then w, alpha and a in its own frame.
@@ -134,6 +135,32 @@ class Multibody:
         self.geometry, self.joints, axes = _arrays_of(model, ids)
         units = np.eye(6) if sensor_joint else axes[row_ids]
         self.units: Array = np.column_stack((row_ids, units))
+
+    def carried(self, bodies: Array) -> Array:
+        """Pseudo-inertias (n, 4, 4) of bodies, each with all that further joints carry.
+
+        In the body's frame, on the mean over the further joints' positions: a turn, or between a
+        sliding joint's limits.
+        """
+        carried = dict(zip(self.body_joints.tolist(), bodies.copy(), strict=True))
+        for joint in sorted(carried, reverse=True):
+            parent = self.model.parents[joint]
+            if parent in carried:
+                poses = self._poses(joint)
+                carried[parent] += np.mean([T @ carried[joint] @ T.T for T in poses], axis=0)
+        return np.array([carried[joint] for joint in self.body_joints.tolist()])
+
+    def _poses(self, joint: int) -> list[Array]:
+        """Poses (4, 4) of a joint in its parent's frame, on whose mean second moments depend."""
+        g, place = self.geometry[joint], self.model.jointPlacements[joint].homogeneous
+        if self.joints[joint, 1] == TURNING:  # a mean over more angles is the same
+            turns = [pin.exp3(angle * g[AXIS:]) for angle in np.linspace(0.0, 1.5 * np.pi, 4)]
+            return [place @ pin.SE3(R, np.zeros(3)).homogeneous for R in turns]
+        limits = self.model.lowerPositionLimit, self.model.upperPositionLimit
+        ends = [float(limit[self.model.joints[joint].idx_q]) for limit in limits]
+        if self.joints[joint, 1] != SLIDING or not np.all(np.abs(ends) < FAR):
+            ends = [0.0]
+        return [place @ pin.SE3(np.eye(3), x * g[AXIS:]).homogeneous for x in ends]
 
 
 @dataclass(frozen=True)

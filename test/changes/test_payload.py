@@ -16,7 +16,7 @@ from semiparam_dynamics.changes.payload import (
     payload_status,
 )
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.identification.log_cholesky import (
+from semiparam_dynamics.robot.inertia import (
     from_log_cholesky,
     log_cholesky,
     pseudo_inertia,

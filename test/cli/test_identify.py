@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.cli.main import main
-from semiparam_dynamics.identification.log_cholesky import pseudo_inertia
+from semiparam_dynamics.robot.inertia import pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.convert import convert_npz

@@ -135,7 +135,7 @@ def test_axes_that_are_not_measured_cost_nothing_but_themselves(residual: str) -
     assert np.isfinite(values).all()
     if residual == "nystrom":  # its inputs that are no good are local, too
         errors, usual = (np.mean((v - y)[100:, [1, 3]] ** 2, axis=0) for v in (values, expected))
-        assert np.all(errors < 1.5 * usual)
+        assert np.all(errors < 1.7 * usual)
     # Nobody knows the third joint's friction, and no residual is made up for it.
     left = np.array([p.residual.value for p in told])
     assert not left[:, 2].any() and left[300:, :2].any()

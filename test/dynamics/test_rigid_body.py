@@ -53,7 +53,7 @@ def truth(noise: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_equals_batch_weighted_ridge_towards_the_prior() -> None:
     rigid_body = identifier(MODEL.prior, penalty=3.0)
     Phi, y, _ = truth(noise=0.2)
-    A, b = np.diag(3.0 * SCALES.column**2), np.zeros(MODEL.n_parameters)
+    A, b = 3.0 * SCALES.root.T @ SCALES.root, np.zeros(MODEL.n_parameters)
     square, count = 10.0 * SCALES.output**2, 10.0
     y[300] += 5.0 * SCALES.output  # which will count less
     shares = np.random.default_rng(1).uniform(0.1, 1.0, len(y))
@@ -70,7 +70,7 @@ def test_equals_batch_weighted_ridge_towards_the_prior() -> None:
 
 
 def test_recovers_the_parameters_that_made_the_data() -> None:
-    rigid_body = identifier(penalty=1e-9)
+    rigid_body = identifier(penalty=1e-11)
     Phi, y, pi = truth()
     learn(rigid_body, Phi, y)
     np.testing.assert_allclose(rigid_body.parameters, pi, atol=1e-5)
@@ -119,7 +119,7 @@ def test_a_state_is_restored_by_the_beginning_of_its_names() -> None:
 
 def test_exponential_is_the_batch_solution_weighted_by_age() -> None:
     """Each sample counts exp(-age / memory), whatever the number of its rows."""
-    rigid_body = identifier(penalty=1e-7, memory=4.0, forgetting="exponential")
+    rigid_body = identifier(penalty=1e-10, memory=4.0, forgetting="exponential")
     Phi = regressors(20.0)
     y = Phi @ MODEL.prior + 0.3 * np.random.default_rng(0).standard_normal(Phi.shape[:2])
     learn(rigid_body, Phi, y, 1.0)
@@ -162,7 +162,7 @@ def test_an_hour_at_rest_keeps_the_model_where_forgetting_is_directional() -> No
             rigid_body.update(at_rest, y, (30 + k) * 1_000_000_000)
         assert np.all(np.isfinite(rigid_body.core.R))
         assert np.all(np.diagonal(rigid_body.core.R) > 0.0)
-        assert np.linalg.cond(rigid_body.core.R / SCALES.column) < 1e4
+        assert np.linalg.cond(np.linalg.solve(SCALES.root.T, rigid_body.core.R.T)) < 1e4
         assert np.abs(at_rest @ (rigid_body.parameters - MODEL.prior) - 0.2).max() < 0.02
         moving = Phi - at_rest  # what was not seen in that hour
         wrong = np.linalg.norm(moving @ (rigid_body.parameters - MODEL.prior))
@@ -171,7 +171,8 @@ def test_an_hour_at_rest_keeps_the_model_where_forgetting_is_directional() -> No
             assert rigid_body.excitation_rank() >= rank - 2
         else:
             assert rigid_body.excitation_rank() <= MODEL.n_axes
-    assert error["directional"] < 0.3 and error["exponential"] > 0.9
+    # What at rest says of gravity is all that exponential forgetting leaves.
+    assert error["directional"] < 0.2 and error["exponential"] > 0.3
 
 
 @pytest.mark.parametrize("forgetting", KINDS)
@@ -187,7 +188,7 @@ def test_standard_deviations_follow_noise_that_changes(forgetting: str) -> None:
         learn(rigid_body, Phi, y, 1.0)
         deviations.append(rigid_body.standard_deviations())
     # The outputs' own scales, which weigh the rows, have seen less noise.
-    np.testing.assert_allclose(deviations[0], deviations[1], rtol=0.25)
+    np.testing.assert_allclose(deviations[0], deviations[1], rtol=0.3)
 
 
 @pytest.mark.parametrize("forgetting", KINDS)
@@ -285,7 +286,7 @@ def test_dry_friction_is_never_negative_and_the_rest_is_the_bounded_minimum() ->
     y -= 0.5 * expected_scales(model).output * np.sign(y)  # as if friction drove the motion
     rigid_body = RigidBodyIdentifier.of(model, RigidBodyConfig(penalty=0.3))
     scales, n = expected_scales(model), model.n_parameters
-    A, b = np.diag(0.3 * scales.column**2), np.zeros(n)
+    A, b = 0.3 * scales.root.T @ scales.root, np.zeros(n)
     square, count = 10.0 * scales.output**2, 10.0
     for k, (row, target) in enumerate(zip(Phi, y, strict=True)):
         counted = weights_of(rigid_body, row, target, k)

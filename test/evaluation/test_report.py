@@ -163,7 +163,8 @@ def test_excitation_is_prior_over_posterior_deviation() -> None:
     n = model.n_parameters
     R = identified.core.R[:n, :n]
     posterior = np.sqrt(np.diag(np.linalg.inv(R.T @ R)))
-    prior = 1.0 / (expected_scales(model).column * np.sqrt(0.1))  # the default penalty
+    root = expected_scales(model).root
+    prior = np.sqrt(np.diag(np.linalg.inv(0.1 * root.T @ root)))  # the default penalty
     np.testing.assert_allclose(factor, prior / posterior, rtol=1e-6)
     by_label = dict(zip(model.labels, factor, strict=True))
     assert by_label["viscous slew"] < 1.01  # this joint stood still

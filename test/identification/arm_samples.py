@@ -6,7 +6,7 @@ import numpy as np
 
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.identification.consistent import AxisFactors
-from semiparam_dynamics.identification.log_cholesky import inertial_parameters, pseudo_inertia
+from semiparam_dynamics.robot.inertia import inertial_parameters, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import motion

@@ -18,8 +18,8 @@ from semiparam_dynamics.identification.consistent import (
     effect_prior,
     unconstrained,
 )
-from semiparam_dynamics.identification.log_cholesky import is_body, pseudo_inertia
 from semiparam_dynamics.identification.urdf_export import export_urdf
+from semiparam_dynamics.robot.inertia import is_body, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 from ..dynamics.arms import URDF, small_arm

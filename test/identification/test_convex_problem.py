@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.identification.convex_problem import ConvexProblem
-from semiparam_dynamics.identification.log_cholesky import from_log_cholesky, pseudo_inertia
+from semiparam_dynamics.robot.inertia import from_log_cholesky, pseudo_inertia
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])  # the pseudo-inertia is 1
 

@@ -25,18 +25,20 @@ def directions_of(core: RecursiveLeastSquares) -> DirectionalForgetting:
 
 def learned(penalty: float = 0.5) -> RecursiveLeastSquares:
     core = RecursiveLeastSquares(D, 1, penalty)
-    core.set_prior(np.ones((D, 1)), np.geomspace(0.3, 3.0, D))
+    core.set_prior(np.ones((D, 1)), ROOT)
     core.update_rows(*rows(200))
     return core
 
 
-RIDGE = np.geomspace(0.3, 3.0, D) ** 2  # for a penalty of 1
+ROOT = np.diag(np.geomspace(0.3, 3.0, D))
+ROOT[0, 1], ROOT[1, 3] = 0.1, -0.3
+RIDGE = ROOT.T @ ROOT  # for a penalty of 1
 
 
 @pytest.mark.parametrize("fraction", [1e-3, 0.05, 0.25])
 def test_what_is_taken_away_is_a_parallel_sum(fraction: float) -> None:
     core = learned()
-    A, G, E = information(core), information(core) - 0.5 * np.diag(RIDGE), np.zeros((D, D))
+    A, G, E = information(core), information(core) - 0.5 * RIDGE, np.zeros((D, D))
     directions = directions_of(core)
     for block in range(6):
         Z, Y = rows(40, seed=block)
@@ -105,7 +107,7 @@ def test_many_constant_rows_neither_wind_up_nor_lose_what_they_do_not_excite() -
                 core.forget(0.98)
         A = information(core)
         assert np.all(np.isfinite(core.R)) and triangular(core)
-        assert np.linalg.eigvalsh(A - 0.25 * np.diag(RIDGE)).min() > 0.0
+        assert np.linalg.eigvalsh(A - 0.25 * RIDGE).min() > 0.0
         assert A[2, 2] < 2.0 * 9.0 * 500 / 0.02
         assert np.abs(core.weights()).max() < 10.0
         np.testing.assert_allclose(core.weights()[2], 5.0, rtol=1e-3)

@@ -37,15 +37,18 @@ def test_equals_batch_ridge(d: int, outputs: int) -> None:
     np.testing.assert_allclose(core.covariance_diagonal(), np.diag(np.linalg.inv(A)), rtol=1e-8)
 
 
+ROOT = np.array([[1.0, 0.3, -0.2], [0.0, 10.0, 2.0], [0.0, 0.0, 0.1]])
+
+
 def test_prior_is_where_it_starts_and_what_it_returns_to() -> None:
-    prior, scale = np.array([[1.0], [-2.0], [3.0]]), np.array([1.0, 10.0, 0.1])
+    prior = np.array([[1.0], [-2.0], [3.0]])
     core = RecursiveLeastSquares(3, 1, 2.0)
-    core.set_prior(prior, scale)
+    core.set_prior(prior, ROOT)
     np.testing.assert_allclose(core.weights(), prior, rtol=1e-14)
     Z, Y = drawn(20, 3, 1)
     learn(core, Z, Y)
-    ridge = 2.0 * scale**2
-    expected = prior + batch(Z, Y - Z @ prior, ridge)
+    A = Z.T @ Z + 2.0 * ROOT.T @ ROOT
+    expected = prior + np.linalg.solve(A, Z.T @ (Y - Z @ prior))
     np.testing.assert_allclose(core.weights(), expected, rtol=1e-10)
 
 
@@ -130,10 +133,10 @@ def test_later_learning_is_the_batch_solution_with_the_new_penalty(new: float) -
 
 
 def test_a_penalty_changed_before_anything_is_learned_is_the_penalty() -> None:
-    prior, scale = np.array([[1.0], [-2.0], [3.0]]), np.array([1.0, 10.0, 0.1])
+    prior = np.array([[1.0], [-2.0], [3.0]])
     plain, changed = RecursiveLeastSquares(3, 1, 2.0), RecursiveLeastSquares(3, 1, 100.0)
     for core in (plain, changed):
-        core.set_prior(prior, scale)
+        core.set_prior(prior, ROOT)
     changed.set_penalty(0.001)
     changed.set_penalty(2.0)
     for z, y in zip(*drawn(20, 3, 1), strict=True):
@@ -178,7 +181,7 @@ def test_a_state_continues_with_the_penalty_that_it_had() -> None:
 # Exponential forgetting with a prior, and rows that replace what is known where they are.
 
 D = 5
-SCALE = np.array([1.0, 4.0, 0.2, 1.0, 1.0])
+HELD = np.diag([1.0, 4.0, 0.2, 1.0, 1.0]) + np.triu(np.full((D, D), 0.3), 1)
 
 
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +190,7 @@ def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def with_prior(penalty: float = 0.7, **options: float) -> RecursiveLeastSquares:
     core = RecursiveLeastSquares(D, 2, penalty, **options)
-    core.set_prior(np.arange(10.0).reshape(D, 2), SCALE)
+    core.set_prior(np.arange(10.0).reshape(D, 2), HELD)
     return core
 
 
@@ -203,11 +206,11 @@ def test_equals_the_weighted_batch_solution_with_a_ridge_to_the_prior() -> None:
         weight = np.cumprod(np.append(factors[1 : k + 1], 1.0)[::-1])[::-1]
         data = (Z[: k + 1] * weight[:, None]).T
         rest = information(core) - data @ Z[: k + 1]
-        ridge = np.diagonal(rest)
-        np.testing.assert_allclose(rest, np.diag(ridge), atol=1e-9)
-        A, B = data @ Z[: k + 1] + np.diag(ridge), data @ Y[: k + 1] + ridge[:, None] * prior
+        ridge = np.linalg.solve(HELD.T, np.linalg.solve(HELD.T, rest).T)
+        np.testing.assert_allclose(ridge, np.diag(np.diagonal(ridge)), atol=1e-8)
+        A, B = data @ Z[: k + 1] + rest, data @ Y[: k + 1] + rest @ prior
         np.testing.assert_allclose(core.weights(), np.linalg.solve(A, B), rtol=1e-6, atol=1e-8)
-        ridges.append(ridge / SCALE**2)
+        ridges.append(np.diagonal(ridge))
     assert np.all(np.array(ridges) > 0.5 * 0.7) and np.all(np.array(ridges) < 1.6 * 0.7)
     np.testing.assert_allclose(np.mean(ridges), 0.7, rtol=0.05)
 
@@ -293,13 +296,13 @@ def test_a_penalty_that_changes_after_forgetting_is_the_penalty_at_once() -> Non
     core.update_rows(*rows(30))
     for _ in range(17):
         core.forget(0.95)
-    data = information(core) - np.diag(core.state()["ridge"] * SCALE**2)
+    data = information(core) - HELD.T @ np.diag(core.state()["ridge"]) @ HELD
     before = [core.predict(query)[0] for query in queries]
     for penalty in (20.0, 0.1, 0.6):
         core.set_penalty(penalty)
         after = [core.predict(query)[0] for query in queries]
         np.testing.assert_allclose(after, before, rtol=1e-8)
-        expected = data + penalty * np.diag(SCALE**2)
+        expected = data + penalty * HELD.T @ HELD
         np.testing.assert_allclose(information(core), expected, rtol=1e-9, atol=1e-9)
 
 

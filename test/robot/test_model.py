@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
-from semiparam_dynamics.robot.model import RobotConfig, RobotModel
+from semiparam_dynamics.robot.inertia import body_spreads, pseudo_inertia
+from semiparam_dynamics.robot.model import BODIES, RobotConfig, RobotModel, expected_scales
 
 ARMS = Path(__file__).resolve().parent.parent / "data"
 SMALL = (ARMS / "small_arm.urdf").read_text()
@@ -273,3 +277,49 @@ def test_coupled_joints_are_named_by_the_user_and_checked() -> None:
     assert f"viscous {first}+{second} on {second}" in coupled.labels
     with pytest.raises(RobotModelError, match="coupled_joints is not two learned joints"):
         RobotModel(SMALL, coupled_joints=[f"{first}*{second}"])
+
+
+# --- what a ridge expects -------------------------------------------------------------------
+
+
+def test_a_body_carries_what_pinocchio_finds_on_the_mean_over_postures() -> None:
+    """Its composite bodies at all corners of the joints' turns and ways."""
+    robot = RobotModel(SMALL)
+    model = robot.kinematics
+    data, places = model.createData(), []
+    for joint in model.joints.tolist()[1:]:
+        limits = model.lowerPositionLimit, model.upperPositionLimit
+        ends = [(float(limit[joint.idx_q]),) for limit in limits]
+        turns = [(0.5 * math.pi * k,) for k in range(4)]
+        circle = [(math.cos(x), math.sin(x)) for (x,) in turns]
+        slides = joint.shortname().startswith("JointModelP")
+        places.append(circle if joint.nq == 2 else ends if slides else turns)
+    found = []
+    for posture in itertools.product(*places):
+        pin.crba(model, data, np.concatenate(posture))
+        bodies = [Y.toDynamicParameters() for Y in data.Ycrb.tolist()[1:]]
+        found.append([pseudo_inertia(body) for body in bodies])
+    order = [model.getJointId(name) - 1 for name in robot.joint_names]
+    expected = np.mean(found, axis=0)[order]
+    np.testing.assert_allclose(robot.carried_bodies(), expected, atol=1e-12)
+
+
+def test_the_ridge_on_bodies_does_not_depend_on_which_parameters_are_kept() -> None:
+    """It is the least that bodies of the same base parameters cost, in any order of the joints."""
+    none = {"viscous": False, "coulomb": False, "offset": False, "rotor_inertia": False}
+    found = []
+    for joints in (RobotModel(SMALL).joint_names, RobotModel(SMALL).joint_names[::-1]):
+        robot = RobotModel(SMALL, joints=joints, presliding=(), **none)
+        found.append(np.linalg.norm(expected_scales(robot).root @ robot.prior) ** 2)
+        bodies = robot.carried_bodies()
+        parts = np.split(robot.base.combination, len(bodies), axis=1)
+        moves = [part @ body_spreads(body).T for part, body in zip(parts, bodies, strict=True)]
+        least = np.linalg.lstsq(np.hstack(moves), robot.prior, rcond=None)[0]
+        np.testing.assert_allclose(found[-1], 0.5 * BODIES * least @ least, rtol=1e-9)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_a_urdf_without_mass_has_a_ridge_by_columns() -> None:
+    scales = expected_scales(RobotModel(re.sub('<mass value="[^"]*"', '<mass value="0"', SMALL)))
+    np.testing.assert_array_equal(scales.root, np.diag(scales.column))
+    np.testing.assert_allclose(scales.parameter, 1.0 / scales.column)

@@ -46,7 +46,7 @@ def recursion(outputs: int = T, **values: Any) -> Arrays:
     Z, Y = rows(300, outputs=outputs)
     core = RecursiveLeastSquares(D, outputs, 0.5, **values)
     rng = np.random.default_rng(8)
-    core.set_prior(rng.standard_normal((D, outputs)), rng.uniform(0.5, 2.0, D))
+    core.set_prior(rng.standard_normal((D, outputs)), np.diag(rng.uniform(0.5, 2.0, D)))
     first = in_turn(core, Z[:150], Y[:150])
     core.set_penalty(4.0)
     raised = core.weights().copy()

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.identification.log_cholesky import (
+from semiparam_dynamics.robot.inertia import (
     divergence_jacobian,
     divergence_residuals,
     factor,

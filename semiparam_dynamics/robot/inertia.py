@@ -81,6 +81,15 @@ def upper_cholesky(P: Array) -> Array:
     return np.ascontiguousarray(lower[::-1, ::-1])
 
 
+def body_spreads(P: Array) -> Array:
+    """(10, 10) parameters of U S U' for ten orthonormal symmetric S, where P = U U'.
+
+    Multiples s (10,) of these rows move P by a divergence of |s|^2 / 2, to second order.
+    """
+    U = upper_cholesky(P)
+    return inertial_parameters(U @ SYMMETRIC @ U.T)
+
+
 def factor(theta: Array) -> Array:
     """(4, 4) U of the ten numbers theta (10,)."""
     U = np.zeros((4, 4))
@@ -193,3 +202,16 @@ def _central(P: Array) -> Array:
     """(3, 3) the second moments about the centre of mass."""
     central: Array = P[:3, :3] - np.outer(P[:3, 3], P[:3, 3]) / P[3, 3]
     return central
+
+
+def _symmetric_basis() -> Array:
+    basis = []
+    for i, j in zip(*np.triu_indices(4), strict=True):
+        E = np.zeros((4, 4))
+        E[i, j] = E[j, i] = 1.0 if i == j else np.sqrt(0.5)
+        basis.append(E)
+    return np.array(basis)
+
+
+#: (10, 4, 4) orthonormal symmetric matrices.
+SYMMETRIC = _symmetric_basis()
