@@ -1,12 +1,15 @@
 """What friction that remembers is worth on motion never seen, joint by joint.
 
-    python benchmarks/friction_memory.py DATA [--splits xmate7p ur10 tx40]
+    python benchmarks/friction_memory.py DATA [--splits xmate7p ur10 tx40] [--simulated]
 
 DATA holds robots/{xmate7p,ur10,tx40}; the splits are those of benchmarks/joint_safety.py. Errors of
 the rigid body and of the semiparametric model, relative to a rigid body whose friction has no
 memory (`presliding` empty) under the same protocol: of the means over the joints, and the worst
 joint's. Then how many joints' friction remembers, and the samples that two standard deviations
 cover, on the mean and on the worst joint.
+
+--simulated: a simulated UR10 instead, whose friction builds up over a way that is known. What is
+found is the strength of all stop operators of a joint, and the mean of their ways by strength.
 """
 
 from __future__ import annotations
@@ -15,23 +18,32 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from arms import LOGS
-from joint_safety import Split, splits
+from arms import LOGS, UR10
+from joint_safety import Split, recorded, splits
 
+from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.simulation.arm import ArmSimulator
 
 PROTOCOLS = ("frozen", "delayed")
 MODELS = ("rigid_body", "semiparametric")
+WAYS, STRENGTH = (5e-4, 1e-3, 3e-3, 1e-2, 2e-2), 8.0  # rad, N m
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--splits", nargs="+", default=list(LOGS))
+    parser.add_argument("--simulated", action="store_true")
     args = parser.parse_args()
     robots = args.data / "robots"
+    if args.simulated:
+        known_friction(str(robots / "ur10" / "ur10_robot.urdf"))
+        return
     names = [f"{model}, {protocol}" for protocol in PROTOCOLS for model in MODELS]
     print(f"| split | {' | '.join(names)} | remember | covered frozen |")
     print("|---" * (len(names) + 3) + "|")
@@ -71,6 +83,35 @@ def scored(split: Split) -> tuple[dict[str, RunningScores], np.ndarray]:
             run.step(sample, score=not sample.between)
     remembers = learned.estimator.rigid_body.remembers
     return {protocol: run.scores for protocol, run in runs.items()}, remembers
+
+
+def known_friction(urdf: str) -> None:
+    """What is learned of simulated friction, joint by joint, beside the simulator's own."""
+    print(
+        "| way [mrad] | strength, N m: true | found, least and most | way found, least and most |"
+    )
+    print("|---|---|---|---|")
+    for way in WAYS:
+        options = {name.replace(".", "__"): value for name, value in UR10.items()}
+        options |= {"effects__friction_presliding": STRENGTH, "effects__presliding_way": way}
+        config = replace(InverseDynamicsConfig(), target="effort", filter__cutoff=8.0)
+        arms = [
+            ArmSimulator(urdf, seed=seed, motion="exciting", rate=100.0, **options)
+            for seed in (1, 101)
+        ]
+        model = RobotModel(arms[0].urdf, config.robot)
+        learned = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
+        for arm in arms:
+            for sample in recorded(model, config, arm):
+                learned.step(sample, score=False)
+        rigid_body = learned.estimator.rigid_body
+        own = rigid_body.remembers
+        stops = rigid_body.parameters[model.remembering >= 0].reshape(-1, model.n_joints)[:, own]
+        strength = stops.sum(axis=0)
+        found = 1e3 * (model.stops @ stops) / np.maximum(strength, 1e-9)
+        cells = [f"{1e3 * way:g}", f"{STRENGTH:g}", f"{strength.min():.1f} to {strength.max():.1f}"]
+        cells += [f"{found.min():.1f} to {found.max():.1f} ({own.sum()} of {len(own)} joints)"]
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
