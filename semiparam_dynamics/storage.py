@@ -32,7 +32,7 @@ from semiparam_dynamics.errors import (
 )
 from semiparam_dynamics.parameters import renaming
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 HEADER = "header"
 SEAL = b"sha256:"
 SEAL_LENGTH = len(SEAL) + 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -40,8 +41,12 @@ RECENT, HORIZON = 0.25, 200.0
 # Loss with friction that remembers over that without, at which it begins to count, and ends.
 HELPS, STILL_HELPS = 0.87, 0.95
 
+# Independent samples after which the ridge follows the outputs' sizes, where the URDF's are not
+# within this factor: masses that nobody filled in, or efforts in another unit.
+SIZED, WRONG = (4.0, 16.0, 64.0), 4.0
+
 USED, WITHOUT, WITH = range(3)  # parameters: as used, without stop operators, with all of them
-COUNT, SQUARED_ERROR, ROWS, SEEN = range(4)
+COUNT, SQUARED_ERROR, ROWS, SEEN, SIZE = range(5)
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ class Memory(NamedTuple):
     parameters: Array  # (3, n_parameters)
     held: Mask  # (3, m) which bounded parameters of the last m are zero
     square: Array  # (n_axes,) sum of squares of y
-    sums: Array  # (4,) weights of these, of errors and of rows, squares of errors, all weights
+    sums: Array  # (5,) weights of these, squares of errors, weights of rows, all; SIZE below
     usual: Array  # (n_axes,) running mean square of usual errors
     often: Array  # (n_axes,) running share of errors that are not
     levels: Array  # (n_axes,) how far beyond it errors are, or were a moment ago
@@ -141,7 +146,8 @@ class RigidBodyIdentifier:
 
     Rows are divided by their output's scale, so that newtons and newton metres weigh alike: the
     running root mean square of the output, begun with the one that the URDF expects. The ridge
-    measures bodies in the geometry of what can exist (`robot.model.ExpectedScales.root`).
+    measures bodies in the geometry of what can exist (`robot.model.ExpectedScales.root`), and
+    follows the outputs' size where the URDF's is wrong by more than `WRONG`.
 
     Dry friction only takes energy, so that its parameters are never negative (`dry`): that keeps
     columns of nearly the same shape from being played off against one another. Friction that
@@ -171,7 +177,7 @@ class RigidBodyIdentifier:
         self.n_parameters = n = len(prior)
         self.core = RecursiveLeastSquares(n, 1, config.penalty)
         self.core.set_prior(prior[:, None], scales.root)
-        self._scales = scales
+        self._scales, self._start, self._penalty = scales, prior[:, None].copy(), config.penalty
         bounded = np.zeros(n, dtype=np.int64) if dry is None else dry * NONNEGATIVE
         stops = np.full(n, -1) if remembering is None else remembering
         first = int(np.argmax(bounded != FREE)) if np.any(bounded != FREE) else n
@@ -182,7 +188,7 @@ class RigidBodyIdentifier:
             parameters=np.tile(prior, (3, 1)),
             held=np.zeros((3, n - first), dtype=np.bool_),
             square=self.SCALE_SAMPLES * scales.output**2,
-            sums=np.array([self.SCALE_SAMPLES, 0.0, 0.0, 1.0]),
+            sums=np.array([self.SCALE_SAMPLES, 0.0, 0.0, 1.0, 1.0]),
             usual=scales.output**2,
             often=np.zeros(n_axes),
             levels=np.zeros(n_axes),
@@ -209,7 +215,8 @@ class RigidBodyIdentifier:
 
     def configure(self, config: RigidBodyConfig) -> None:
         """Take the ridge and the memory from `config`; what was learned stays as it is."""
-        self.core.set_penalty(config.penalty, self.parameters[:, None])
+        self._penalty = config.penalty
+        self.core.set_penalty(config.penalty / self._memory.sums[SIZE], self.parameters[:, None])
         self._unusual = _square(config.unusual)
         restart = config.forgetting != self.forgetting or self._clock.memory == 0.0
         self.forgetting = config.forgetting
@@ -222,7 +229,7 @@ class RigidBodyIdentifier:
 
     def penalties(self, config: RigidBodyConfig) -> list[tuple[RecursiveLeastSquares, float]]:
         """The recursions of this model, with the ridge that `config` wants for each."""
-        return [(self.core, config.penalty)]
+        return [(self.core, config.penalty / self._memory.sums[SIZE])]
 
     def predict(self, regressor: Array) -> Array:
         """Phi pi, (n_axes,)."""
@@ -276,10 +283,13 @@ class RigidBodyIdentifier:
         parameters : whether those of each sample are returned.
         """
         forgetful = self._clock.memory > 0.0
-        if forgetful and len(y) > 1:
-            rows = [slice(k, k + 1) for k in range(len(y))]
+        ends = self._sized_after(weights)
+        if len(y) > 1 and (forgetful or np.any(ends < len(y))):
+            cuts = np.arange(len(y) + 1) if forgetful else np.unique(np.r_[0, ends, len(y)])
+            rows = [slice(*pair) for pair in itertools.pairwise(cuts.tolist())]
+            parts = [(regressors[i], y[i], stamps[i], weights[i]) for i in rows]
             return RigidBodyBlock.join(
-                [self.update_block(regressors[i], y[i], stamps[i], weights[i]) for i in rows]
+                [self.update_block(*part, parameters=parameters) for part in parts]
             )
         before = self.leverages(regressors) if forgetful else None
         if (fraction := self._clock.forgetting_fraction(int(stamps[-1]))) > 0.0:
@@ -293,11 +303,36 @@ class RigidBodyIdentifier:
         found = tuple(getattr(block, entry.name) for entry in fields(block))
         samples = regressors, y, weights, self._unusual
         self.core.run(learn_samples, *samples, *self._tail, *self._memory, self._work, *found)
+        if len(ends):
+            self._follow_size()
         # A new array: who holds the one from before keeps what it said.
         self.parameters = self._memory.parameters[USED].copy()
         if before is not None:
             block.leverages[:] = before
         return block if parameters else dataclasses.replace(block, parameters=np.empty((k, 0)))
+
+    def _sized_after(self, weights: Array) -> Indices:
+        """After how many of some samples the ridge is to follow the outputs' sizes."""
+        before = self._memory.sums[SEEN]
+        if before >= SIZED[-1]:
+            return np.empty(0, dtype=np.int64)
+        seen = np.cumsum(np.r_[before, weights])
+        due = [np.searchsorted(seen, count) for count in SIZED if before < count <= seen[-1]]
+        return np.array(due, dtype=np.int64)
+
+    def _follow_size(self) -> None:
+        """Take the ridge as it would be if the URDF had expected the outputs that came."""
+        # Over all axes: those that carry weight have most to say, as mass makes both.
+        squares = self._memory.square.sum() / self._memory.sums[COUNT]
+        size = float(np.clip(squares / np.sum(self._scales.output**2), 1e-6, 1e6))
+        if abs(math.log(size)) < 2.0 * math.log(WRONG):
+            size = 1.0
+        if size == self._memory.sums[SIZE]:
+            return
+        self._memory.sums[SIZE] = size
+        self.core.set_penalty(self._penalty / size, self._start)
+        self._directions.rebase(self.core.R)
+        self._penalty_before = self.core.penalty
 
     def update_motion(self, motion: Motion) -> RigidBodyBlock:
         """:meth:`update` with all samples; predictions of each just before that."""
@@ -334,7 +369,7 @@ class RigidBodyIdentifier:
         found = []
         first, kinds, stops = self._tail
         kinds = np.where((stops >= 0) & ~self.remembers[stops], ZERO, kinds)
-        for penalty in penalties:
+        for penalty in np.asarray(penalties) / self._memory.sums[SIZE]:
             # In units of the columns' scales: their sizes differ by orders of magnitude.
             scale, root = self._scales.column, self._scales.root
             both = gram + penalty * root.T @ root

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
@@ -342,3 +344,32 @@ def test_an_axis_without_a_reading_costs_that_axis_alone() -> None:
     assert np.mean(left[:, rest] ** 2) < np.mean(before[:, rest] ** 2)
     assert np.all(rigid_body.update(Phi[0], y[-1])[rest] > 0.0)
     assert rigid_body.update(Phi[0], y[-1])[1] == 0.0
+
+
+def test_masses_that_nobody_filled_in_cost_the_first_samples_only() -> None:
+    """Once the outputs' size is known, the ridge is about that of a URDF that expected them."""
+    light = dataclasses.replace(SCALES, output=0.01 * SCALES.output, root=100.0 * SCALES.root)
+    Phi, y, _ = truth()
+    left = []
+    for scales in (light, SCALES):
+        rigid_body = RigidBodyIdentifier(scales, np.zeros(len(SCALES.root)), RigidBodyConfig())
+        learn(rigid_body, Phi, y)
+        ridge = rigid_body.core.penalty * (scales.root[0, 0] / SCALES.root[0, 0]) ** 2
+        assert 0.01 < ridge < 1.0
+        left.append(np.mean((y - Phi @ rigid_body.parameters) ** 2, axis=0) / y.var(axis=0))
+    assert np.all(left[0] < 3.0 * left[1])
+
+
+def test_in_blocks_the_ridge_changes_at_the_same_sample() -> None:
+    Phi, y, _ = truth()
+    found = []
+    for size in (1, 7, len(y)):
+        rigid_body = identifier()
+        rigid_body.update_block(Phi[:1], y[:1], np.array([0]), np.array([0.2]))
+        for k in range(0, len(y), size):
+            part = slice(k, k + size)
+            stamps = np.arange(len(y[part])) * 10**7
+            rigid_body.update_block(Phi[part], 50.0 * y[part], stamps, np.full(len(stamps), 0.2))
+        assert rigid_body.core.penalty < 0.1 / 100.0
+        found.append(rigid_body.parameters)
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
