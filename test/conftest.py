@@ -21,6 +21,9 @@ sys.path.insert(0, str(ROOT / "tools"))
 os.environ["ROS_PYTHON_CHECK_FIELDS"] = "1"
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ.setdefault("MPLBACKEND", "Agg")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Several test processes fill the cores: BLAS' threads would only wait for one another.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A machine that is busy for a moment is no error of what is tested.
 settings.register_profile("any machine", deadline=None)
