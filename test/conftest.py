@@ -91,9 +91,12 @@ def simulator() -> None:
         pytest.importorskip(name, reason="needs the extra 'sim'")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """The address of a Dask cluster of two processes; skips where Dask is not installed."""
+    """The address of a Dask cluster of two processes; skips where Dask is not installed.
+
+    It ends with its module: a cluster that has nothing to do takes an eighth of a core.
+    """
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=True, **settings) as cluster:
