@@ -1,13 +1,12 @@
 # make demo: install and show the learner at work.  make test: install and test.  make lint: check.
 # make audit: look for known vulnerabilities in what was installed.
 # PYTHON names the interpreter (3.10 or newer), ARGS is passed on: make demo ARGS="--seconds 30".
-# JOBS is how many processes the tests are spread over, by default one more than two cores, as tests
-# of nodes wait for messages; 0: all in one, where -s and --pdb work.
+# JOBS is how many processes the tests are spread over; 0: all in one, where -s and --pdb work.
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-JOBS ?= 3
+JOBS ?= 2
 
 # The nodes of a demo or a test talk to each other, not to the network's other robots.
 export ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
