@@ -11,6 +11,10 @@ JOBS ?= 2
 # The nodes of a demo or a test talk to each other, not to the network's other robots.
 export ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
 
+# Packages come without bytecode, and a process without any needs 4 s more to import a node: tests
+# and a demo start many.
+unexport PYTHONDONTWRITEBYTECODE
+
 READY := $(VENV)/.ready
 
 .PHONY: demo test lint audit clean

@@ -132,7 +132,7 @@ def save_model(
     labels += [f"object {i}" for i in range(len(own), classes)]
     rows = np.concatenate((np.repeat(own, EXAMPLES, axis=0), others))
     session.recognizer.model.partial_fit(rows, np.repeat(labels, EXAMPLES).tolist())
-    session.save(path)
+    session.autosave.save(path)
 
 
 def picture_label(number: int) -> str:

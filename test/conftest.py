@@ -21,12 +21,24 @@ sys.path.insert(0, str(ROOT / "tools"))
 os.environ["ROS_PYTHON_CHECK_FIELDS"] = "1"
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ.setdefault("MPLBACKEND", "Agg")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Several test processes fill the cores: BLAS' threads would only wait for one another.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A machine that is busy for a moment is no error of what is tested.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 _starts = itertools.count(os.getpid() * 7)  # another first domain in each process and each test
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Share the compiling, where this is one of several test processes."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        from .compiling import compile_in_parts
+
+        compile_in_parts(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 @pytest.fixture(scope="session")
@@ -79,9 +91,12 @@ def simulator() -> None:
         pytest.importorskip(name, reason="needs the extra 'sim'")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """The address of a Dask cluster of two processes; skips where Dask is not installed."""
+    """The address of a Dask cluster of two processes; skips where Dask is not installed.
+
+    It ends with its module: a cluster that has nothing to do takes an eighth of a core.
+    """
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=True, **settings) as cluster:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "semiparam_dynamics"
 ROS = {
@@ -106,12 +108,15 @@ def imported(path: Path) -> dict[str, int]:
     return found
 
 
-IMPORTED = {name: imported(path) for name, path in SOURCES.items()}
+@pytest.fixture(scope="module")
+def imports() -> dict[str, dict[str, int]]:
+    """What each module imports."""
+    return {name: imported(path) for name, path in SOURCES.items()}
 
 
-def test_folders_import_only_those_before_them() -> None:
+def test_folders_import_only_those_before_them(imports) -> None:
     wrong = []
-    for name, lines in IMPORTED.items():
+    for name, lines in imports.items():
         part = name.split(".")[1] if "." in name else ""
         for module, line in lines.items():
             names = module.split(".")
@@ -122,17 +127,17 @@ def test_folders_import_only_those_before_them() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_modules_import_each_other(imports) -> None:
     # But for the optional back ends, which the modules that they extend import when asked for.
     graph = {
         name: {module for module in modules.keys() & SOURCES.keys() if ".backends." not in module}
-        for name, modules in IMPORTED.items()
+        for name, modules in imports.items()
     }
     graphlib.TopologicalSorter(graph).prepare()  # its CycleError names the circle
 
 
-def test_robot_and_recursion_need_nothing_of_the_learning_library() -> None:
-    for name, modules in IMPORTED.items():
+def test_robot_and_recursion_need_nothing_of_the_learning_library(imports) -> None:
+    for name, modules in imports.items():
         if name.split(".")[1:2] in (["robot"], ["recursion"]):
             assert not [m for m in modules if m.startswith(("sklearn", f"{PACKAGE.name}.learning"))]
 
@@ -147,8 +152,8 @@ def import_without(*pairs: tuple[set[str], list[str]]) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
-def test_only_the_nodes_import_ros() -> None:
-    for name, modules in IMPORTED.items():
+def test_only_the_nodes_import_ros(imports) -> None:
+    for name, modules in imports.items():
         found = {module.partition(".")[0] for module in modules} & ROS
         assert not found or name.startswith("semiparam_dynamics.nodes"), (name, found)
 

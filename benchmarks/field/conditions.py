@@ -80,11 +80,6 @@ def _joint(log: JointLog, rng: np.random.Generator) -> int:
     return int(rng.integers(len(log.names)))
 
 
-def _busiest(log: JointLog, values: Array) -> int:
-    """The joint whose values vary most."""
-    return int(np.argmax(np.ptp(values, axis=0)))
-
-
 def _middle(log: JointLog, rng: np.random.Generator) -> int:
     """A row in the middle half."""
     return int(rng.integers(len(log) // 4, max(3 * len(log) // 4, len(log) // 4 + 1)))

@@ -39,8 +39,6 @@ SIMULATED = {
     "sim_small": ROOT / "test" / "data" / "small_arm.urdf",
     "sim_seven": SEVEN,
 }
-# A sensor's wrench comes on a topic of its own, which no condition here is about.
-NOT_JOINTS = ("panda_wrist",)
 
 
 @dataclass(frozen=True)

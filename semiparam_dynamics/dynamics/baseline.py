@@ -65,11 +65,6 @@ class NonparametricBaseline:
         """Samples learned."""
         return self.errors.n_learned
 
-    @property
-    def n_features(self) -> int:
-        """Features in use."""
-        return self.kernel_model.n_features
-
     def predict(self, sample: Sample) -> BaselinePrediction:
         """Predict the outputs at a sample's state; its measurement is not used."""
         known = self.kernel_model.predict(self._inputs(sample), np.zeros(0))

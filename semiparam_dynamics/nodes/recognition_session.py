@@ -131,13 +131,8 @@ class RecognitionSession:
             raise RefusedError("no object was named yet", reason="edit of classes")
         return self._edit(Edit("forget", self.teacher.last))
 
-    def save(self, path: Path) -> None:
-        """Save what was taught. Raises StorageError."""
-        with self.paused(drained=True):
-            self.autosave.save(path)
-
     def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
-        """The same in a thread; see `Autosave.begin`."""
+        """Save what was taught, in a thread; see `Autosave.begin`."""
         with self.paused(drained=True):
             self.autosave.begin(path, done)
 
@@ -195,11 +190,6 @@ class RecognitionSession:
     def problem(self) -> str:
         """The error that ended recognition, as a sentence; empty where none did."""
         return self._thread.problem
-
-    @property
-    def trace(self) -> str:
-        """The traceback of :attr:`problem`."""
-        return self._thread.trace
 
     @property
     def dropped(self) -> int:

@@ -94,7 +94,8 @@ def note_row(work: Array, side: Array, target: Array, n: int, scale: float) -> N
         keep[i] = 1.0
     for i in range(end):
         residual[i] = scale * row[i]
-    side[LEARNED, : target.size] = target
+    for t in range(target.size):  # a slice's assignment is seconds of compiling: its error message
+        side[LEARNED, t] = target[t]
 
 
 @compiled_as_written

@@ -249,9 +249,8 @@ def _wrench(
     force = cable_force(way, constants[0], constants[1], constants[2])
     moment = sleeve_moment(turned, spin, constants[3], constants[4], constants[5], constants[6])
     wrench = np.empty(6)
-    wrench[:3] = force
-    wrench[3:] = moment
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
-        wrench[3 + i] += points[1, j] * force[k] - points[1, k] * force[j]
+        wrench[i] = force[i]
+        wrench[3 + i] = moment[i] + (points[1, j] * force[k] - points[1, k] * force[j])
     return wrench

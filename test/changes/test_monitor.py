@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.config import DEFER, EXCLUDE, LEARN
+from semiparam_dynamics.changes.config import DEFER, EXCLUDE, LEARN, UNEXPLAINED
+from semiparam_dynamics.changes.hypotheses import FRICTION, hypotheses
+from semiparam_dynamics.changes.innovations import Sums
 from semiparam_dynamics.changes.monitor import LearningExclusions
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.storage import save_state
@@ -133,6 +135,16 @@ def test_an_offset_and_friction_are_named_and_corrected(
     assert found[-1] == cause
     after, before = errors(steps, ON + 14.0, ON + 18.0), errors(steps, ON - 6.0, ON)
     assert np.all(after < most * before + 0.03 * before.max())
+
+
+def test_a_change_that_nothing_shows_is_withdrawn(warm) -> None:
+    of = warm()
+    watching = monitor(of)
+    (found,) = hypotheses(watching.causes, {FRICTION}, watching.correction.held.mean, {})
+    watching.correction.begin(found, Sums.empty(len(watching.correction.theta)))
+    follow(of, moving(ON + 5.0, nothing, begin=ON))
+    assert [e.cause for e in watching.events] == [UNEXPLAINED]
+    assert watching.correction.estimating is None and not watching.correction.theta.any()
 
 
 def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned(warm, undisturbed) -> None:

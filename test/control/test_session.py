@@ -97,3 +97,12 @@ def test_after_a_pause_and_where_the_arm_is_lost_the_motion_begins_anew(session)
     assert session.counts[sessions.LOST] == 1
     np.testing.assert_allclose(questions[0].block.q[0], lost)
     np.testing.assert_allclose(session.plan.at(0.0).q, lost)
+
+
+def test_live_parameters_reach_the_controller(session):
+    follow(session, 300)
+    assert session.controller.correction.value.all()
+    config = replace(SessionConfig(), feedforward="rigid_body", **{"trust.horizon": 3.0})
+    session.configure(replace(config, **{"trust.sure": 0.0, "trust.unsure": 0.0}))
+    follow(session, 300, START + 5_000_000_000)
+    assert not session.controller.correction.value.any()  # no answer is sure enough

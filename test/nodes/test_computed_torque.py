@@ -161,6 +161,11 @@ def test_commands_come_from_the_learner_and_without_it_from_the_urdf(peer, start
     assert controller("no answer of the learner in time") > 0
     peer.until(lambda: len(commands) > begun + 300, "commands after the learner's end")
     assert controller("tracking error semiparametric joint1 [rad]") < 0.1
+    assert peer.set_live("/computed_torque", feedforward="rigid_body").successful
+    peer.until(
+        lambda: noted() and figures["computed_torque"]["feed-forward"] == "rigid_body",
+        "the other feed-forward",
+    )
     assert simulator.stop() == 0
     # Each joint state has one command; none jumps, but for the sensors' noise in the feedback.
     stamps = [stamp_of(message) for message in commands]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from std_msgs.msg import String
+from std_msgs.msg import Float32MultiArray, String
 
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.object_recognition import LISTED, RecognitionReport
@@ -63,3 +63,21 @@ def test_refusals_are_told_once_and_a_save_that_fails_until_it_succeeds(tmp_path
     session.finish()
     assert report.summary([])[0] == DiagnosticStatus.OK
     assert report.values()["changes not saved"] == "0"
+
+
+def test_an_error_that_ends_recognition_is_told_until_learning_is_switched_on(monkeypatch):
+    session = make()
+    report = RecognitionReport(session)
+
+    def fails(*_: object) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(session.recognizer), "recognize", fails)
+        session.frame(Float32MultiArray(data=[1.0, 2.0]))
+        session.drain()
+    level, text = report.summary([])
+    assert level == DiagnosticStatus.ERROR
+    assert text.startswith("recognition has stopped (MemoryError: no room); ~/reset, or ~/learn")
+    session.learning = True
+    assert report.summary([]) == (DiagnosticStatus.OK, "recognising; 0 objects in 0 examples")

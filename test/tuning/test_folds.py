@@ -12,6 +12,7 @@ from semiparam_dynamics.dynamics.residual import GROUPS, group_sizes
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.tuning.choices import memory_errors
 from semiparam_dynamics.tuning.folds import (
     REGION_SHARE,
     Recordings,
@@ -94,6 +95,12 @@ def test_the_rigid_body_is_identified_along_a_split_as_sample_by_sample(memory: 
             identifier.update(regressor, y, int(stamp), weight)
     for mine, expected in zip(found, (before, trained, identifier.parameters), strict=True):
         assert np.allclose(mine, expected, rtol=1e-8, atol=1e-9)
+    # Both of its errors, as `choices` compares memories by them.
+    split, after = Split("s", "motion", train, held_out), held_out.regressors() @ trained
+    (errors,) = memory_errors(model, split, RigidBodyConfig(), [memory]).values()
+    for error, values in zip(errors, (before[90:], after), strict=True):
+        nmse = np.mean((held_out.y - values) ** 2, axis=0) / held_out.y.var(axis=0)
+        assert error == pytest.approx(nmse.mean(), rel=1e-8)
 
 
 def test_bags_of_one_name_in_two_folders_are_told_apart() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.tuning.candidates import Tuning
-from semiparam_dynamics.tuning.page import DELAYED, FROZEN, tuning_page
+from semiparam_dynamics.tuning.page import DELAYED, FROZEN, headline, tuning_page
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
 
@@ -67,6 +68,29 @@ def test_a_poor_configuration_is_bettered_and_the_learner_itself_confirms_it(
     assert result.changes["nystrom.length_scale"][1] > 0.05  # type: ignore[operator]
     assert not set(QUICK) & set(result.changes)
     assert all(name.split(".")[0] in ("filter", "rigid_body", "nystrom") for name in result.changes)
+
+
+def test_random_features_and_a_group_s_own_width_are_tuned_too() -> None:
+    wrong = {"random_fourier.position_width": 100.0, "random_fourier.penalty": 60.0}
+    config = replace(CONFIG, residual="random_fourier", **wrong)
+    names = ["length_scale", "n_features"]
+    names += [f"{group}_width" for group in ("velocity", "acceleration", "rigid_body")]
+    keep = ["filter", "rigid_body", "residual", *(f"random_fourier.{name}" for name in names)]
+    result = tuned(None, config, keep)
+    assert result.changes.keys() == wrong.keys()
+    before, after = result.confirmed["configured"], result.confirmed["tuned"]
+    assert after.delayed < 0.1 * before.delayed and after.frozen < 0.1 * before.frozen
+    assert result.screened["tuned"].delayed == pytest.approx(after.delayed, abs=0.03)
+
+
+def test_a_residual_that_is_no_gain_is_not_praised(result: Tuning) -> None:
+    assert "tuned learner made" in headline(result)
+    after = result.confirmed["tuned"]
+    motions = [dataclasses.replace(s, delayed=1.5 * s.rigid_delayed) for s in after.motions]
+    worse = {**result.confirmed, "tuned": dataclasses.replace(after, scores=tuple(motions))}
+    assert "better than the rigid body alone (1.50 times its error" in headline(
+        dataclasses.replace(result, confirmed=worse)
+    )
 
 
 def test_screening_says_nearly_what_the_learner_says(result: Tuning) -> None:
