@@ -496,7 +496,8 @@ def learn_samples(
     kinds = bounded.copy()
     for s in range(len(y)):
         if len(path):
-            path[s] = parameters[USED]
+            for i in range(n):
+                path[s, i] = parameters[USED, i]
         for j in range(n_axes - 1, -1, -1):
             row = regressors[s, j]
             scale = square[j] / sums[COUNT]
@@ -559,4 +560,6 @@ def learn_samples(
                 kinds[i] = bounded[i] if counts else ZERO
             solve_nonnegative(R, U[:, 0], first, kinds, held[c], solver, parameters[c])
         if not any_stop:
-            parameters[1:] = parameters[0]
+            for c in range(1, 3):
+                for i in range(n):
+                    parameters[c, i] = parameters[0, i]
