@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.arrays import NANO, Array, Indices, Mask
 from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
@@ -34,6 +34,12 @@ BLOCK = 512  # samples of a motion that are learned at a time
 CLIP = 2.0  # deviations that an error counts as at most for what is usual
 LOSS = 4.0  # and in what friction that remembers is judged by
 LEAST = 0.01  # of an output's scale, that a deviation is at least
+# A push begins and ends at once, on all joints between it and the base; the model's own errors go
+# with the state, or jump on one joint at a time. So errors are compared with their mean over so
+# many s, and changes of all axes together forgotten in that time; what is usual follows changes of
+# up to so many deviations. Messages further apart, in s, have no change between them. Changes count
+# as abrupt from so many times the square of `unusual` on: new motion makes errors grow fast, too.
+ONSET, CHANGE_CLIP, PAUSE, ABRUPT = 0.12, 3.0, 0.5, 2.0
 # Where errors are unusual half of the time, over so many independent samples, they become usual.
 LASTING = 30.0
 # Usual errors and losses follow the last quarter of all independent samples, at most so many.
@@ -69,7 +75,8 @@ class RigidBodyConfig:
     unusual: float = parameter(
         4.0,
         "a sample whose error is beyond so many usual deviations counts less, by the square of how "
-        "far, as in a contact, until that lasts; 0: all count alike",
+        "far, as in a contact, until that lasts; more so where all axes' errors change together at "
+        "once; 0: all count alike",
         low=0.0,
         high=1e6,
         live=True,
@@ -137,6 +144,10 @@ class Memory(NamedTuple):
     usual: Array  # (n_axes,) running mean square of usual errors
     often: Array  # (n_axes,) running share of errors that are not
     levels: Array  # (n_axes,) how far beyond it errors are, or were a moment ago
+    recent: Array  # (n_axes,) running mean error of the last moment
+    changes: Array  # (n_axes,) running mean square of how far errors are from that
+    onset: Array  # (2,) how unusual the changes of all axes are, or were a moment ago; how often
+    stamp: Indices  # (1,) ns, of the last row
     losses: Array  # (2, n_axes) running mean squares of errors, in units of what is usual
     remembers: Mask  # (n_axes,) on which joints stop operators are used
 
@@ -155,8 +166,10 @@ class RigidBodyIdentifier:
 
     A row with an error far beyond what is usual counts less, as a contact is not the robot's own
     dynamics: beyond `config.unusual` deviations its weight falls with the error's square (Cauchy's
-    and Tukey's idea; Zhang 1997, "Parameter estimation techniques", section 9). What lasts becomes
-    usual.
+    and Tukey's idea; Zhang 1997, "Parameter estimation techniques", section 9). So does a sample
+    whose errors change together and at once, in the mean of their squares over the axes beyond
+    `ABRUPT` times that, by the fourth power of how far: a push's share on each joint may be small.
+    What lasts becomes usual.
 
     With a memory, a sample's rows together count exp(-age / memory) where forgetting is
     exponential. Where it is directional, that holds for what the motion keeps exciting, and the
@@ -192,6 +205,10 @@ class RigidBodyIdentifier:
             usual=scales.output**2,
             often=np.zeros(n_axes),
             levels=np.zeros(n_axes),
+            recent=np.zeros(n_axes),
+            changes=scales.output**2,
+            onset=np.zeros(2),
+            stamp=np.zeros(1, dtype=np.int64),
             losses=np.ones((2, n_axes)),
             remembers=np.zeros(n_axes, dtype=np.bool_),
         )
@@ -301,7 +318,7 @@ class RigidBodyIdentifier:
         regressors = np.ascontiguousarray(regressors, dtype=np.float64)
         y, weights = (np.ascontiguousarray(a, dtype=np.float64) for a in (y, weights))
         found = tuple(getattr(block, entry.name) for entry in fields(block))
-        samples = regressors, y, weights, self._unusual
+        samples = regressors, y, np.asarray(stamps, dtype=np.int64), weights, self._unusual
         self.core.run(learn_samples, *samples, *self._tail, *self._memory, self._work, *found)
         if len(ends):
             self._follow_size()
@@ -373,7 +390,8 @@ class RigidBodyIdentifier:
             # In units of the columns' scales: their sizes differ by orders of magnitude.
             scale, root = self._scales.column, self._scales.root
             both = gram + penalty * root.T @ root
-            R: Array = np.asarray(np.linalg.cholesky(both / np.outer(scale, scale))).T
+            L = np.linalg.cholesky(both / np.outer(scale, scale))
+            R: Array = np.ascontiguousarray(np.asarray(L).T)
             left = (moments + penalty * root.T @ (root @ prior)) / scale
             u, x = solve_triangular(R, left, trans=1), np.empty(len(scale))
             normal_equations(R, u, first, self._work)
@@ -447,6 +465,50 @@ def _square(unusual: float) -> float:
 
 
 @compiled_as_written
+def _together(
+    seconds: float,
+    share: float,
+    step: float,
+    unusual: float,
+    y: Array,
+    errors: Array,
+    leverages: Array,
+    squares: Array,
+    recent: Array,
+    changes: Array,
+    onset: Array,
+) -> float:
+    """Weight of a sample by how its axes' errors change together, `seconds` after the one before.
+
+    step : by which usual changes follow. squares : (n_axes,) of the outputs' scales. The others are
+    those of one sample of `learn_samples`.
+    """
+    if not 0.0 < seconds <= PAUSE:
+        for j in range(len(y)):
+            recent[j] = errors[j] if math.isfinite(y[j]) else recent[j]
+        onset[0] = 0.0
+        return 1.0
+    size, measured = 0.0, 0
+    for j in range(len(y)):
+        if math.isfinite(y[j]):
+            usual = max(changes[j], LEAST**2 * squares[j])
+            size += (errors[j] - recent[j]) ** 2 / (usual * (1.0 + leverages[j]))
+            measured += 1
+    size /= max(measured, 1)
+    onset[0] = max(size, onset[0] * math.exp(-seconds / ONSET))
+    onset[1] += min(share / LASTING, 1.0) * ((size > unusual) - onset[1])
+    weight = 1.0 if onset[1] >= 0.5 else (unusual / max(onset[0], unusual)) ** 2
+    for j in range(len(y)):
+        if math.isfinite(y[j]):
+            usual = max(changes[j], LEAST**2 * squares[j])
+            change = errors[j] - recent[j]
+            square = min(change * change / (1.0 + leverages[j]), CHANGE_CLIP**2 * usual)
+            changes[j] += step * weight * (square - changes[j])
+            recent[j] += min(seconds / ONSET, 1.0) * change
+    return weight
+
+
+@compiled_as_written
 def learn_samples(
     R: Array,
     U: Array,
@@ -455,6 +517,7 @@ def learn_samples(
     n: int,
     regressors: Array,
     y: Array,
+    stamps: Indices,
     shares: Array,
     unusual: float,
     first: int,
@@ -467,6 +530,10 @@ def learn_samples(
     usual: Array,
     often: Array,
     levels: Array,
+    recent: Array,
+    changes: Array,
+    onset: Array,
+    stamp: Indices,
     losses: Array,
     remembers: Mask,
     solver: Array,
@@ -479,11 +546,13 @@ def learn_samples(
     """Predict and then learn k samples in turn: :class:`RigidBodyIdentifier`.
 
     R, U, work, side, n : see `recursion.rotation`.
-    regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. shares : (k,).
+    regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. stamps : (k,) ns.
+    shares : (k,) of an independent sample.
     unusual : the square of an error, in usual ones, beyond which a row counts less.
     first, bounded, stops : the last columns begin at `first`; how their parameters are bounded, and
         the joint of a stop operator or -1.
-    parameters, held, square, sums, usual, often, levels, losses, remembers : see `Memory`.
+    parameters, held, square, sums, usual, often, levels, recent, changes, onset, stamp, losses,
+    remembers : see `Memory`.
     solver : see `solve_nonnegative`.
     values, leverages, path, weights, residual_weights : filled with those of `RigidBodyBlock`;
         path may be (0, n).
@@ -516,6 +585,21 @@ def learn_samples(
         share = shares[s]
         sums[SEEN] += share
         step = share / min(max(RECENT * sums[SEEN], 2.0), HORIZON)
+        seconds = (stamps[s] - stamp[0]) * NANO
+        stamp[0] = stamps[s]
+        together = _together(
+            seconds,
+            share,
+            step,
+            ABRUPT * unusual,
+            y[s],
+            errors[USED],
+            leverages[s],
+            square / sums[COUNT],
+            recent,
+            changes,
+            onset,
+        )
         for j in range(n_axes):
             h = leverages[s, j]
             weights[s, j], residual_weights[s, j] = 0.0, 0.0
@@ -524,7 +608,7 @@ def learn_samples(
                 continue
             size = errors[USED, j] ** 2 / variances[j]
             levels[j] = max(size, levels[j] * math.exp(-share))
-            weights[s, j] = share * min(1.0, unusual / max(levels[j], unusual))
+            weights[s, j] = share * min(together, unusual / max(levels[j], unusual))
             often[j] += min(share / LASTING, 1.0) * ((size > unusual) - often[j])
             if often[j] >= 0.5:
                 usual[j] += step * (errors[USED, j] ** 2 / (1.0 + h) - usual[j])
@@ -534,7 +618,7 @@ def learn_samples(
             # What a residual learns at one place no other sample puts right.
             known = max(usual[j], LEAST**2 * square[j] / sums[COUNT]) * (1.0 + h)
             level = max(levels[j], errors[USED, j] ** 2 / known)
-            residual_weights[s, j] = share * min(1.0, unusual / max(level, unusual))
+            residual_weights[s, j] = share * min(together, unusual / max(level, unusual))
             for c in range(2):
                 loss = min(errors[1 + c, j] ** 2 / variances[j], LOSS**2)
                 losses[c, j] += step * (loss - losses[c, j])

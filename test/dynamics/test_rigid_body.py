@@ -121,7 +121,7 @@ def test_a_state_is_restored_by_the_beginning_of_its_names() -> None:
 
 def test_exponential_is_the_batch_solution_weighted_by_age() -> None:
     """Each sample counts exp(-age / memory), whatever the number of its rows."""
-    rigid_body = identifier(penalty=1e-10, memory=4.0, forgetting="exponential")
+    rigid_body = identifier(penalty=1e-10, memory=4.0, forgetting="exponential", unusual=0.0)
     Phi = regressors(20.0)
     y = Phi @ MODEL.prior + 0.3 * np.random.default_rng(0).standard_normal(Phi.shape[:2])
     learn(rigid_body, Phi, y, 1.0)
@@ -329,6 +329,29 @@ def test_a_push_hardly_counts_and_what_lasts_does() -> None:
     left = np.abs(y[half:] + push - Phi[half:] @ changed.parameters)
     offset = np.abs(y[half:] + push - Phi[half:] @ calm.parameters)
     assert np.all(left.mean(axis=0) < 0.7 * offset.mean(axis=0))
+
+
+def pushed(rise: float) -> np.ndarray:
+    """Weights (n, n_axes) of samples whose efforts grow by 2.5 usual deviations within `rise` s."""
+    rigid_body, Phi = identifier(), regressors(40.0)
+    rng = np.random.default_rng(5)
+    # Errors come and go within seconds, as those of a model do.
+    errors = np.sin(np.arange(len(Phi))[:, None] / RATE * rng.uniform(0.8, 1.2, MODEL.n_axes))
+    y = Phi @ MODEL.prior + 0.1 * SCALES.output * errors
+    k = int(30.0 * RATE)
+    learn(rigid_body, Phi[:k], y[:k])
+    late = np.arange(len(Phi) - k)
+    grown = np.clip(late / (rise * RATE), 0.0, 1.0)
+    y[k:] += 2.5 * np.sqrt(rigid_body.state()["usual"]) * grown[:, None]
+    stamps = np.round((k + late) / RATE * 1e9).astype(np.int64)
+    return rigid_body.update_block(Phi[k:], y[k:], stamps, np.full(len(late), 0.2)).weights / 0.2
+
+
+def test_a_push_on_all_joints_counts_less_though_on_none_its_error_is_unusual() -> None:
+    at_once, slowly = pushed(0.05), pushed(5.0)
+    assert at_once[2:6].max() < 0.2  # while the errors are new
+    assert at_once[100:].min() == 1.0  # and what lasts counts again
+    assert slowly.min() == 1.0
 
 
 def test_an_axis_without_a_reading_costs_that_axis_alone() -> None:
