@@ -33,7 +33,7 @@ def filtering() -> None:
 
 def recursion() -> None:
     """The rigid body's recursion, without the regressor."""
-    scales = ExpectedScales(np.ones(2), np.ones(6), np.ones((2, 6)))
+    scales = ExpectedScales(np.ones(2), np.ones(6), np.ones((2, 6)), np.eye(6))
     dry, stops = np.arange(6) > 2, np.arange(-5, 1)
     rigid_body = RigidBodyIdentifier(scales, np.zeros(6), RigidBodyConfig(), dry, stops)
     for rows in DRAWN.reshape(-1, 2, 6):
