@@ -388,10 +388,9 @@ def test_in_blocks_the_ridge_changes_at_the_same_sample() -> None:
     found = []
     for size in (1, 7, len(y)):
         rigid_body = identifier()
-        rigid_body.update_block(Phi[:1], y[:1], np.array([0]), np.array([0.2]))
         for k in range(0, len(y), size):
             part = slice(k, k + size)
-            stamps = np.arange(len(y[part])) * 10**7
+            stamps = 10**7 * np.arange(len(y))[part]
             rigid_body.update_block(Phi[part], 50.0 * y[part], stamps, np.full(len(stamps), 0.2))
         assert rigid_body.core.penalty < 0.1 / 100.0
         found.append(rigid_body.parameters)

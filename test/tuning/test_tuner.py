@@ -72,7 +72,8 @@ def test_a_poor_configuration_is_bettered_and_the_learner_itself_confirms_it(
 
 def test_random_features_and_a_group_s_own_width_are_tuned_too() -> None:
     wrong = {"random_fourier.position_width": 100.0, "random_fourier.penalty": 60.0}
-    config = replace(CONFIG, residual="random_fourier", **wrong)
+    others = {"residual": "random_fourier", "rigid_body.penalty": 0.01}
+    config = replace(CONFIG, **others, **wrong)
     names = ["length_scale", "n_features"]
     names += [f"{group}_width" for group in ("velocity", "acceleration", "rigid_body")]
     keep = ["filter", "rigid_body", "residual", *(f"random_fourier.{name}" for name in names)]
