@@ -131,7 +131,8 @@ def _sides(data: Path, arm: str, seconds: float, **overrides: object) -> Iterato
         model = RobotModel(log.urdf, config.robot)
         parts = (*log.train, log.test)
         measured = [one for part in parts for one in logs.measurements(part, model, config)]
-        whole = samples(model, config, measured)
+        # A rival has no use for a row of which one axis was not measured.
+        whole = [s for s in samples(model, config, measured) if not np.isnan(s.y).any()]
         first, rest = by_time(whole, TRAINING_SHARE)
         yield "first 60 % → rest", Side(model, config, first, rest)
         first, rest = by_time(whole, 1.0 - TRAINING_SHARE)
