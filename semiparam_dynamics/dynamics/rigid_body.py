@@ -619,9 +619,11 @@ def learn_samples(
             known = max(usual[j], LEAST**2 * square[j] / sums[COUNT]) * (1.0 + h)
             level = max(levels[j], errors[USED, j] ** 2 / known)
             residual_weights[s, j] = share * min(together, unusual / max(level, unusual))
+            # Both are cut alike, so that what is unusual for both still tells which is better.
+            largest = max(errors[WITHOUT, j] ** 2, errors[WITH, j] ** 2) / variances[j]
+            cut = LOSS**2 / max(largest, LOSS**2) / variances[j]
             for c in range(2):
-                loss = min(errors[1 + c, j] ** 2 / variances[j], LOSS**2)
-                losses[c, j] += step * (loss - losses[c, j])
+                losses[c, j] += step * (cut * errors[1 + c, j] ** 2 - losses[c, j])
             # What is unusual says nothing about the output's scale.
             square[j] += (share - weights[s, j]) * square[j] / sums[COUNT]
             square[j] += weights[s, j] * y[s, j] ** 2

@@ -395,3 +395,16 @@ def test_in_blocks_the_ridge_changes_at_the_same_sample() -> None:
         assert rigid_body.core.penalty < 0.1 / 100.0
         found.append(rigid_body.parameters)
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+def test_errors_that_are_cut_still_tell_which_model_is_better() -> None:
+    """Where both are unusual, as on motion never seen, stops go on counting if they help."""
+    Phi, y = remembered(0.3)
+    rigid_body = RigidBodyIdentifier.of(REMEMBERING, RigidBodyConfig())
+    learn(rigid_body, Phi, y)
+    without, with_memory = (Phi @ rigid_body._memory.parameters[c] for c in (1, 2))
+    odd = (with_memory + 0.5 * (with_memory - without))[
+        :200
+    ]  # half an error, beside one and a half
+    learn(rigid_body, Phi[:200], odd, 100.0)
+    assert np.all(rigid_body._memory.losses[1] < 0.22 * rigid_body._memory.losses[0])
