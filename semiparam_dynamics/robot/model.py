@@ -41,6 +41,7 @@ from semiparam_dynamics.robot.urdf import (
     velocity_limits,
 )
 
+MISSING = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
 BODIES = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
 
@@ -292,11 +293,19 @@ class RobotModel:
     def carried_bodies(self) -> Array:
         """(bodies, 4, 4) pseudo-inertia of each of the URDF's bodies with all that it carries.
 
-        In the body's frame, on the mean of the further joints' positions. Raises RobotModelError
-        where the URDF has no mass at all.
+        In the body's frame, on the mean of the further joints' positions. A link without mass, or
+        with less than `MISSING` of the mean, counts as the mean of the others, about its origin.
+        Raises RobotModelError where the URDF has no mass at all.
         """
-        bodies = nearest_bodies(self.inertial_prior.reshape(-1, 10))
-        return self._multibody.carried(np.array([pseudo_inertia(body) for body in bodies]))
+        bodies = self.inertial_prior.reshape(-1, 10)
+        found = np.array([pseudo_inertia(body) for body in nearest_bodies(bodies)])
+        missing = bodies[:, 0] < MISSING * bodies[:, 0].mean()
+        mean = found[~missing].copy()
+        first = mean[:, :3, 3]
+        mean[:, :3, :3] -= first[:, :, None] * first[:, None, :] / mean[:, 3, 3, None, None]
+        mean[:, :3, 3] = mean[:, 3, :3] = 0.0
+        found[missing] = mean.mean(axis=0)
+        return self._multibody.carried(found)
 
     def _one(
         self,

@@ -323,3 +323,17 @@ def test_a_urdf_without_mass_has_a_ridge_by_columns() -> None:
     scales = expected_scales(RobotModel(re.sub('<mass value="[^"]*"', '<mass value="0"', SMALL)))
     np.testing.assert_array_equal(scales.root, np.diag(scales.column))
     np.testing.assert_allclose(scales.parameter, 1.0 / scales.column)
+
+
+def test_a_link_without_mass_counts_as_the_mean_of_the_others() -> None:
+    """Its parameters are not held to be as nothing."""
+    last = SMALL.rindex("<inertial")
+    end = SMALL.index("</inertial>", last) + len("</inertial>")
+    whole, bare = RobotModel(SMALL), RobotModel(SMALL[:last] + SMALL[end:])
+    (body,) = np.flatnonzero(bare.inertial_prior.reshape(-1, 10)[:, 0] == 0.0)
+    assert whole.inertial_prior.reshape(-1, 10)[body, 0] > 0.0
+    P = bare.carried_bodies()[body]
+    masses = np.delete(bare.inertial_prior.reshape(-1, 10)[:, 0], body)
+    assert P[3, 3] == pytest.approx(masses.mean())
+    assert np.linalg.eigvalsh(P)[0] > 0.0 and not P[:3, 3].any()
+    assert np.all(expected_scales(bare).parameter > 0.1 * expected_scales(whole).parameter)
