@@ -32,15 +32,6 @@ settings.load_profile("any machine")
 _starts = itertools.count(os.getpid() * 7)  # another first domain in each process and each test
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Share the compiling, where this is one of several test processes."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker is not None:
-        from .compiling import compile_in_parts
-
-        compile_in_parts(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
-
-
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The repository's root."""

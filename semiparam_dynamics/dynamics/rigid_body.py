@@ -14,6 +14,7 @@ from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import NANO, Array, Indices, Mask
 from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.recursion.forgetting import DirectionalForgetting, ForgettingClock
@@ -140,7 +141,9 @@ class Memory(NamedTuple):
     parameters: Array  # (3, n_parameters)
     held: Mask  # (3, m) which bounded parameters of the last m are zero
     square: Array  # (n_axes,) sum of squares of y
-    sums: Array  # (5,) weights of these, squares of errors, weights of rows, all; SIZE below
+    # (5,): COUNT, weights of these; SQUARED_ERROR and ROWS, squares of errors and weights of rows;
+    # SEEN, weights of samples; SIZE, squared outputs over those that the URDF expects, or 1.
+    sums: Array
     usual: Array  # (n_axes,) running mean square of usual errors
     often: Array  # (n_axes,) running share of errors that are not
     levels: Array  # (n_axes,) how far beyond it errors are, or were a moment ago
@@ -346,8 +349,11 @@ class RigidBodyIdentifier:
             size = 1.0
         if size == self._memory.sums[SIZE]:
             return
+        try:
+            self.core.set_penalty(self._penalty / size, self._start)
+        except LearningError:  # too small beside what was learned to be put right
+            return
         self._memory.sums[SIZE] = size
-        self.core.set_penalty(self._penalty / size, self._start)
         self._directions.rebase(self.core.R)
         self._penalty_before = self.core.penalty
 

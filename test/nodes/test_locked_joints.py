@@ -91,7 +91,7 @@ def test_where_it_moves_that_is_told_and_nothing_is_learned_until_it_is_back(tor
     status, told = values(of.driven)
     assert status.level == DiagnosticStatus.WARN
     assert "tilt is at 0.5, and locked at 0.3: nothing is learned" in status.message
-    assert int(told[f"dropped: {MOVED}"]) > 25
+    assert int(told[f"dropped: {MOVED}"]) >= 29  # one of before may have been on its way
     assert node.session.learner.estimator.n_learned <= learned + 1
     of.predict(120, 0.3)
     assert node.session.learner.estimator.n_learned > learned + 50
