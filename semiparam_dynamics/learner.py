@@ -346,14 +346,14 @@ class InverseDynamicsLearner:
 
 
 class PublishedModel:
-    """Two copies of an estimator: one predicts, while what was learned is copied into the other.
+    """Two predictors of an estimator: one predicts, while the other takes what was learned.
 
     Reading never waits for writing: a lock that cannot be had at once is that of the copy that has
     just been replaced. Writing waits for the end of a prediction by the older copy.
     """
 
     def __init__(self, estimator: SemiparametricEstimator, bounded: Counter[str]) -> None:
-        self._copies = [(estimator.copy(), Lock()) for _ in range(2)]
+        self._copies = [(estimator.predictor(), Lock()) for _ in range(2)]
         for copy, _ in self._copies:
             copy.bound.counts = bounded
         self._newest = 0
@@ -370,9 +370,9 @@ class PublishedModel:
             lock.release()
 
     def write(self, estimator: SemiparametricEstimator) -> None:
-        """Copy what `estimator` knows; later predictions are by that."""
+        """Take what `estimator` knows; later predictions are by that."""
         older = 1 - self._newest
         copy, lock = self._copies[older]
         with lock:
-            copy.copy_from(estimator)
+            copy.follow(estimator)
         self._newest = older

@@ -122,24 +122,27 @@ class SemiparametricEstimator:
     ) -> None:
         self.model = model
         self.config = config = replace(config or EstimatorConfig(), **overrides)
-        kernel = config.kernel
         self.rigid_body = RigidBodyIdentifier.of(model, config.rigid_body)
-        self.residual = KernelResidual(
-            kernel,
-            kernel.INPUTS,
-            model.n_joints,
-            model.n_axes,
-            active=expected_scales(model).active if kernel.EXACT else None,
-            joints=model.config.target == "effort",
-            seed=config.seed,
-            turning=model.turning,
-            floors=input_floors(model, kernel.INPUTS),
-        )
+        self.residual = self._new_residual(config.kernel.EXACT)
         self.trust = Trust(config.trust, always=not self.residual.local)
         names = ("rigid_body", "semiparametric")
         self.errors = ErrorSpreads(names, model.n_axes, config.error_horizon)
         self.bound = OutputBound(model, config.output)
         self.gate = LearningGate(config.output)
+
+    def _new_residual(self, exact: bool) -> KernelResidual:
+        kernel, model = self.config.kernel, self.model
+        return KernelResidual(
+            kernel,
+            kernel.INPUTS,
+            model.n_joints,
+            model.n_axes,
+            active=expected_scales(model).active if exact else None,
+            joints=model.config.target == "effort",
+            seed=self.config.seed,
+            turning=model.turning,
+            floors=input_floors(model, kernel.INPUTS),
+        )
 
     @property
     def n_learned(self) -> int:
@@ -397,10 +400,28 @@ class SemiparametricEstimator:
         The gate and the counts of the bound stay this estimator's own, and the trust is the other's
         as it was when a sample was last learned.
         """
-        self.rigid_body.copy_from(other.rigid_body)
+        self._copy_but_residual(other)
         self.residual.copy_from(other.residual)
+
+    def _copy_but_residual(self, other: SemiparametricEstimator) -> None:
+        self.rigid_body.copy_from(other.rigid_body)
         self.trust.restore(other.trust.state())
         self.errors.restore(other.errors.state())
+
+    def predictor(self) -> SemiparametricEstimator:
+        """Another estimator that predicts what this one does, at a lower cost, and never learns.
+
+        It stays as this one is now until it is told to :meth:`follow`.
+        """
+        other = SemiparametricEstimator(self.model, self.config)
+        other.residual = self._new_residual(exact=False)
+        other.follow(self)
+        return other
+
+    def follow(self, other: SemiparametricEstimator) -> None:
+        """Predict from now on as `other` does now, whose :meth:`predictor` this is."""
+        self._copy_but_residual(other)
+        self.residual.follow(other.residual, other.rigid_body.parameters)
 
     def state(self) -> dict[str, Array]:
         """Everything learned, as named arrays."""

@@ -18,6 +18,8 @@ import numpy as np
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, weighted_block
 from semiparam_dynamics.recursion.features import (
@@ -289,6 +291,8 @@ class KernelResidual:
         self._rescaled = 0  # `_n_updates` when the scales were last changed
         # Inputs, targets and weights of what was learned while scales may still change.
         self._kept: list[tuple[Array, Array, Array]] = []
+        self._follows = False  # what another residual learns; its second models are weights then
+        self._joint_weights: JointWeights | None = None
         self._blank = [model.state() for model in self.models] if self._keeps else []
 
     def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
@@ -332,7 +336,10 @@ class KernelResidual:
         """Regression targets (T,), or (k, T) of k samples: see the class.
 
         Of an axis that was not measured they are 0, and so no residual, whatever the parameters.
+        Raises LearningError where this residual only follows another one.
         """
+        if self._follows:
+            raise LearningError("A residual that follows another one can't learn.")
         targets = self.shared.targets(y, regressor) if self.exact else y - rigid_body
         unknown = np.isnan(y)
         if unknown.any():
@@ -357,6 +364,9 @@ class KernelResidual:
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.shared.predict(scaled)
         value, features = self.shared.residuals(outputs, parameters), [phi]
+        if self._joint_weights is not None:
+            self._joint_weights.add(scaled[None], value[None])
+            return ResidualPrediction(value, confidence, scaled, (phi,), None, self._n_updates)
         for j, joint in enumerate(self.joints):
             own, _, phi = joint.model.predict(scaled[joint.inputs])
             value[j] += joint.model.residuals(own, parameters)[0]
@@ -401,9 +411,11 @@ class KernelResidual:
         self._n_updates += 1
         counted = _model_weights(weights, y).tolist()
         self.shared.update(scaled, prediction.features[0], targets, counted[0], fraction)
-        for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
-            own = scaled[joint.inputs], phi, left[joint.targets]
-            joint.model.update(*own, counted[1 + j], fraction)
+        known = prediction.features[1:]  # none where it was made by weights
+        for j, joint in enumerate(self.joints):
+            own = scaled[joint.inputs]
+            phi = known[j] if known else joint.model.features.transform(own)
+            joint.model.update(own, phi, left[joint.targets], counted[1 + j], fraction)
 
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
         """:meth:`predict` of inputs (k, d), by `parameters` of each (k, n_parameters)."""
@@ -412,6 +424,8 @@ class KernelResidual:
         X = self.standardizer.transform(inputs)
         outputs, confidence = self.shared.predict_block(X)
         values = self.shared.residuals(outputs, parameters)
+        if self._joint_weights is not None:
+            self._joint_weights.add(X, values)
         for j, joint in enumerate(self.joints):
             own, _ = joint.model.predict_block(X[:, joint.inputs])
             values[:, j] += joint.model.residuals(own, parameters)[:, 0]
@@ -511,6 +525,23 @@ class KernelResidual:
         self._n_updates, self._rescaled = other._n_updates, other._rescaled
         self._kept = list(other._kept)
 
+    def follow(self, other: KernelResidual, parameters: Array) -> None:
+        """Predict from now on as `other` does now, with these rigid-body parameters; never learn.
+
+        With the parameters fixed each axis has one output, instead of one for each column too, and
+        the joints' models, of which no confidence is asked, are weights of kernel rows.
+
+        other : of the same configuration, with exact targets or without; this one without.
+        """
+        self._follows = True
+        self.standardizer.restore(other.standardizer.state())
+        self.shared.follow(other.shared, parameters)
+        if other.joints:
+            if self._joint_weights is None:
+                self._joint_weights = JointWeights(other.joints)
+            self._joint_weights.follow(other.joints, parameters)
+        self._n_updates, self._rescaled = other._n_updates, other._rescaled
+
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
@@ -553,6 +584,67 @@ class JointModel(NamedTuple):
     model: KernelModel
     inputs: Indices  # among those of the first
     targets: Indices  # among those of the first
+
+
+class JointWeights:
+    """The joints' second models for fixed rigid-body parameters: rows of the kernel times weights.
+
+    Without triangular solves, which a confidence would need: a tenth of the models' own time.
+    """
+
+    def __init__(self, joints: Sequence[JointModel]) -> None:
+        most = max(joint.model.features.capacity for joint in joints)
+        widest = max(len(joint.inputs) for joint in joints)
+        self._inputs = np.zeros((len(joints), widest), dtype=np.intp)
+        self._sizes = np.array([[len(joint.inputs), 0] for joint in joints], dtype=np.intp)
+        self._gammas = np.zeros(len(joints))
+        self._centers = np.zeros((len(joints), widest, most))  # inputs first: the loop is over most
+        self._weights = np.zeros((len(joints), most))
+        for j, joint in enumerate(joints):
+            self._inputs[j, : len(joint.inputs)] = joint.inputs
+
+    def follow(self, joints: Sequence[JointModel], parameters: Array) -> None:
+        """Take the centres and weights of today, for these rigid-body parameters."""
+        for j, (model, inputs, _) in enumerate(joints):
+            features = model.features
+            assert isinstance(features, IncrementalNystromFeatures)
+            m = features.n_centers
+            self._sizes[j, 1], self._gammas[j] = m, features.gamma
+            self._centers[j, : len(inputs), :m] = features.centers.T
+            self._weights[j, :m] = model.weights(parameters)[:, 0]
+
+    def add(self, X: Array, values: Array) -> None:
+        """Add the joints' predictions at standardized inputs X (k, d) to values (k, n_axes)."""
+        sizes = self._inputs, self._sizes, self._gammas
+        _add_kernel_rows(*sizes, self._centers, self._weights, X, values)
+
+
+@compiled
+def _add_kernel_rows(
+    inputs: Indices,
+    sizes: Indices,
+    gammas: Array,
+    centers: Array,
+    weights: Array,
+    X: Array,
+    values: Array,
+) -> None:
+    """values_kj += sum_i weights_ji exp(-gamma_j |X_k[inputs_j] - centers_j,:,i|^2)."""
+    exponents = np.empty(weights.shape[1])
+    for k in range(len(X)):
+        for j in range(len(weights)):
+            d, m = sizes[j]
+            for i in range(m):
+                exponents[i] = 0.0
+            for axis in range(d):
+                x, row = X[k, inputs[j, axis]], centers[j, axis]
+                for i in range(m):
+                    delta = x - row[i]
+                    exponents[i] -= delta * delta
+            total = 0.0
+            for i in range(m):
+                total += weights[j, i] * np.exp(gammas[j] * exponents[i])
+            values[k, j] += total
 
 
 LEAST_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
@@ -660,7 +752,31 @@ class KernelModel:
     def copy_from(self, other: KernelModel) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
         self.core.copy_from(other.core)
-        self.features.restore(other.features.state())
+        self._copy_features(other)
+
+    def _copy_features(self, other: KernelModel) -> None:
+        mine, theirs = self.features, other.features
+        if isinstance(mine, FourierFeatures) or isinstance(theirs, FourierFeatures):
+            mine.restore(theirs.state())
+        else:
+            mine.copy_from(theirs)  # in the memory at hand
+
+    def follow(self, other: KernelModel, parameters: Array) -> None:
+        """Predict `other`'s residuals with these parameters; this one's outputs are y's alone."""
+        self._copy_features(other)
+        self.core.follow(other.core, other.folded(parameters))
+
+    def folded(self, parameters: Array) -> Array:
+        """U (m, n_axes) of the residuals y - Phi pi that these parameters leave."""
+        self.core.apply_pending()
+        columns = -parameters[self.column, None] * self._on_axis
+        value: Array = self.core.U @ np.concatenate((np.eye(self.n_axes), columns))
+        return value
+
+    def weights(self, parameters: Array) -> Array:
+        """W (m, n_axes): the residuals that these parameters leave are k(x, C) W."""
+        assert isinstance(self.features, IncrementalNystromFeatures)
+        return self.features.kernel_weights(self.core.solve(self.folded(parameters)))
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

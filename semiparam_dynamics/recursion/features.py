@@ -6,6 +6,7 @@ import math
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg.lapack import dtrtrs
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.jit import compiled, compiled_as_written
@@ -112,6 +113,19 @@ class IncrementalNystromFeatures:
             rest[i + 1 :] -= later**2
             new.append(column)
         return phi if len(new) == 1 else np.concatenate(new, axis=1)
+
+    def kernel_weights(self, W: Array) -> Array:
+        """L^-T W for weights W (m, T) of the features: phi(x)' W = k(x, C) L^-T W."""
+        if not W.size:
+            return W.copy()
+        # L by rows is L' by columns, as LAPACK has it: nothing is copied but the result.
+        solved: Array = dtrtrs(self._factor[: self.n_centers].T, W)[0]
+        return solved
+
+    def copy_from(self, other: IncrementalNystromFeatures) -> None:
+        """Become a copy of `other`, of the same kernel, in the memory at hand."""
+        m = self.n_centers = other.n_centers
+        self._centers[:m], self._factor[:m, :m] = other.centers, other.factor
 
     def start(self, basis: Basis) -> None:
         """Continue from features computed in batch, of the same kernel; at most `capacity`."""

@@ -126,7 +126,11 @@ class RecursiveLeastSquares:
     def weights(self) -> Array:
         """W = R^-1 U, (D, T); no prediction needs it."""
         self.apply_pending()
-        return self._factor.solve(self.U)
+        return self.solve(self.U)
+
+    def solve(self, U: Array) -> Array:
+        """R^-1 U of U (D, k): the weights that belong to a U."""
+        return self._factor.solve(U)
 
     def covariance_diagonal(self) -> Array:
         """The diagonal of (R'R)^-1, (D,): the weights' variances in units of the noise's."""
@@ -294,6 +298,12 @@ class RecursiveLeastSquares:
         self._root = other._root
         self._prior[:], self._ridge[:] = other._prior, other._ridge
         self._refreshed = other._refreshed
+
+    def follow(self, other: RecursiveLeastSquares, U: Array) -> None:
+        """Take R of `other`, of another number of outputs maybe, and U (D, T): to predict only."""
+        other.apply_pending()
+        self._factor.replace(other.R, U)
+        self.penalty = other.penalty
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

@@ -10,7 +10,7 @@ import pytest
 
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import LearningError, StorageError
 
 from .arms import motion, run, samples, small_arm
 
@@ -99,22 +99,48 @@ def test_learning_late_changes_no_parameter(kind: str, stream: list[Sample]) -> 
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_copy_can_predict_for_the_one_that_learns(kind: str, stream: list[Sample]) -> None:
-    """Bitwise: published now and then in the memory at hand, as beside a thread that learns."""
-    late, learning, published = (estimator(kind) for _ in range(3))
+@pytest.mark.parametrize("kind, joint_centers", [*((k, 200) for k in KINDS), ("nystrom", 0)])
+def test_a_predictor_predicts_for_the_one_that_learns(
+    kind: str, joint_centers: int, stream: list[Sample]
+) -> None:
+    """To rounding; and what is learned of its predictions is what would be of one's own."""
+    values = {"nystrom.joint_max_centers": joint_centers}
+    late, learning = estimator(kind, **values), estimator(kind, **values)
+    predictor = learning.predictor()
     for start in range(0, 600, 25):
         part = stream[start : start + 25]
         expected = [late.predict(sample) for sample in part]
-        told = [published.predict(sample) for sample in part]
+        told = [predictor.predict(sample) for sample in part]
         for sample, p, q in zip(part, expected, told, strict=True):
-            assert np.array_equal(p.semiparametric, q.semiparametric)
-            assert np.array_equal(p.std, q.std)
+            assert np.array_equal(p.rigid_body, q.rigid_body)
+            np.testing.assert_allclose(p.semiparametric, q.semiparametric, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(p.std, q.std, rtol=1e-9)
             late.update(sample, p)
             learning.update(sample, q)
-        published.copy_from(learning)
-    same_state(learning, late)
-    same_state(published, late)
+        predictor.follow(learning)
+    assert late.residual.n_features > 20
+    before, after = late.state(), learning.state()
+    for name, value in before.items():
+        if name.startswith("error."):  # of predictions
+            np.testing.assert_allclose(value, after[name], rtol=1e-9, err_msg=name)
+        else:
+            np.testing.assert_array_equal(value, after[name], err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_predictor_answers_desired_states_and_learns_nothing(
+    kind: str, stream: list[Sample]
+) -> None:
+    target = estimator(kind)
+    run(target, stream[:600])
+    predictor = target.predictor()
+    states = [np.array([getattr(s, n) for s in stream[600:640]]) for n in ("q", "dq", "ddq")]
+    expected, told = target.feedforward(*states), predictor.feedforward(*states)
+    for name in expected.values:
+        np.testing.assert_allclose(told.values[name], expected.values[name], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(told.stds[name], expected.stds[name], rtol=1e-9)
+    with pytest.raises(LearningError, match="follows another"):
+        predictor.update(stream[600])
 
 
 @pytest.mark.parametrize("kind", KINDS)

