@@ -100,7 +100,7 @@ class InverseDynamicsLearner:
         before, self.changes = self.changes, self._new_monitor()
         if before is not None and self.changes is not None:
             self.changes.snapshots = before.snapshots
-        self.predict_from_copy(self._published is not None)
+        self.predict_beside_learning(self._published is not None)
 
     def _new_baseline(self, config: InverseDynamicsConfig) -> NonparametricBaseline | None:
         return NonparametricBaseline(self.model, config.estimator) if config.comparison else None
@@ -234,14 +234,14 @@ class InverseDynamicsLearner:
             self.recent.add_arrays(*arrays)
 
     def publish(self) -> None:
-        """Let predictions know what was learned, where they are made from a copy."""
+        """Let predictions know what was learned, where predictors make them."""
         if self._published is not None:
             self._published.write(self.estimator)
 
     # Called with both at rest.
 
-    def predict_from_copy(self, enabled: bool) -> None:
-        """Predict from a copy of the estimator from now on, see :meth:`publish`, or from itself."""
+    def predict_beside_learning(self, enabled: bool) -> None:
+        """Have predictors of the estimator predict from now on, see :meth:`publish`, or itself."""
         self._published = None
         if enabled:
             self._published = PublishedModel(self.estimator, self.bounded)
@@ -272,7 +272,7 @@ class InverseDynamicsLearner:
         if self.changes is not None:
             self.changes.configure(config.changes)
         self.config = config
-        self.predict_from_copy(self._published is not None)
+        self.predict_beside_learning(self._published is not None)
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -348,31 +348,31 @@ class InverseDynamicsLearner:
 class PublishedModel:
     """Two predictors of an estimator: one predicts, while the other takes what was learned.
 
-    Reading never waits for writing: a lock that cannot be had at once is that of the copy that has
-    just been replaced. Writing waits for the end of a prediction by the older copy.
+    Reading never waits for writing: a lock that cannot be had at once is that of the one that has
+    just been replaced. Writing waits for the end of a prediction by the older one.
     """
 
     def __init__(self, estimator: SemiparametricEstimator, bounded: Counter[str]) -> None:
-        self._copies = [(estimator.predictor(), Lock()) for _ in range(2)]
-        for copy, _ in self._copies:
-            copy.bound.counts = bounded
+        self._predictors = [(estimator.predictor(), Lock()) for _ in range(2)]
+        for predictor, _ in self._predictors:
+            predictor.bound.counts = bounded
         self._newest = 0
 
     @contextmanager
     def read(self) -> Iterator[SemiparametricEstimator]:
-        """The newest copy, which is not written to meanwhile; for one thread at a time."""
-        copy, lock = self._copies[self._newest]
+        """The newest one, which is not written to meanwhile; for one thread at a time."""
+        predictor, lock = self._predictors[self._newest]
         while not lock.acquire(blocking=False):
-            copy, lock = self._copies[self._newest]
+            predictor, lock = self._predictors[self._newest]
         try:
-            yield copy
+            yield predictor
         finally:
             lock.release()
 
     def write(self, estimator: SemiparametricEstimator) -> None:
         """Take what `estimator` knows; later predictions are by that."""
         older = 1 - self._newest
-        copy, lock = self._copies[older]
+        predictor, lock = self._predictors[older]
         with lock:
-            copy.follow(estimator)
+            predictor.follow(estimator)
         self._newest = older

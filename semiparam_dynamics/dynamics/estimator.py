@@ -196,8 +196,8 @@ class SemiparametricEstimator:
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
         """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.
 
-        prediction : by :meth:`predict`, maybe before other samples were learned, or by a copy of
-            this estimator; None: it is made here.
+        prediction : by :meth:`predict`, maybe before other samples were learned, or by a
+            :meth:`predictor`; None: it is made here.
         """
         if sample.y is None:
             return

@@ -387,7 +387,8 @@ class KernelResidual:
     ) -> None:
         """Learn one sample (stamp in ns), with the rigid body's prediction and row weights of it.
 
-        prediction : by :meth:`predict` at x, maybe before other samples were learned, or by a copy.
+        prediction : by :meth:`predict` at x, maybe before other samples were learned, or by
+            one that follows this one.
         """
         targets = self.targets(y, regressor, rigid_body)
         if not self.standardizer.settled:

@@ -28,7 +28,7 @@ from semiparam_dynamics.storage import saved_header
 
 TIMINGS = 2000  # steps over which the percentiles are taken
 TOGETHER = 20  # steps at most that go to the thread together, of which the last one is learned
-PAUSE_BETWEEN_COPIES = 20.0  # times the duration of a copy of what was learned, for predictions
+PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
 WARM_UP_STEPS = 200
 STOPPED = "learning was stopped by an error"
@@ -43,8 +43,8 @@ class Session:
             publish(step)
             session.learn(step)
 
-    With `defer_learning` samples are learned in a thread of their own, and predictions are made
-    from a copy of what was learned up to some milliseconds before; else each sample is learned by
+    With `defer_learning` samples are learned in a thread of their own, and predictions are made by
+    a predictor of what was learned up to some milliseconds before; else each sample is learned by
     `learn` itself. What the thread owns is only to be read while it is :meth:`paused`.
 
     locked: where joints that are not learned stand, see `RobotModel`.
@@ -74,7 +74,7 @@ class Session:
             self.first_motion = FirstMotion(self.model, config.learner)
         self._together: list[Step] = []  # to be scored with the next one that is learned
         self._learning = True
-        self.learner.predict_from_copy(config.defer_learning)
+        self.learner.predict_beside_learning(config.defer_learning)
         self._count_anew()
 
     def reset(self) -> None:
@@ -114,7 +114,7 @@ class Session:
         """
         with self.paused(drained=True):
             self.learner.configure(config.learner)
-            self.learner.predict_from_copy(config.defer_learning)
+            self.learner.predict_beside_learning(config.defer_learning)
             self._thread.capacity = config.learning_queue
             self.autosave.interval = config.save_interval
             self._config = config
@@ -203,7 +203,7 @@ class Session:
             return self._publish_after - start
         self.learner.publish()
         self._unpublished, now = False, time.monotonic()
-        self._publish_after = now + PAUSE_BETWEEN_COPIES * (now - start)
+        self._publish_after = now + PAUSE_BETWEEN_PUBLISHING * (now - start)
         return None
 
     def _idle(self) -> float | None:
@@ -336,7 +336,7 @@ class Session:
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     """Lead a learner that is thrown away through a motion, so that everything is compiled."""
     learner = InverseDynamicsLearner(model, config.learner)
-    learner.predict_from_copy(config.defer_learning)
+    learner.predict_beside_learning(config.defer_learning)
     step_time = 0.5 * config.learner.filter.max_gap
     rng = np.random.default_rng(0)
     for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
