@@ -67,8 +67,8 @@ class SensorFaults:
             (
                 axis,
                 f"{self._kind} stuck",
-                f"{self._axes[axis]} of the {self._kind} stays exactly {reading[axis]:g} while the "
-                "robot moves: its sensor sticks (samples.stuck_after)",
+                f"{self._named(axis)} stays exactly {reading[axis] + 0.0:g} while the robot moves: "
+                "its sensor sticks (samples.stuck_after)",
             )
             for axis in self._stuck(stamp, reading, q)
         ]
@@ -76,18 +76,22 @@ class SensorFaults:
             for axis, (extremes, value) in enumerate(zip(self._extremes, reading, strict=True)):
                 if extremes(value, q[axis]):
                     sentence = (
-                        f"{self._axes[axis]} of the {self._kind} stays exactly {value:g}, where it "
-                        "never goes beyond, while it moves: saturated (samples.saturation_after)"
+                        f"{self._named(axis)} stays exactly {value:g}, where it never goes beyond, "
+                        "while it moves: saturated (samples.saturation_after)"
                     )
                     found.append((axis, f"{self._kind} saturated", sentence))
         for axis, (value, limit) in enumerate(zip(reading, self._limits, strict=False)):
             if abs(value) >= limit:
                 sentence = (
-                    f"{self._axes[axis]} of the {self._kind} is {value:g}, at or beyond its limit "
-                    f"of {limit:g} (samples.saturation, samples.saturation_share)"
+                    f"{self._named(axis)} is {value:g}, at or beyond its limit of {limit:g} "
+                    "(samples.saturation, samples.saturation_share)"
                 )
                 found.append((axis, f"{self._kind} saturated", sentence))
         return found
+
+    def _named(self, axis: int) -> str:
+        name = self._axes[axis]
+        return f"the effort of {name}" if self._kind == "effort" else f"{name} of the wrench"
 
 
 class StuckReadings:

@@ -43,7 +43,10 @@ def test_it_says_which_sensor_sticks_and_at_what() -> None:
     assert faults(1, [1.0, 2.5], [0.0, 0.0]) == []
     ((axis, reason, text),) = faults(SECOND, [3.0, 2.5], [1.0, 1.0])
     assert (axis, reason) == (1, "effort stuck")
-    assert "b of the effort stays exactly 2.5" in text and "samples.stuck_after" in text
+    assert "the effort of b stays exactly 2.5" in text and "samples.stuck_after" in text
+    faults(SECOND, [4.0, -0.0], [1.0, 1.0])
+    ((_, _, text),) = faults(2 * SECOND, [5.0, -0.0], [2.0, 2.0])
+    assert "the effort of b stays exactly 0 " in text  # not -0
 
 
 @pytest.mark.parametrize("y", [[1.0, 2.0], [0.0, 0.0]])
@@ -227,7 +230,7 @@ def test_in_the_stream_a_stuck_effort_costs_that_joint_and_a_stuck_position_all(
         assert (m.y is None) == (k > 20)
     assert stream.dropped == {"effort stuck": 19}
     told = stream.details["effort stuck"]
-    assert "a of the effort stays exactly 1 " in told and "b of the effort" in told
+    assert "the effort of a stays exactly 1 " in told and "the effort of b" in told
     stream = MeasurementStream(NAMES, config=CONFIG)
     for k in range(40):
         message = joint_state((k + 1) * STEP, NAMES, [1.0, 0.1 * k], [2.0, 2.0], [k, k])
