@@ -14,6 +14,7 @@ from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.messages import number
 from semiparam_dynamics.nodes.session import STOPPED, Session
+from semiparam_dynamics.samples.sensor_faults import SUSPECTED
 
 # -------------------------------------------------------------------------------------------------
 # What the `inverse_dynamics` node knows of changes at an instant, in numbers and in words.
@@ -110,7 +111,7 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 OTHERS = ("missing joint", "velocity not finite")
 
 # As it is meant to be, or what follows from a fault that is counted by itself.
-INTENDED = ("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED)
+INTENDED = ("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED)
 
 
 SILENT = 0.05  # confidence below which the residual has no part in a prediction worth naming

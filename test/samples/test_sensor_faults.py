@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions, StuckReadings
+from semiparam_dynamics.samples.sensor_faults import (
+    SATURATED,
+    SUSPECTED,
+    SensorFaults,
+    StuckPositions,
+    StuckReadings,
+)
 from semiparam_dynamics.samples.stream import MeasurementStream
 
 from .messages import joint_state, wrench
@@ -169,12 +175,14 @@ def swaying(k: int) -> list[float]:
     return [np.sin(0.02 * k), 0.0]
 
 
-def saturated(efforts: np.ndarray, motion=swaying, **settings: object) -> np.ndarray:
-    """(k,) where the first joint's effort is said to be saturated."""
+def saturated(
+    efforts: np.ndarray, motion=swaying, what: str = SATURATED, **settings: object
+) -> np.ndarray:
+    """(k,) where the first joint's effort is said to be saturated, or suspected."""
     faults = SensorFaults(NAMES, StreamConfig(stuck_after=0.0, **settings))
     found = [faults((k + 1) * STEP, [y, 0.0], motion(k)) for k, y in enumerate(efforts.tolist())]
-    assert all(axis == 0 and what == "effort saturated" for each in found for axis, what, _ in each)
-    return np.array([bool(each) for each in found])
+    assert all(axis == 0 for each in found for axis, _, _ in each)
+    return np.array([what in [said for _, said, _ in each] for each in found])
 
 
 def test_an_effort_that_stays_at_its_own_extreme_while_its_joint_moves_is_saturated() -> None:
@@ -199,6 +207,21 @@ def test_what_is_exceeded_was_no_limit_and_a_joint_at_rest_has_none() -> None:
     found = saturated(beyond)
     assert found[:-3].any() and not found[-3:].any()
     assert not saturated(np.maximum(clipped, 0.0) * (t > 1.0))[clipped <= 0.0].any()  # of zero
+
+
+def test_saturated_before_its_joint_has_moved_is_suspected_while_another_joint_moves() -> None:
+    def beginning(k: int) -> list[float]:
+        return [1e-5 * k, 1e-4 * k]
+
+    t = 0.02 * np.arange(1500)
+    true = -10.0 * np.cos(0.02 * t) + np.sin(3.1 * t)
+    limited = np.maximum(true, -6.0)
+    suspected, found = (saturated(limited, beginning, what) for what in (SUSPECTED, SATURATED))
+    wrong = limited != true
+    assert wrong[:1000].all()
+    assert suspected[6:1000].all() and not suspected[~wrong].any() and not found[:1000].any()
+    assert not saturated(limited, lambda k: [1e-5 * (k % 3), 1e-4 * (k % 2)], SUSPECTED).any()
+    assert not saturated(true, beginning, SUSPECTED).any()
 
 
 @pytest.mark.parametrize(("steps", "noise"), [(0.1, 0.03), (0.5, 0.15), (2.0, 0.0)])
