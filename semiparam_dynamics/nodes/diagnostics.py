@@ -150,7 +150,8 @@ class SessionReport:
         if since and since.total() > max(1, new // 100):
             reason, count = since.most_common(1)[0]
             detail = session.stream.details.get(reason, "")
-            return WARN, f"{count} times in the last second: {detail or reason}"
+            often = "once" if count == 1 else f"{count} times"
+            return WARN, f"{often} in the last second: {detail or reason}"
         if not session.predicted:
             return WARN, "messages arrive, no complete sample yet"
         if not session.learning:

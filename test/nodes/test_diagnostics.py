@@ -63,3 +63,14 @@ def test_a_wrong_effort_is_told_while_it_is_wrong_and_errors_are_those_of_the_ot
     level, sentence = say(messages[150:160])
     assert say.session.dropped()[PARTIAL] > 0
     assert level == OK and "MSE: rigid body" in sentence and "nan" not in sentence
+
+
+def test_what_was_wrong_most_often_is_told_with_how_often(say) -> None:
+    messages = moving(60)
+    messages[20].position[0] = messages[30].position[0] = float("nan")
+    messages[40].header.stamp = messages[39].header.stamp
+    assert say(messages) == (WARN, "2 times in the last second: not finite")
+    messages = moving(120)[60:]
+    messages[20].position[0] = float("nan")
+    messages[40].header.stamp = messages[39].header.stamp
+    assert say(messages) == (WARN, "once in the last second: not finite")
