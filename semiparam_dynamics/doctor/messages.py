@@ -30,6 +30,7 @@ STANDS = 2e-3  # rad or m of range: a joint that stands
 COARSE = 0.1  # of the standard deviation: steps that are coarse
 CLIPPED = 0.005  # share of the messages at one and the same largest value
 SPIKE = 0.05  # rad or m
+JUMP = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
 LONGEST = 60.0  # s that the dynamics are looked at
 PAUSE = 0.5  # s: what is on both sides isn't looked at together
 
@@ -90,7 +91,7 @@ def liveliest_stretch(log: JointLog) -> JointLog:
         return log
     times, active = log.times, moving(log)
     steps = np.abs(np.diff(log.q, axis=0))  # a clock that went back leaves a jump behind
-    jumps = (steps > np.maximum(10.0 * np.quantile(steps, 0.99, axis=0), SPIKE)).any(axis=1)
+    jumps = (steps > np.maximum(JUMP * np.quantile(steps, 0.99, axis=0), SPIKE)).any(axis=1)
     breaks = np.flatnonzero((np.diff(times) > PAUSE) | jumps) + 1
     total = np.concatenate(([0], np.cumsum(active)))
     best, chosen = -1, (0, len(log))
@@ -317,6 +318,9 @@ def _velocities(log: JointLog) -> Iterator[Finding]:
     times = log.times
     middle = 0.5 * (times[1:] + times[:-1])
     slope = np.diff(log.q, axis=0) / np.diff(times)[:, None]
+    fastest = JUMP * np.quantile(np.abs(slope), 0.99, axis=0)
+    motion = (np.abs(slope) <= fastest).all(axis=1)  # not a jump that a clock left behind
+    middle, slope = middle[motion], slope[motion]
     width = max(1, round(0.1 / float(np.median(np.diff(times)))))
     window = np.ones(width) / width
     for k, name in enumerate(log.names):

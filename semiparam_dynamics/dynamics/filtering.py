@@ -52,6 +52,7 @@ TURN = 2.0 * math.pi
 
 BETWEEN = "not learned, too soon after one that was (filter.learn_ratio)"
 STANDING = "not learned, standing still (filter.rest_velocity)"
+PARTIAL = "learned without the joints whose efforts are missing or wrong"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
 REASONS = {
@@ -68,7 +69,7 @@ REASONS = {
     "stops": "motion that began or ended at once, which the filters have to forget",
     "still": STANDING,
     "between": BETWEEN,
-    "partial": "learned without the joints whose efforts are missing or wrong",
+    "partial": PARTIAL,
 }
 
 # The filter's settings and its memory, one record; stamps in ns.

@@ -10,10 +10,11 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ESTIMATING, PayloadStatus
-from semiparam_dynamics.dynamics.filtering import BETWEEN, STANDING
+from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.messages import number
 from semiparam_dynamics.nodes.session import STOPPED, Session
+from semiparam_dynamics.samples.sensor_faults import SUSPECTED
 
 # -------------------------------------------------------------------------------------------------
 # What the `inverse_dynamics` node knows of changes at an instant, in numbers and in words.
@@ -109,6 +110,9 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 # gripper's, and velocities that a driver does not know.
 OTHERS = ("missing joint", "velocity not finite")
 
+# As it is meant to be, or what follows from a fault that is counted by itself.
+INTENDED = ("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED)
+
 
 SILENT = 0.05  # confidence below which the residual has no part in a prediction worth naming
 
@@ -135,7 +139,7 @@ class SessionReport:
         self._before, self._predicted, self._learned = dropped, session.predicted, learned
         doing = self._doing(new, since[STANDING], taught)
         others = OTHERS if new > 0 else ()
-        for intended in ("learning switched off", KEPT_OUT, STANDING, BETWEEN, STOPPED, *others):
+        for intended in (*INTENDED, *others):
             since.pop(intended, None)
         if session.problem:
             return ERROR, stopped("learning", session.problem)
@@ -146,17 +150,25 @@ class SessionReport:
         if since and since.total() > max(1, new // 100):
             reason, count = since.most_common(1)[0]
             detail = session.stream.details.get(reason, "")
-            return WARN, f"{count} times in the last second: {detail or reason}"
+            often = "once" if count == 1 else f"{count} times"
+            return WARN, f"{often} in the last second: {detail or reason}"
         if not session.predicted:
             return WARN, "messages arrive, no complete sample yet"
         if not session.learning:
             return OK, f"predicting, learning is switched off after {learned} samples"
-        recent = session.learner.recent
-        errors = {name: float(np.mean(recent.nmse(name))) for name in session.learner.compared}
-        return OK, (
-            f"{learned} samples learned; recent normalised MSE: rigid body "
-            f"{errors['rigid_body']:.3g}, semiparametric {errors['semiparametric']:.3g}; {doing}"
-        )
+        # At rest efforts hardly change, and errors relative to that say nothing.
+        errors = self._errors() if taught else ""
+        return OK, f"{learned} samples learned; {errors}{doing}"
+
+    def _errors(self) -> str:
+        """Sum up the recent errors of both models, over the axes that were measured."""
+        recent = self._session.learner.recent
+        told = [
+            f"{words} {np.mean(nmse[known]):.3g}"
+            for name, words in (("rigid_body", "rigid body"), ("semiparametric", "semiparametric"))
+            if (known := np.isfinite(nmse := recent.nmse(name))).any()
+        ]
+        return f"recent normalised MSE: {', '.join(told)}; " if told else ""
 
     def _doing(self, new: int, still: int, taught: int) -> str:
         """What was done since the last call with so many samples predicted, at rest, learned."""

@@ -22,6 +22,8 @@ from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import StreamConfig
 
 TURN = 2.0 * math.pi
+SATURATED = "effort saturated"
+SUSPECTED = "effort perhaps saturated"
 
 
 class SensorFaults:
@@ -50,7 +52,8 @@ class SensorFaults:
             limits = np.minimum(limits, config.saturation_share * effort_limits)
         self._extremes: list[Extremes] = []
         if joint_names and config.saturation_after:
-            self._extremes = [Extremes(config.saturation_after) for _ in joint_names]
+            after = config.saturation_after
+            self._extremes = [Extremes(k, after) for k in range(len(joint_names))]
         self._limits: list[float] = limits.tolist() if np.isfinite(limits).any() else []
         self._stuck = StuckReadings(
             round(config.stuck_after * SECOND), config.stuck_motion, own_joint=bool(joint_names)
@@ -67,27 +70,34 @@ class SensorFaults:
             (
                 axis,
                 f"{self._kind} stuck",
-                f"{self._axes[axis]} of the {self._kind} stays exactly {reading[axis]:g} while the "
-                "robot moves: its sensor sticks (samples.stuck_after)",
+                f"{self._named(axis)} stays exactly {reading[axis] + 0.0:g} while the robot moves: "
+                "its sensor sticks (samples.stuck_after)",
             )
             for axis in self._stuck(stamp, reading, q)
         ]
         if self._extremes and q is not None:
             for axis, (extremes, value) in enumerate(zip(self._extremes, reading, strict=True)):
-                if extremes(value, q[axis]):
-                    sentence = (
-                        f"{self._axes[axis]} of the {self._kind} stays exactly {value:g}, where it "
-                        "never goes beyond, while it moves: saturated (samples.saturation_after)"
+                if what := extremes(value, q):
+                    where = (
+                        f"{self._named(axis)} stays exactly {value:g}, where it never goes beyond"
                     )
-                    found.append((axis, f"{self._kind} saturated", sentence))
+                    why = "while it moves: saturated"
+                    if what == SUSPECTED:
+                        why = "and has hardly moved there: perhaps saturated"
+                    sentence = f"{where}, {why} (samples.saturation_after)"
+                    found.append((axis, what, sentence))
         for axis, (value, limit) in enumerate(zip(reading, self._limits, strict=False)):
             if abs(value) >= limit:
                 sentence = (
-                    f"{self._axes[axis]} of the {self._kind} is {value:g}, at or beyond its limit "
-                    f"of {limit:g} (samples.saturation, samples.saturation_share)"
+                    f"{self._named(axis)} is {value:g}, at or beyond its limit of {limit:g} "
+                    "(samples.saturation, samples.saturation_share)"
                 )
                 found.append((axis, f"{self._kind} saturated", sentence))
         return found
+
+    def _named(self, axis: int) -> str:
+        name = self._axes[axis]
+        return f"the effort of {name}" if self._kind == "effort" else f"{name} of the wrench"
 
 
 class StuckReadings:
@@ -157,17 +167,23 @@ class Extremes:
     while another value stayed the same is what it has to exceed by more than that. What a later
     reading exceeds was no limit. Nor is zero: a current may be zero in any motion.
 
+    Before the joint has moved that far such readings are suspected where any joint moves: motion
+    may begin with a saturated joint that hardly moves, and what is learned there can't be undone.
+
     Parameters
     ----------
+    joint: its index.
     readings: how many at least must be the same; fewer don't count.
     """
 
     FURTHER = 5.0  # than while any other value stayed the same
     MOTION = 0.01  # rad or m that the joint must have moved at an extreme, all in all
+    NOISE = 5e-4  # rad or m of an encoder at rest; a joint that moved further moves
 
-    def __init__(self, readings: int) -> None:
-        self._readings = readings
-        self._value, self._count, self._start = math.nan, 0, 0.0  # the run of same readings
+    def __init__(self, joint: int, readings: int) -> None:
+        self._joint, self._readings = joint, readings
+        self._value, self._count = math.nan, 0  # the run of same readings
+        self._start: Sequence[float] = ()  # where the joints were then
         self._moved = 0.0  # in it
         self._usual = 0.0  # how far the joint moved at most from a run's begin to its end's next
         self._limits = [-math.inf, math.inf]  # the largest reading so far, and the smallest
@@ -175,29 +191,34 @@ class Extremes:
         self._sums = [0.0, 0.0]  # how far it moved all in all, in runs that count
         self._found = [False, False]  # whether it is saturated there
 
-    def __call__(self, value: float, position: float) -> bool:
-        """Whether the effort `value`, of a joint at `position`, is saturated."""
+    def __call__(self, value: float, q: Sequence[float]) -> str:
+        """SATURATED or SUSPECTED where the effort `value` is, with the joints at q; else empty."""
         largest, smallest = self._limits
+        suspected = False
         if value == self._value:
             self._count += 1
-            self._moved = _way(self._start, position)
+            self._moved = self._way(q)
             if not smallest < value < largest and value != 0.0 and self._counts():
                 side = int(value != largest)
                 self._found[side] |= self._sums[side] + self._moved > self.MOTION
+                moves = zip(q, self._start, strict=True)
+                suspected = any(abs(now - then) > self.NOISE for now, then in moves)
         else:
             if self._count > 1:
-                self._end(position)
+                self._end(q)
             self._value, self._count, self._moved = value, 1, 0.0
-            self._start = position
+            self._start = q
             if value > largest:
                 self._goes_beyond(0, value)
             if value < smallest:
                 self._goes_beyond(1, value)
-        return (self._found[0] and value == largest) or (self._found[1] and value == smallest)
+        if (self._found[0] and value == largest) or (self._found[1] and value == smallest):
+            return SATURATED
+        return SUSPECTED if suspected else ""
 
-    def _end(self, position: float) -> None:
-        """Note a run that ended before the reading at `position`."""
-        about, inside = _way(self._start, position), True
+    def _end(self, q: Sequence[float]) -> None:
+        """Note a run that ended before the reading with the joints at q."""
+        about, inside = self._way(q), True
         for side, limit in enumerate(self._limits):
             if self._value == limit:
                 inside = False
@@ -216,10 +237,9 @@ class Extremes:
         self._limits[side] = value
         self._most[side], self._sums[side], self._found[side] = 0.0, 0.0, False
 
-
-def _way(start: float, end: float) -> float:
-    way = abs(end - start)
-    return min(way, abs(way - TURN))  # a driver may wrap
+    def _way(self, q: Sequence[float]) -> float:
+        way = abs(q[self._joint] - self._start[self._joint])
+        return min(way, abs(way - TURN))  # a driver may wrap
 
 
 class StuckPositions:

@@ -20,7 +20,12 @@ from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig
 from semiparam_dynamics.samples.pairing import WrenchPairer
-from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions
+from semiparam_dynamics.samples.sensor_faults import (
+    SATURATED,
+    SUSPECTED,
+    SensorFaults,
+    StuckPositions,
+)
 
 FIRST_MESSAGES = 200  # of joint states, that tell which joints are published, and where they stand
 MAX_LISTS = 20  # of different joint names that are remembered
@@ -70,7 +75,8 @@ class MeasurementStream:
         "no effort",
         "effort not finite",
         "effort stuck",
-        "effort saturated",
+        SATURATED,
+        SUSPECTED,
         MOVED,
         "velocity not finite",
         "unpaired joint state",

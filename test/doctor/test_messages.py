@@ -149,3 +149,9 @@ def test_a_clock_set_back_ends_a_stretch() -> None:
     stamps[400:] -= SECOND // 2
     lively = liveliest_stretch(repaired(changed(stamps=stamps), facts(LOG)))
     assert lively.times[-1] == pytest.approx(LOG.times[-1] - LOG.times[450], abs=0.05)
+
+
+def test_a_clock_set_back_says_nothing_of_velocities() -> None:
+    stamps = LOG.stamps.copy()
+    stamps[600:] -= SECOND // 2 - 10_000  # the first one that is later is so by 10 us
+    assert kinds(changed(stamps=stamps)) == ["stamps go back"]

@@ -7,9 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.doctor.examination import examine_motion
+from semiparam_dynamics.doctor.examination import examine, examine_motion
+from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.samples.convert import read_npz
 
 from ..dynamics.arms import small_arm
 from .logs import arm_log, examined, kinds
@@ -91,6 +94,20 @@ def test_a_tilted_base_is_named_with_its_angle_and_mended(angle: float) -> None:
     assert kinds(examination) == ["tilted base"]
     assert found(examination, "tilted base").amount == pytest.approx(angle, abs=2.0)
     assert np.allclose(examination.config.robot.gravity, gravity, atol=0.4)
+
+
+@pytest.mark.parametrize("turn", [0.0, 1.5, 4.7])
+def test_a_tilt_that_free_parameters_can_put_on_is_told_by_the_urdfs(data_folder, turn) -> None:
+    folder = data_folder / "robots" / "airbot"
+    data = read_npz(folder / "unloaded.npz")
+    log = JointLog(data.names, data.time + SECOND, data.q, data.dq, data.tau)
+    urdf, config = (folder / "airbot.urdf").read_text(), InverseDynamicsConfig()
+    away = np.array([0.5 * np.cos(turn), 0.5 * np.sin(turn), -np.sqrt(0.75)])
+    examination = examine(log, urdf, replace(config, gravity=tuple((9.81 * away).tolist())))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(30.0)
+    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
+    assert kinds(examine(log, urdf, config)) == []
 
 
 def test_an_arm_on_the_ceiling() -> None:

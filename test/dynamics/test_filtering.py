@@ -16,6 +16,7 @@ from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import (
     BETWEEN,
+    PARTIAL,
     REASONS,
     STANDING,
     FilterConfig,
@@ -194,9 +195,7 @@ def test_an_effort_that_is_missing_costs_that_joint_alone(cutoff: float) -> None
         np.testing.assert_allclose(a.y[1], np.nan if lost else b.y[1], rtol=1e-4, atol=2e-3)
         assert (a.informative, a.between, a.weight) == (b.informative, b.between, b.weight)
     learned = sum(s.teaches and np.isnan(s.y).any() for s in got)
-    assert (
-        sampler.dropped["learned without the joints whose efforts are missing or wrong"] == learned
-    )
+    assert sampler.dropped[PARTIAL] == learned
 
 
 def resting(stream: list[Measurement], seconds: float) -> list[Measurement]:

@@ -29,7 +29,8 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
     model_file = tmp_path / "arm.npz"
     # A quarter of a second is too short to be trusted.
     always = {"nystrom__window": 0.5, "trust__threshold": 0.0}
-    start("inverse_dynamics", urdf=urdf, model_file=model_file, **always)
+    all_learned = {"learning_queue": 1000}
+    start("inverse_dynamics", urdf=urdf, model_file=model_file, **always, **all_learned)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
     rigid_body = peer.listen(JointState, f"{NODE}/rigid_body")
     arm = with_springs(make_arm)(peer)
@@ -73,7 +74,7 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
 
 
 def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
-    start("inverse_dynamics", urdf=urdf)
+    start("inverse_dynamics", urdf=urdf, learning_queue=1000)
     arm = connect()
     arm.move(60)
     peer.until(lambda: peer.figures().get("samples learned") == "58", "58 samples learned")

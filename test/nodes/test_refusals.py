@@ -25,6 +25,8 @@ CASES = [
 def test_one_line_says_what_is_wrong(
     start, urdf: Path, tmp_path: Path, monkeypatch, name: str, yaml: str, reason: str
 ) -> None:
+    if "onnx" in yaml:
+        pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
     monkeypatch.chdir(tmp_path)
     params = tmp_path / "params.yaml"
     params.write_text(f"{name}: {{ros__parameters: {{{yaml}}}}}\n")

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.sensor_faults import SensorFaults, StuckPositions, StuckReadings
+from semiparam_dynamics.samples.sensor_faults import (
+    SATURATED,
+    SUSPECTED,
+    SensorFaults,
+    StuckPositions,
+    StuckReadings,
+)
 from semiparam_dynamics.samples.stream import MeasurementStream
 
 from .messages import joint_state, wrench
@@ -43,7 +49,10 @@ def test_it_says_which_sensor_sticks_and_at_what() -> None:
     assert faults(1, [1.0, 2.5], [0.0, 0.0]) == []
     ((axis, reason, text),) = faults(SECOND, [3.0, 2.5], [1.0, 1.0])
     assert (axis, reason) == (1, "effort stuck")
-    assert "b of the effort stays exactly 2.5" in text and "samples.stuck_after" in text
+    assert "the effort of b stays exactly 2.5" in text and "samples.stuck_after" in text
+    faults(SECOND, [4.0, -0.0], [1.0, 1.0])
+    ((_, _, text),) = faults(2 * SECOND, [5.0, -0.0], [2.0, 2.0])
+    assert "the effort of b stays exactly 0 " in text  # not -0
 
 
 @pytest.mark.parametrize("y", [[1.0, 2.0], [0.0, 0.0]])
@@ -166,12 +175,14 @@ def swaying(k: int) -> list[float]:
     return [np.sin(0.02 * k), 0.0]
 
 
-def saturated(efforts: np.ndarray, motion=swaying, **settings: object) -> np.ndarray:
-    """(k,) where the first joint's effort is said to be saturated."""
+def saturated(
+    efforts: np.ndarray, motion=swaying, what: str = SATURATED, **settings: object
+) -> np.ndarray:
+    """(k,) where the first joint's effort is said to be saturated, or suspected."""
     faults = SensorFaults(NAMES, StreamConfig(stuck_after=0.0, **settings))
     found = [faults((k + 1) * STEP, [y, 0.0], motion(k)) for k, y in enumerate(efforts.tolist())]
-    assert all(axis == 0 and what == "effort saturated" for each in found for axis, what, _ in each)
-    return np.array([bool(each) for each in found])
+    assert all(axis == 0 for each in found for axis, _, _ in each)
+    return np.array([what in [said for _, said, _ in each] for each in found])
 
 
 def test_an_effort_that_stays_at_its_own_extreme_while_its_joint_moves_is_saturated() -> None:
@@ -196,6 +207,21 @@ def test_what_is_exceeded_was_no_limit_and_a_joint_at_rest_has_none() -> None:
     found = saturated(beyond)
     assert found[:-3].any() and not found[-3:].any()
     assert not saturated(np.maximum(clipped, 0.0) * (t > 1.0))[clipped <= 0.0].any()  # of zero
+
+
+def test_saturated_before_its_joint_has_moved_is_suspected_while_another_joint_moves() -> None:
+    def beginning(k: int) -> list[float]:
+        return [1e-5 * k, 1e-4 * k]
+
+    t = 0.02 * np.arange(1500)
+    true = -10.0 * np.cos(0.02 * t) + np.sin(3.1 * t)
+    limited = np.maximum(true, -6.0)
+    suspected, found = (saturated(limited, beginning, what) for what in (SUSPECTED, SATURATED))
+    wrong = limited != true
+    assert wrong[:1000].all()
+    assert suspected[6:1000].all() and not suspected[~wrong].any() and not found[:1000].any()
+    assert not saturated(limited, lambda k: [1e-5 * (k % 3), 1e-4 * (k % 2)], SUSPECTED).any()
+    assert not saturated(true, beginning, SUSPECTED).any()
 
 
 @pytest.mark.parametrize(("steps", "noise"), [(0.1, 0.03), (0.5, 0.15), (2.0, 0.0)])
@@ -227,7 +253,7 @@ def test_in_the_stream_a_stuck_effort_costs_that_joint_and_a_stuck_position_all(
         assert (m.y is None) == (k > 20)
     assert stream.dropped == {"effort stuck": 19}
     told = stream.details["effort stuck"]
-    assert "a of the effort stays exactly 1 " in told and "b of the effort" in told
+    assert "the effort of a stays exactly 1 " in told and "the effort of b" in told
     stream = MeasurementStream(NAMES, config=CONFIG)
     for k in range(40):
         message = joint_state((k + 1) * STEP, NAMES, [1.0, 0.1 * k], [2.0, 2.0], [k, k])

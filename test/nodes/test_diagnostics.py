@@ -1,0 +1,76 @@
+"""What the learner says of itself, in one sentence a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+
+from semiparam_dynamics.dynamics.filtering import PARTIAL
+from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
+from semiparam_dynamics.nodes.messages import joint_state_message
+
+from .conftest import moving, take
+
+JOINTS = ("shoulder", "elbow")
+
+
+def standing(count: int, begin: int) -> list[JointState]:
+    """Messages 10 ms apart of the two links at rest, from the stamp `begin` (ns) on."""
+    stamps = begin + 10_000_000 * np.arange(count)
+    noise = np.random.default_rng(0).normal(size=(count, 2))
+    q, effort = [0.3, 0.4] + 1e-6 * noise, [4.0, 2.0] + 0.01 * noise
+    rows = zip(stamps.tolist(), q, 0.0 * q, effort, strict=True)
+    return [joint_state_message(stamp, JOINTS, *values) for stamp, *values in rows]
+
+
+@pytest.fixture
+def say(make_session) -> Callable[[list[JointState]], tuple[bytes, str]]:
+    """A function that gives a session messages and returns what it says then."""
+    session = make_session(defer_learning=False)
+    report = SessionReport(session)
+
+    def say(messages: list[JointState]) -> tuple[bytes, str]:
+        for message in messages:
+            take(session, message)
+        return report.summary([])
+
+    say.session = session
+    return say
+
+
+def test_errors_are_told_of_motion_and_not_of_rest_where_efforts_hardly_change(say) -> None:
+    waiting = (OK, "0 samples learned; standing still, waiting for motion")
+    assert say(standing(50, 500_000_000)) == waiting
+    level, sentence = say(moving(300))
+    learned = say.session.learner.estimator.n_learned
+    assert level == OK and sentence.startswith(f"{learned} samples learned; recent normalised MSE")
+    assert "nan" not in sentence
+    say(standing(100, 5_000_000_000))  # forgets the jump
+    learned = say.session.learner.estimator.n_learned
+    level, sentence = say(standing(100, 6_000_000_000))
+    assert sentence == f"{learned} samples learned; standing still, waiting for motion"
+
+
+def test_a_wrong_effort_is_told_while_it_is_wrong_and_errors_are_those_of_the_others(say) -> None:
+    messages = moving(300)
+    for message in messages[:150]:
+        message.effort[1] = float("nan")
+    level, sentence = say(messages[:150])
+    assert level == WARN and "the effort of elbow is nan" in sentence
+    level, sentence = say(messages[150:160])
+    assert say.session.dropped()[PARTIAL] > 0
+    assert level == OK and "MSE: rigid body" in sentence and "nan" not in sentence
+
+
+def test_what_was_wrong_most_often_is_told_with_how_often(say) -> None:
+    messages = moving(60)
+    messages[20].position[0] = messages[30].position[0] = float("nan")
+    messages[40].header.stamp = messages[39].header.stamp
+    assert say(messages) == (WARN, "2 times in the last second: not finite")
+    messages = moving(120)[60:]
+    messages[20].position[0] = float("nan")
+    messages[40].header.stamp = messages[39].header.stamp
+    assert say(messages) == (WARN, "once in the last second: not finite")
