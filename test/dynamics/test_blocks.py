@@ -19,10 +19,9 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.convert import convert_npz
 
-from .arms import FEW_CENTERS, run, samples, small_arm
+from .arms import run, samples, small_arm
 
-WINDOWS = {"nystrom.window": 1.0, "random_fourier.window": 1.0, **FEW_CENTERS}
-WINDOWS["random_fourier.n_features"] = 100
+WINDOWS = {"nystrom.window": 1.0, "random_fourier.window": 1.0}
 
 
 def moving(target: str = "effort", **options: object) -> tuple[RobotModel, list[Sample]]:

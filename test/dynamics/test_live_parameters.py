@@ -13,7 +13,7 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.parameters import replace
 
-from .arms import FEW_CENTERS, samples, small_arm
+from .arms import samples, small_arm
 
 KINDS = ("nystrom", "random_fourier")
 PENALTIES = {
@@ -34,7 +34,7 @@ BACK = {"rigid_body.penalty": 0.01, "nystrom.penalty": 8.0, "random_fourier.pena
 def learned(kind: str, **values: object) -> tuple[SemiparametricEstimator, list[Sample]]:
     """An estimator that has learned 5 s of motion, and the samples of 1 s more."""
     settings = {"residual": kind, "nystrom.window": 1.0, "random_fourier.window": 1.0}
-    settings |= {"random_fourier.n_features": 60, **FEW_CENTERS, **values}
+    settings |= {"random_fourier.n_features": 60, **values}
     estimator, stream = (
         SemiparametricEstimator(small_arm(), **settings),
         samples(small_arm(), 6.0, extra=1.0),

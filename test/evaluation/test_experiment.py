@@ -17,9 +17,9 @@ from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, MODELS
 from semiparam_dynamics.parameters import from_flat, replace
 
-from ..dynamics.arms import FEW_CENTERS, filtered, measurements, small_arm
+from ..dynamics.arms import filtered, measurements, small_arm
 
-CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0} | FEW_CENTERS)
+CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
 HALF_SECOND = 500_000_000
 
 

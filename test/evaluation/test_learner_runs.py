@@ -24,7 +24,7 @@ from ..changes.changing_arm import MODEL, Change, held, largest_weight, moving, 
 from ..dynamics.arms import URDF
 
 QUICK = {"nystrom.window": 3.0, "nystrom.joint_max_centers": 0, "filter.learn_ratio": 5.0}
-QUICK["nystrom.max_centers"] = 60
+QUICK["nystrom.max_centers"] = 200
 DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
 BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
 ON, END = 12.0, 22.0  # s
