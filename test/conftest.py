@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,25 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
+# Half of the test processes collect the tests from the end: what has no bytecode yet is compiled by
+# one of them and read by the others.
+BACKWARDS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2 == 1
+
 _starts = itertools.count(os.getpid() * 7)  # another first domain in each process and each test
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if BACKWARDS and isinstance(collector, pytest.Directory):
+        report.result.reverse()
+    return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path)  # the same in all processes
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +109,18 @@ def scheduler() -> Iterator[str]:
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=True, **settings) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def near_scheduler() -> Iterator[str]:
+    """The address of a Dask cluster whose worker is a thread here, to which tasks go by TCP.
+
+    For those who use a cluster: `scheduler`'s processes import everything anew.
+    """
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(processes=False, protocol="tcp://", **settings) as cluster:
         yield cluster.scheduler_address
 
 

@@ -443,5 +443,6 @@ def _step(value: Array, weights: Array, error: Array, keep: float) -> None:
 @compiled_as_written
 def _running(value: Array, weights: Array, errors: Array, keep: Array, before: Array) -> None:
     for i in range(len(errors)):
-        before[i] = value
+        for j in range(value.size):
+            before[i, j] = value[j]
         _step(value, weights, errors[i], keep[i])

@@ -392,7 +392,8 @@ def filter_rows(
                 _unwrap(c, outlier, joints, after, unwrapped)
                 confirmed = m.suspect != NEVER and not _jumps(unwrapped, outlier, joints, after)
                 m.suspect = stamp
-                outlier[:n] = unwrapped
+                for j in range(n):
+                    outlier[j] = unwrapped[j]
                 if not confirmed:
                     m.outliers += 1
                     continue
@@ -477,7 +478,8 @@ def filter_rows(
                 samples += 1
         for j in range(c.size):
             past[0, j], past[1, j] = past[1, j], c[j]
-        unread[1] = unread[0]
+        for j in range(unread.shape[1]):
+            unread[1, j] = unread[0, j]
         m.before, m.last, m.step = m.last, stamp, step
         m.late_run, m.suspect = 0, NEVER
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
@@ -686,4 +688,6 @@ def lowpass_row(row: Array, step: float, state: Array, cutoff: float, started: b
         if started:
             lowpass_step(row, state[k], row, 2.0 * math.pi * cutoff, step)
         else:
-            state[k, 0], state[k, 1], state[k, 2] = 0.0, row, row
+            speeds, values, last = state[k, 0], state[k, 1], state[k, 2]
+            for i in range(row.size):
+                speeds[i], values[i], last[i] = 0.0, row[i], row[i]

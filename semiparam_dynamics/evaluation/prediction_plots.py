@@ -148,12 +148,12 @@ def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]
             both = {m: error[np.isfinite(error)] for m, error in both.items()}
             largest = [np.percentile(np.abs(e), 99.5) for e in both.values() if e.size]
             reach = max([float(v) for v in largest if v > 0.0], default=1.0)
-            bins = np.linspace(-reach, reach, 41).tolist()
             for model, error in both.items():
-                color, fill = LOOKS[model].color, 0.22 if model == "semiparametric" else 0.0
-                weights = np.full(error.size, 100.0 / max(error.size, 1))
-                axes.hist(error, bins, weights=weights, color=color, alpha=fill)
-                axes.hist(error, bins, weights=weights, color=color, histtype="step", lw=1.3)
+                counts, edges = np.histogram(error, 40, (-reach, reach))
+                percent, color = 100.0 * counts / max(error.size, 1), LOOKS[model].color
+                if model == "semiparametric":
+                    axes.stairs(percent, edges, fill=True, color=color, alpha=0.22)
+                axes.stairs(percent, edges, color=color, linewidth=1.3)
             axes.axvline(0.0, color=FAINT, linewidth=0.8)
             axes.set_title(shorten(name, 40))
             axes.set_xlabel(f"Measured minus predicted ({units[axis]})")

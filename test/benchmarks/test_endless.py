@@ -44,8 +44,8 @@ def test_what_forgets_stays_bounded(forgetting: str, rows: str, size: float) -> 
 
 @pytest.mark.parametrize("forgetting", FORGETTING)
 def test_nothing_winds_up_when_nothing_is_excited(forgetting: str) -> None:
-    phases = [(RANDOM, 2500), (np.zeros_like(RANDOM), 10_000)]
-    out = endless.run("nothing", phases, forgetting, memory=1000.0)
+    phases = [(RANDOM, 1250), (np.zeros_like(RANDOM), 5000)]
+    out = endless.run("nothing", phases, forgetting, memory=500.0)
     assert_sound(out)
     # Exponential forgetting comes back to the prior, zero; the others keep what was shown.
     assert (out.error > 0.9) == (forgetting == "exponential")
@@ -53,8 +53,8 @@ def test_nothing_winds_up_when_nothing_is_excited(forgetting: str) -> None:
 
 @pytest.mark.parametrize("forgetting", endless.KINDS[:3])
 def test_a_joint_that_is_still_for_long_is_remembered_or_fades(forgetting: str) -> None:
-    phases = [(ARM, 3500), (endless.arm_rows(200, still=3), 17_500)]
-    out = endless.run("still", phases, forgetting, memory=3500.0)
+    phases = [(ARM, 1750), (endless.arm_rows(200, still=3), 8750)]
+    out = endless.run("still", phases, forgetting, memory=1750.0)
     assert_sound(out)
     assert out.error < (0.5 if forgetting == "exponential" else 0.1)
 

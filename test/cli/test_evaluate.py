@@ -21,9 +21,10 @@ from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
-from ..dynamics.arms import URDF, measurements, small_arm
+from ..dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
 
-SETTING = ["--set", "nystrom.window=1"]
+SETTING = ["--set", "nystrom.window=1", "--set", "nystrom.max_centers=60"]
+SETTING += ["--set", "nystrom.joint_max_centers=20"]
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_a_real_arms_bag(
 
 def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
     saved, out = tmp_path / "arm.npz", tmp_path / "out"
-    config = replace(InverseDynamicsConfig(), **{"filter.cutoff": 8.0, "nystrom.window": 1.0})
+    config = replace(InverseDynamicsConfig(), **{"filter.cutoff": 8.0} | FEW_CENTERS)
     InverseDynamicsLearner(small_arm(), config).save(saved)
     command = ["evaluate", str(bag), "--model", str(saved), "--out", str(out)]
     assert main([*command, "--set", "filter.cutoff=6"]) == 0
@@ -143,7 +144,7 @@ def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
 
 def test_changes_are_looked_for_where_the_parameters_say_so(bag, tmp_path, capsys) -> None:
     command = ["evaluate", str(bag), "--set", "changes.detect=true", "--out", str(tmp_path)]
-    assert main(command) == 0
+    assert main([*command, *SETTING]) == 0
     assert "noticed: " in capsys.readouterr().out
     results = json.loads((tmp_path / "results.json").read_text())
     assert "changes" in results and "delayed" not in results["scores"]

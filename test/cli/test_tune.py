@@ -114,10 +114,10 @@ def test_ctrl_c_leaves_what_was_done_and_the_same_command_resumes(
 
 
 def test_a_cluster_gives_what_one_process_gives(
-    tuned: tuple[Path, str], command: list[str], tmp_path: Path, scheduler: str
+    tuned: tuple[Path, str], command: list[str], tmp_path: Path, near_scheduler: str
 ) -> None:
     one, other = tuned[0], tmp_path / "other.yaml"
-    assert main([*command, "--cluster", scheduler, "--out", str(other)]) == 0
+    assert main([*command, "--cluster", near_scheduler, "--out", str(other)]) == 0
     assert one.read_text() == other.read_text()
     journals = [sorted(p.with_suffix(".journal").read_text().splitlines()) for p in (one, other)]
     assert journals[0] == journals[1]

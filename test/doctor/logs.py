@@ -14,7 +14,7 @@ from ..dynamics.arms import URDF, motion, small_arm
 
 
 def arm_log(
-    seconds: float = 20.0,
+    seconds: float = 14.0,
     rate: float = 100.0,
     *,
     velocities: bool = True,

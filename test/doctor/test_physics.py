@@ -129,18 +129,13 @@ def test_what_is_configured_already_is_no_fault_and_is_kept() -> None:
 
 
 @pytest.mark.parametrize("delay", [0.02, -0.02])
-def test_late_and_early_efforts(delay: float) -> None:
-    examination = examined(arm_log(delay=delay))
+def test_late_and_early_efforts_are_mended_and_then_are_none(delay: float) -> None:
+    log = arm_log(delay=delay)
+    examination = examined(log)
     assert kinds(examination) == ["effort delay"]
-    finding = found(examination, "effort delay")
+    finding, config = found(examination, "effort delay"), examination.config
     assert finding.amount == pytest.approx(delay, abs=0.004)
     assert ("late" if delay > 0.0 else "early") in finding.evidence
-
-
-@pytest.mark.parametrize("delay", [0.02, -0.02])
-def test_a_delay_is_mended_and_then_is_none(delay: float) -> None:
-    log = arm_log(delay=delay)
-    config = examined(log).config
     assert config.samples.effort_delay == pytest.approx(delay, abs=0.004)
     half = {"samples__effort_delay": 0.5 * delay}
     assert examined(log, **half).config.samples.effort_delay == pytest.approx(delay, abs=0.004)

@@ -37,7 +37,7 @@ def same_state(one: SemiparametricEstimator, other: SemiparametricEstimator) -> 
 
 @pytest.fixture(scope="module")
 def stream() -> list[Sample]:
-    return samples(MODEL, 25.0, extra=2.0)
+    return samples(MODEL, 20.0, extra=2.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,12 +89,12 @@ def test_far_from_its_data_the_local_residual_is_zero(stream: list[Sample]) -> N
 def test_learning_late_changes_no_parameter(kind: str, stream: list[Sample]) -> None:
     """The rigid body does not depend on when it learns; the residual sees other inputs."""
     prompt, late = estimator(kind), estimator(kind)
-    run(prompt, stream[:600])
-    for start in range(0, 600, 25):
+    run(prompt, stream[:400])
+    for start in range(0, 400, 25):
         part = stream[start : start + 25]
         for sample, told in zip(part, [late.predict(s) for s in part], strict=True):
             late.update(sample, told)
-    assert late.n_learned == prompt.n_learned == 600
+    assert late.n_learned == prompt.n_learned == 400
     a, b = prompt.rigid_body.parameters, late.rigid_body.parameters
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
@@ -107,7 +107,7 @@ def test_a_predictor_predicts_for_the_one_that_learns(
     values = {"nystrom.joint_max_centers": joint_centers}
     late, learning = estimator(kind, **values), estimator(kind, **values)
     predictor = learning.predictor()
-    for start in range(0, 600, 25):
+    for start in range(0, 400, 25):
         part = stream[start : start + 25]
         expected = [late.predict(sample) for sample in part]
         told = [predictor.predict(sample) for sample in part]
@@ -153,13 +153,13 @@ def test_saved_loaded_and_copied_it_continues_bit_by_bit(
         values = {"rigid_body.memory": 3.0, f"{kind}.memory": 2.0}
         values["rigid_body.forgetting"] = forgetting
     target = estimator(kind, **values)
-    run(target, stream[:500])
+    run(target, stream[:300])
     target.save(tmp_path / "model.npz")
     loaded, copied = estimator(kind, **values), target.copy()
     loaded.load(tmp_path / "model.npz")
-    expected = run(target, stream[500:800])
+    expected = run(target, stream[300:450])
     for other in (loaded, copied):
-        for p, q in zip(expected, run(other, stream[500:800]), strict=True):
+        for p, q in zip(expected, run(other, stream[300:450]), strict=True):
             assert np.array_equal(p.semiparametric, q.semiparametric)
             assert np.array_equal(p.std, q.std)
         same_state(other, target)
@@ -201,7 +201,7 @@ def test_feedforward_between_a_prediction_and_its_learning_changes_nothing(
 ) -> None:
     quiet, asked = estimator(), estimator()
     rng = np.random.default_rng(0)
-    for sample in stream[:500]:
+    for sample in stream[:300]:
         told = [target.predict(sample) for target in (quiet, asked)]
         for _ in range(rng.integers(0, 3)):
             asked.feedforward(*rng.normal(size=(3, 7, MODEL.n_joints)))

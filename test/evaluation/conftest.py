@@ -13,10 +13,10 @@ from semiparam_dynamics.evaluation.report import write_results
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import RobotModel
 
-from ..dynamics.arms import URDF, measurements, small_arm
+from ..dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
 
 HOSTILE = "<script>alert('x')</script> \"lift\" $x_1$ & http://outside.example/"
-CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
+CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0} | FEW_CENTERS)
 
 
 @pytest.fixture(scope="session")

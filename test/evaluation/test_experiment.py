@@ -101,8 +101,8 @@ def test_sequential_equals_one_sample_after_the_other() -> None:
 def test_delayed_and_frozen_are_the_samples_one_by_one(settings: dict[str, object]) -> None:
     config = replace(CONFIG, **{"random_fourier.window": 1.0, **settings})
     model = small_arm()
-    train = list(measurements(model, 3.0, extra=1.0))
-    stream = list(measurements(model, 7.3, extra=1.0, seed=1))
+    train = list(measurements(model, 2.0, extra=1.0))
+    stream = list(measurements(model, 4.3, extra=1.0, seed=1))
     runs = evaluate(model, config, [stream], [train]).runs
     for name in ("delayed", "frozen"):
         by_hand = ByHand(config)

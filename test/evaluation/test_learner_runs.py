@@ -24,6 +24,7 @@ from ..changes.changing_arm import MODEL, Change, held, largest_weight, moving, 
 from ..dynamics.arms import URDF
 
 QUICK = {"nystrom.window": 3.0, "nystrom.joint_max_centers": 0, "filter.learn_ratio": 5.0}
+QUICK["nystrom.max_centers"] = 200
 DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
 BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
 ON, END = 12.0, 22.0  # s
@@ -56,15 +57,15 @@ def offline(path: Path, settings: dict[str, object]) -> Evaluation:
     return evaluate_bags(Bags([path], urdf=URDF), from_flat(InverseDynamicsConfig, settings))
 
 
-@pytest.mark.parametrize("dead", [False, True])
 @pytest.mark.parametrize(
-    ("change", "settings"),
+    ("change", "settings", "dead"),
     [
-        (held(BODY, ON), DETECTING),
-        (pushed(PUSH, ON, ON + 0.5), QUICK | {"output.gate": 3.0}),
-        (held(BODY, ON), QUICK | {"nystrom.memory": 5.0}),
+        (held(BODY, ON), DETECTING, False),
+        (held(BODY, ON), DETECTING, True),
+        (pushed(PUSH, ON, ON + 0.5), QUICK | {"output.gate": 3.0}, True),
+        (held(BODY, ON), QUICK | {"nystrom.memory": 5.0}, True),
     ],
-    ids=["detect", "gate", "memory"],
+    ids=["detect", "detect-dead", "gate-dead", "memory-dead"],
 )
 def test_an_evaluation_has_the_node_s_numbers(tmp_path, change, settings, dead) -> None:
     path = bag(tmp_path, change, dead=dead)

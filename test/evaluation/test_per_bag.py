@@ -63,9 +63,9 @@ def test_each_is_evaluated_as_if_alone(bags: list[str], each: Path, tmp_path: Pa
 
 
 def test_a_cluster_gives_the_same(
-    bags: list[str], each: Path, tmp_path: Path, scheduler: str
+    bags: list[str], each: Path, tmp_path: Path, near_scheduler: str
 ) -> None:
-    command = ["evaluate", *bags, "--each", *SETTINGS, "--cluster", scheduler]
+    command = ["evaluate", *bags, "--each", *SETTINGS, "--cluster", near_scheduler]
     assert main([*command, "--out", str(tmp_path)]) == 0
     for folder in ("run", "run.2"):
         assert results(each / folder) == results(tmp_path / folder)

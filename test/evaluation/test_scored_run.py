@@ -20,9 +20,9 @@ from semiparam_dynamics.evaluation.scored_run import (
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.samples.measurement import Measurement
 
-from ..dynamics.arms import measurements, small_arm
+from ..dynamics.arms import FEW_CENTERS, measurements, small_arm
 
-CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
+CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0} | FEW_CENTERS)
 NOTHING = np.zeros((2, 1))
 
 
