@@ -92,7 +92,7 @@ def test_sequential_equals_one_sample_after_the_other() -> None:
     [
         {"residual": "random_fourier"},
         {"residual": "nystrom"},
-        {"residual": "nystrom", "output.gate": 3.0},
+        {"residual": "nystrom", "output.gate": 3.0, "trust.learning": 1e-3},
         {"residual": "nystrom", "nystrom.memory": 5.0},
         {"residual": "random_fourier", "rigid_body.memory": 5.0},
     ],
