@@ -90,3 +90,10 @@ def test_a_case_that_fails_stops_no_other(tmp_path: Path, monkeypatch, run) -> N
     assert code == 1
     assert "FAILED  moved/away: ImportError('no module" in said and f"s  {CHEAP}: " in said
     assert run("compare", file, file)[0] == 0
+
+
+def test_cases_follow_the_code(run: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    """A case that calls what is no longer there fails, and records nothing."""
+    code, said = run("write", tmp_path / "record.npz", "--only", "recursion", "robot", "storage")
+    assert code == 0, said
+    assert "FAILED" not in said

@@ -136,12 +136,11 @@ def several() -> Arrays:
     for k in range(0, 120, 8):
         errors, leverages = core.update_rows(Z[k : k + 8], Y[k : k + 8])
         left.append(errors / np.sqrt(1.0 + leverages)[:, None])
-    errors, leverages = core.update_rows(Z[120:], Y[120:], 4)
-    found = {"left": np.concatenate(left), "errors": errors, "group_leverages": leverages}
+    errors, leverages = core.update_rows(Z[120:], Y[120:])
+    found = {"left": np.concatenate(left), "errors": errors, "leverages": leverages}
     one = RecursiveLeastSquares(D, 1, 0.5)
-    path = np.empty((30, D))
-    of_one = one.update_rows(Z[:120], Y[:120, :1], 4, path)
-    found |= {"path": path, "one/errors": of_one[0], "one/leverages": of_one[1]}
+    of_one = one.update_rows(Z[:120], Y[:120, :1])
+    found |= {"one/errors": of_one[0], "one/leverages": of_one[1]}
     return found | known(core, Z[:20])
 
 
