@@ -28,6 +28,7 @@ from semiparam_dynamics.recursion.nonnegative import (
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.recursion.rotation import note_row, predict_row, rotate_pending
 from semiparam_dynamics.robot.model import ExpectedScales, RobotModel, expected_scales
+from semiparam_dynamics.robot.regressor import OPTIONAL, PRESLIDING
 from semiparam_dynamics.storage import sub_state
 
 BLOCK = 512  # samples of a motion that are learned at a time
@@ -45,15 +46,18 @@ ONSET, CHANGE_CLIP, PAUSE, ABRUPT = 0.12, 3.0, 0.5, 2.0
 LASTING = 30.0
 # Usual errors and losses follow the last quarter of all independent samples, at most so many.
 RECENT, HORIZON = 0.25, 200.0
-# Loss with friction that remembers over that without, at which it begins to count, and ends.
+# But losses are equal at first, and follow so many at least. Candidates change little in a sample.
+JUDGED, SOLVED_EVERY = 30.0, 4
+# Loss with an optional kind of friction over that without, at which it begins to count, and ends.
 HELPS, STILL_HELPS = 0.87, 0.95
 
 # Independent samples after which the ridge follows the outputs' sizes, where the URDF's are not
 # within this factor: masses that nobody filled in, or efforts in another unit.
 SIZED, WRONG = (4.0, 16.0, 64.0), 4.0
 
-USED, WITHOUT, WITH = range(3)  # parameters: as used, without stop operators, with all of them
-COUNT, SQUARED_ERROR, ROWS, SEEN, SIZE = range(5)
+# Parameters: as used; and candidates, without optional columns, and with one kind more each.
+USED, PLAIN, SOLUTIONS = 0, 1, 2 + len(OPTIONAL)
+COUNT, SQUARED_ERROR, ROWS, SEEN, SIZE, TURN = range(6)
 
 
 @dataclass(frozen=True)
@@ -134,15 +138,16 @@ class RigidBodyBlock:
 class Memory(NamedTuple):
     """What is learned beside the factor, and changed in place.
 
-    Three solutions are kept: the one that is used, the one without stop operators, and the one with
-    all of them.
+    Several solutions are kept: the one that is used, and candidates with ever more of the optional
+    columns.
     """
 
-    parameters: Array  # (3, n_parameters)
-    held: Mask  # (3, m) which bounded parameters of the last m are zero
+    parameters: Array  # (SOLUTIONS, n_parameters)
+    held: Mask  # (SOLUTIONS, m) which bounded parameters of the last m are zero
     square: Array  # (n_axes,) sum of squares of y
-    # (5,): COUNT, weights of these; SQUARED_ERROR and ROWS, squares of errors and weights of rows;
-    # SEEN, weights of samples; SIZE, squared outputs over those that the URDF expects, or 1.
+    # (6,): COUNT, weights of these; SQUARED_ERROR and ROWS, squares of errors and weights of rows;
+    # SEEN, weights of samples; SIZE, squared outputs over those that the URDF expects, or 1;
+    # TURN, samples since the candidates were solved for.
     sums: Array
     usual: Array  # (n_axes,) running mean square of usual errors
     often: Array  # (n_axes,) running share of errors that are not
@@ -151,8 +156,8 @@ class Memory(NamedTuple):
     changes: Array  # (n_axes,) running mean square of how far errors are from that
     onset: Array  # (2,) how unusual the changes of all axes are, or were a moment ago; how often
     stamp: Indices  # (1,) ns, of the last row
-    losses: Array  # (2, n_axes) running mean squares of errors, in units of what is usual
-    remembers: Mask  # (n_axes,) on which joints stop operators are used
+    losses: Array  # (SOLUTIONS - 1, n_axes) running mean squares of errors, in usual ones
+    chosen: Mask  # (kinds, n_axes) on which joints each kind of optional columns counts
 
 
 class RigidBodyIdentifier:
@@ -164,8 +169,8 @@ class RigidBodyIdentifier:
     follows the outputs' size where the URDF's is wrong by more than `WRONG`.
 
     Dry friction only takes energy, so that its parameters are never negative (`dry`): that keeps
-    columns of nearly the same shape from being played off against one another. Friction that
-    remembers (`remembering`) counts on those joints where it has been predicting better.
+    columns of nearly the same shape from being played off against one another. Each kind of
+    `optional` columns counts on those joints where it has been predicting better than without.
 
     A row with an error far beyond what is usual counts less, as a contact is not the robot's own
     dynamics: beyond `config.unusual` deviations its weight falls with the error's square (Cauchy's
@@ -188,23 +193,25 @@ class RigidBodyIdentifier:
         prior: Array,
         config: RigidBodyConfig,
         dry: Mask | None = None,
-        remembering: Indices | None = None,
+        optional: Indices | None = None,
     ) -> None:
         self.n_parameters = n = len(prior)
         self.core = RecursiveLeastSquares(n, 1, config.penalty)
         self.core.set_prior(prior[:, None], scales.root)
         self._scales, self._start, self._penalty = scales, prior[:, None].copy(), config.penalty
         bounded = np.zeros(n, dtype=np.int64) if dry is None else dry * NONNEGATIVE
-        stops = np.full(n, -1) if remembering is None else remembering
-        first = int(np.argmax(bounded != FREE)) if np.any(bounded != FREE) else n
-        self._tail = first, bounded[first:].astype(np.int64), stops[first:].astype(np.int64)
+        kinds, joints = np.zeros((2, n), dtype=np.int64) if optional is None else optional
+        special = (bounded != FREE) | (kinds > 0)
+        first = int(np.argmax(special)) if np.any(special) else n
+        bounded, kinds, joints = (a[first:].astype(np.int64) for a in (bounded, kinds, joints))
+        self._tail: tuple[int, Indices, Indices, Indices] = first, bounded, kinds, joints
         self._work = np.zeros((2 * (n - first) + 3, n - first))
         n_axes = len(scales.output)
         self._memory = memory = Memory(
-            parameters=np.tile(prior, (3, 1)),
-            held=np.zeros((3, n - first), dtype=np.bool_),
+            parameters=np.tile(prior, (SOLUTIONS, 1)),
+            held=np.zeros((SOLUTIONS, n - first), dtype=np.bool_),
             square=self.SCALE_SAMPLES * scales.output**2,
-            sums=np.array([self.SCALE_SAMPLES, 0.0, 0.0, 1.0, 1.0]),
+            sums=np.array([self.SCALE_SAMPLES, 0.0, 0.0, 1.0, 1.0, 0.0]),
             usual=scales.output**2,
             often=np.zeros(n_axes),
             levels=np.zeros(n_axes),
@@ -212,8 +219,8 @@ class RigidBodyIdentifier:
             changes=scales.output**2,
             onset=np.zeros(2),
             stamp=np.zeros(1, dtype=np.int64),
-            losses=np.ones((2, n_axes)),
-            remembers=np.zeros(n_axes, dtype=np.bool_),
+            losses=np.ones((SOLUTIONS - 1, n_axes)),
+            chosen=np.zeros((len(OPTIONAL), n_axes), dtype=np.bool_),
         )
         self.parameters: Array = memory.parameters[USED]
         self._unusual = _square(config.unusual)
@@ -226,12 +233,18 @@ class RigidBodyIdentifier:
     def of(cls, model: RobotModel, config: RigidBodyConfig) -> RigidBodyIdentifier:
         """An identifier of a robot's parameters, with nothing learned yet."""
         prior = model.prior if config.prior == "urdf" else np.zeros(model.n_parameters)
-        return cls(expected_scales(model), prior, config, model.dry, model.remembering)
+        return cls(expected_scales(model), prior, config, model.dry, model.optional)
 
     @property
     def remembers(self) -> Mask:
         """On which joints (n_axes,) friction that remembers counts."""
-        return self._memory.remembers
+        value: Mask = self.chosen[OPTIONAL.index(PRESLIDING)]
+        return value
+
+    @property
+    def chosen(self) -> Mask:
+        """On which joints each kind of `regressor.OPTIONAL` counts, (kinds, n_axes)."""
+        return self._memory.chosen
 
     def configure(self, config: RigidBodyConfig) -> None:
         """Take the ridge and the memory from `config`; what was learned stays as it is."""
@@ -371,7 +384,7 @@ class RigidBodyIdentifier:
         """The parameters (n_parameters,) that each ridge would have after :meth:`update_motion`.
 
         By normal equations, in two passes; all samples count alike, whatever the memory. Rows that
-        are unusual, and joints whose friction remembers, are those of this identifier's ridge. It
+        are unusual, and the optional columns that count, are those of this identifier's ridge. It
         must not have learned anything; it learns the motion.
         """
         prior = self.parameters.copy()
@@ -390,8 +403,9 @@ class RigidBodyIdentifier:
             gram[np.ix_(own, own)] += rows.T @ rows
             moments[own] += rows.T @ (motion.y[:, a] * weights[:, a])
         found = []
-        first, kinds, stops = self._tail
-        kinds = np.where((stops >= 0) & ~self.remembers[stops], ZERO, kinds)
+        first, bounded, optional, joints = self._tail
+        counts = (optional == 0) | self.chosen[optional - 1, joints]
+        kinds: Indices = np.where(counts, bounded, ZERO)
         for penalty in np.asarray(penalties) / self._memory.sums[SIZE]:
             # In units of the columns' scales: their sizes differ by orders of magnitude.
             scale, root = self._scales.column, self._scales.root
@@ -528,7 +542,8 @@ def learn_samples(
     unusual: float,
     first: int,
     bounded: Indices,
-    stops: Indices,
+    optional: Indices,
+    joints: Indices,
     parameters: Array,
     held: Mask,
     square: Array,
@@ -541,7 +556,7 @@ def learn_samples(
     onset: Array,
     stamp: Indices,
     losses: Array,
-    remembers: Mask,
+    chosen: Mask,
     solver: Array,
     values: Array,
     leverages: Array,
@@ -555,19 +570,19 @@ def learn_samples(
     regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. stamps : (k,) ns.
     shares : (k,) of an independent sample.
     unusual : the square of an error, in usual ones, beyond which a row counts less.
-    first, bounded, stops : the last columns begin at `first`; how their parameters are bounded, and
-        the joint of a stop operator or -1.
+    first, bounded, optional, joints : the last columns begin at `first`; how their parameters are
+        bounded, and `RobotModel.optional` of them.
     parameters, held, square, sums, usual, often, levels, recent, changes, onset, stamp, losses,
-    remembers : see `Memory`.
+    chosen : see `Memory`.
     solver : see `solve_nonnegative`.
     values, leverages, path, weights, residual_weights : filled with those of `RigidBodyBlock`;
         path may be (0, n).
     """
     n_axes = y.shape[1]
-    errors, variances = np.empty((3, n_axes)), np.empty(n_axes)
-    any_stop = False
-    for i in range(len(stops)):
-        any_stop = any_stop or stops[i] >= 0
+    errors, variances = np.empty((SOLUTIONS, n_axes)), np.empty(n_axes)
+    last = 0  # of the kinds of optional columns that there are
+    for i in range(len(optional)):
+        last = max(last, optional[i])
     kinds = bounded.copy()
     for s in range(len(y)):
         if len(path):
@@ -576,7 +591,7 @@ def learn_samples(
         for j in range(n_axes - 1, -1, -1):
             row = regressors[s, j]
             scale = square[j] / sums[COUNT]
-            for c in range(3):
+            for c in range(SOLUTIONS):
                 value = 0.0
                 for i in range(n):
                     value += row[i] * parameters[c, i]
@@ -591,6 +606,7 @@ def learn_samples(
         share = shares[s]
         sums[SEEN] += share
         step = share / min(max(RECENT * sums[SEEN], 2.0), HORIZON)
+        judged = min(step, share / JUDGED)
         seconds = (stamps[s] - stamp[0]) * NANO
         stamp[0] = stamps[s]
         together = _together(
@@ -625,16 +641,20 @@ def learn_samples(
             known = max(usual[j], LEAST**2 * square[j] / sums[COUNT]) * (1.0 + h)
             level = max(levels[j], errors[USED, j] ** 2 / known)
             residual_weights[s, j] = share * min(together, unusual / max(level, unusual))
-            # Both are cut alike, so that what is unusual for both still tells which is better.
-            largest = max(errors[WITHOUT, j] ** 2, errors[WITH, j] ** 2) / variances[j]
+            # All are cut alike, so that what is unusual for all still tells which is better.
+            largest = 0.0
+            for c in range(PLAIN, SOLUTIONS):
+                largest = max(largest, errors[c, j] ** 2 / variances[j])
             cut = LOSS**2 / max(largest, LOSS**2) / variances[j]
-            for c in range(2):
-                losses[c, j] += step * (cut * errors[1 + c, j] ** 2 - losses[c, j])
+            for c in range(PLAIN, SOLUTIONS):
+                loss = cut * errors[c, j] ** 2
+                losses[c - PLAIN, j] += judged * (loss - losses[c - PLAIN, j])
             # What is unusual says nothing about the output's scale.
             square[j] += (share - weights[s, j]) * square[j] / sums[COUNT]
             square[j] += weights[s, j] * y[s, j] ** 2
-            ratio = losses[1, j] / losses[0, j]
-            remembers[j] = ratio < (HELPS if not remembers[j] else STILL_HELPS)
+            for k in range(len(chosen)):
+                ratio = losses[1 + k, j] / losses[k, j]
+                chosen[k, j] = ratio < (STILL_HELPS if chosen[k, j] else HELPS)
             count = sums[COUNT] + share
             row, root = regressors[s, j], math.sqrt(weights[s, j] * count / square[j])
             h = predict_row(R, U, work, side, row, n, False, False)
@@ -645,13 +665,16 @@ def learn_samples(
             sums[ROWS] += weights[s, j]
         sums[COUNT] += share
         normal_equations(R, U[:, 0], first, solver)
-        for c in range(3 if any_stop else 1):
+        judge = last > 0 and sums[TURN] == 0.0
+        sums[TURN] = (sums[TURN] + 1.0) % SOLVED_EVERY
+        for c in range(PLAIN + last + 1 if judge else 1):
             for i in range(len(kinds)):
-                joint = stops[i]
-                counts = joint < 0 or c == WITH or (c == USED and remembers[joint])
+                kind = optional[i]
+                counts = kind == 0 or (c != USED and kind <= c - PLAIN)
+                if c == USED and kind > 0:
+                    counts = chosen[kind - 1, joints[i]]
                 kinds[i] = bounded[i] if counts else ZERO
             solve_nonnegative(R, U[:, 0], first, kinds, held[c], solver, parameters[c])
-        if not any_stop:
-            for c in range(1, 3):
-                for i in range(n):
-                    parameters[c, i] = parameters[0, i]
+        for c in range(PLAIN + last + 1 if last > 0 else 1, SOLUTIONS):
+            for i in range(n):
+                parameters[c, i] = parameters[c - 1, i]

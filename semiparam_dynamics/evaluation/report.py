@@ -53,7 +53,7 @@ from semiparam_dynamics.page import (
 )
 from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.robot.regressor import PRESLIDING
+from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK
 
 
 def write_results(evaluation: Evaluation, directory: Path) -> None:
@@ -372,6 +372,8 @@ UNITS = {
     "mcz": "kg m",
     "viscous": "N m s/rad",
     "coulomb": "N m",
+    STRIBECK: "N m",
+    ASYMMETRY: "N m",
     "offset": "N m",
     "rotor_inertia": "kg m²",
 }

@@ -35,6 +35,7 @@ from semiparam_dynamics.robot.inertia import (
     upper_cholesky,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.regressor import ASYMMETRY, STRIBECK
 from semiparam_dynamics.robot.urdf import parse_urdf
 
 #: Attributes of a URDF's <dynamics>, and the regressor's columns that they are parameters of.
@@ -287,9 +288,10 @@ def effect_labels(model: RobotModel) -> tuple[str, ...]:
 def effect_bounds(model: RobotModel) -> tuple[Array, Array]:
     """Lower and upper bounds (n_effects,) of the effects' parameters.
 
-    Friction and rotor inertias generate no energy: their lower bound is 0. An offset has none. A
-    coupling of joints at the difference of their velocities, a-b, acts on b with the opposite sign,
-    so that its parameter on b is at most 0.
+    Friction and rotor inertias generate no energy: their lower bound is 0. An offset has none, nor
+    has what dry friction has more or less near standstill or in one of the directions. A coupling
+    of joints at the difference of their velocities, a-b, acts on b with the opposite sign, so that
+    its parameter on b is at most 0.
     """
     opposite = {
         f"{a}-{b} on {b}" for a in model.joint_names for b in model.joint_names if a != b
@@ -297,7 +299,8 @@ def effect_bounds(model: RobotModel) -> tuple[Array, Array]:
     lower, upper = [], []
     for label in effect_labels(model):
         kind, name = label.split(" ", 1)
-        lower.append(-math.inf if kind == "offset" or name in opposite else 0.0)
+        free = kind in ("offset", STRIBECK, ASYMMETRY) or name in opposite
+        lower.append(-math.inf if free else 0.0)
         upper.append(0.0 if name in opposite else math.inf)
     return np.array(lower), np.array(upper)
 

@@ -301,8 +301,8 @@ class ExcitationProblem:
     ) -> None:
         self.model, self.effort_model, self.limits = model, effort_model, limits
         self.period, self.harmonics, self.objective = period, harmonics, objective
-        # Friction that remembers depends on the motion before, and is not what is to be excited.
-        self._columns = model.remembering < 0
+        # What counts only where it is seen to help is not what is to be excited.
+        self._columns = model.optional[0] == 0
         self.scaling = scaling(model)[:, self._columns]
         self._directions = resting_directions(harmonics)
         self.shape = (self._directions.shape[1], model.n_joints)

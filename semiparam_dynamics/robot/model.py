@@ -20,6 +20,7 @@ from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_colu
 from semiparam_dynamics.robot.inertia import body_spreads, nearest_bodies, pseudo_inertia
 from semiparam_dynamics.robot.regressor import (
     INERTIAL,
+    OPTIONAL,
     PRESLIDING,
     EffectColumns,
     Multibody,
@@ -83,6 +84,20 @@ class RobotConfig:
         low=1e-6,
         high=10.0,
     )
+    stribeck_velocity: float = parameter(
+        0.1,
+        "velocity over which the dry friction that a joint has more near standstill fades, as "
+        "exp(-(dq / stribeck_velocity)^2): a column per joint beside Coulomb friction's, which "
+        "counts where it is seen to help (effort target); 0: none",
+        unit="rad/s or m/s",
+        low=0.0,
+        high=10.0,
+    )
+    asymmetry: bool = parameter(
+        True,
+        "a column per joint for Coulomb friction that differs between the directions, "
+        "|tanh(dq / coulomb_velocity)|, which counts where it is seen to help (effort target)",
+    )
     presliding: tuple[float, ...] = parameter(
         (3e-4, 1e-2),
         "ways over which friction builds up after a reversal: each adds a column per joint, which "
@@ -124,7 +139,8 @@ class RobotModel:
     labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
     stops: (k,) rad or m, the ways r of the stop operators; n_stops: one of each for each joint.
     dry: (n_parameters,) which columns are dry friction, whose parameters are never negative.
-    remembering: (n_parameters,) the joint of the stop operator in each column, -1 in others.
+    optional: (2, n_parameters) of each column its number in `regressor.OPTIONAL`, from 1 on, and
+        its joint; 0 and -1 of columns that always count.
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
     locked: positions (rad or m) of joints that are not learned, where they were given.
@@ -208,9 +224,11 @@ class RobotModel:
         first = [self.full_labels[i].split()[0] for i in kept]
         self.dry: Mask = np.array([f == "coulomb" or f.startswith(PRESLIDING) for f in first])
         self.dry &= np.array([" on " not in label for label in self.labels])  # of couplings
-        own = np.full(self.n_parameters, -1)
-        own[self.n_parameters - self.n_stops :] = np.tile(np.arange(self.n_joints), len(self.stops))
-        self.remembering: Indices = own
+        kinds = np.array([[f.startswith(kind) for kind in OPTIONAL] for f in first])
+        kinds = kinds @ np.arange(1, len(OPTIONAL) + 1)
+        joints = np.full(self.n_parameters, -1)
+        joints[kinds > 0] = np.arange(np.count_nonzero(kinds)) % self.n_joints
+        self.optional: Indices = np.stack((kinds, joints))
         without_effects = np.zeros(len(self.full_labels))
         without_effects[:inertial] = self.inertial_prior
         self.prior: Array = self.base.project(without_effects)
@@ -482,6 +500,8 @@ def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]
         offset=config.offset,
         rotor_inertia=config.rotor_inertia,
         coulomb_velocity=config.coulomb_velocity,
+        stribeck_velocity=config.stribeck_velocity,
+        asymmetry=config.asymmetry,
         couplings=[_coupling(pair, joints) for pair in config.coupled_joints],
         stops=config.presliding,
     )

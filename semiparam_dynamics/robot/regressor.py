@@ -24,6 +24,9 @@ from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 PRESLIDING = "presliding"  # of the stops' columns, as in presliding_0.01 joint_1
+STRIBECK, ASYMMETRY = "stribeck", "asymmetry"
+OPTIONAL = (PRESLIDING, STRIBECK, ASYMMETRY)  # kinds that count on joints where they help
+MOVING = 5  # kinds of effects that depend on the motion of the moment
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 FAR = 100.0  # m, beyond which a sliding joint's limit says nothing
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
@@ -63,7 +66,7 @@ class Regressor:
             *(_indices(columns), _indices(entries)),
             np.ascontiguousarray(effects.mixing),
             _indices(np.column_stack((places, effects.source))),
-            1.0 / effects.coulomb_velocity,
+            1.0 / np.array(effects.velocities),
             np.zeros((rows, MOTION)),  # the working memory
         )
 
@@ -178,12 +181,16 @@ class EffectColumns:
     way. Per joint and way r a stop operator (Prandtl-Ishlinskii, Maxwell-slip; Al-Bender, Lampaert
     and Swevers 2005, "The generalized Maxwell-slip model"), s <- clip(s + change of q, -r, r), has
     the column s / r, in [-1, 1]; see :func:`advance_stops`.
+
+    Stribeck friction (Armstrong-Helouvry, Dupont and Canudas de Wit 1994, section 2.1) is what dry
+    friction has more near standstill, or less: tanh(dq_i / v) exp(-(dq_i / u)^2) (N m). Asymmetry,
+    |tanh(dq_i / v)| (N m), is half of what Coulomb friction differs by between the directions.
     """
 
     labels: tuple[str, ...]
     rows: npt.NDArray[np.intp]
-    source: npt.NDArray[np.intp]  # index into [dq', tanh(dq' / v), ddq', 1, stops]
-    coulomb_velocity: float
+    source: npt.NDArray[np.intp]  # into [dq', tanh(dq' / v), ddq', Stribeck's, |tanh|, 1, stops]
+    velocities: tuple[float, float]  # v and u
     mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
 
     def select(self, columns: npt.NDArray[np.intp]) -> EffectColumns:
@@ -204,12 +211,15 @@ def joint_effects(
     offset: bool,
     rotor_inertia: bool,
     coulomb_velocity: float,
+    stribeck_velocity: float = 0.0,
+    asymmetry: bool = False,
     couplings: Sequence[tuple[int, int, float]] = (),
     stops: Sequence[float] = (),
 ) -> EffectColumns:
-    """The chosen columns of every joint, kind by kind, those of the couplings, and the stops.
+    """The chosen columns of every joint, kind by kind, the couplings', and the optional ones.
 
     A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
+    Stribeck friction and asymmetry go with Coulomb's; with a velocity of 0 the former is none.
     """
     n = len(joints)
     mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
@@ -238,16 +248,24 @@ def joint_effects(
                     continue  # a coupling has no offset of its own
                 labels.append(f"{kind} {name}")
                 rows.append(row)
-                source.append(3 * size if base < 0 else base + place)
+                source.append(MOVING * size if base < 0 else base + place)
+    for kind, wanted, base in (
+        (STRIBECK, coulomb and stribeck_velocity > 0.0, 3 * size),
+        (ASYMMETRY, coulomb and asymmetry, 4 * size),
+    ):
+        if wanted:
+            labels += [f"{kind} {joint}" for joint in joints]
+            rows += range(n)
+            source += range(base, base + n)
     for k, way in enumerate(stops):
         labels += [f"{PRESLIDING}_{way:g} {joint}" for joint in joints]
         rows += range(n)
-        source += range(3 * size + 1 + k * n, 3 * size + 1 + (k + 1) * n)
+        source += range(MOVING * size + 1 + k * n, MOVING * size + 1 + (k + 1) * n)
     return EffectColumns(
         tuple(labels),
         np.array(rows, dtype=np.intp),
         np.array(source, dtype=np.intp),
-        coulomb_velocity,
+        (coulomb_velocity, stribeck_velocity or 1.0),
         mixing,
     )
 
@@ -257,7 +275,8 @@ def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> Effec
     n = len(axes) if wanted else 0
     labels = tuple(f"offset {axis}" for axis in axes[:n])
     mixing = np.eye(n_joints)
-    return EffectColumns(labels, np.arange(n), np.full(n, 3 * n_joints), 1.0, mixing)
+    source = np.full(n, MOVING * n_joints)
+    return EffectColumns(labels, np.arange(n), source, (1.0, 1.0), mixing)
 
 
 @compiled_as_written
@@ -288,7 +307,7 @@ def fill(
     entries: Indices,
     mixing: Array,
     effects: Indices,
-    per_velocity: float,
+    per_velocity: Array,
     work: Array,
 ) -> None:
     """Regressors at states q, dq, ddq (n, n_joints), flattened into out[:, offset:] (n, >=size).
@@ -300,6 +319,7 @@ def fill(
     columns (k, 2): of each inertial column its body's joint, and which of the ten it is.
     entries (e, 3): row, inertial column, and place in the flat regressor, where it isn't zero.
     effects (e, 2): place, and source as in `EffectColumns`; mixing as there.
+    per_velocity (2,): one over the velocities there.
     work : (>= joints + 2 + rows + columns, 21). Neither it nor `out` shares memory with the states.
     """
     n_joints, n_rows, n_columns = len(joints), len(units), len(columns)
@@ -339,15 +359,20 @@ def fill(
         for e in range(len(effects)):
             source = effects[e, 1]
             value = 1.0
-            if source > 3 * movers:
-                value = stops[s, source - 3 * movers - 1]
-            elif source < 3 * movers:
+            if source > MOVING * movers:
+                value = stops[s, source - MOVING * movers - 1]
+            elif source < MOVING * movers:
                 value = 0.0
                 kind, mixed = source // movers, mixing[source % movers]
                 for i in range(mixed.size):
                     value += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
                 if kind == 1:
-                    value = math.tanh(value * per_velocity)
+                    value = math.tanh(value * per_velocity[0])
+                elif kind == 3:
+                    fading = value * per_velocity[1]
+                    value = math.tanh(value * per_velocity[0]) * math.exp(-fading * fading)
+                elif kind == 4:
+                    value = abs(math.tanh(value * per_velocity[0]))
             row[effects[e, 0]] = value
 
 

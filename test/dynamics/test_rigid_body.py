@@ -11,6 +11,7 @@ from scipy.optimize import lsq_linear
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.robot.model import FrictionMemory, expected_scales
+from semiparam_dynamics.robot.regressor import OPTIONAL
 
 from .arms import motion, small_arm
 
@@ -279,7 +280,21 @@ def test_where_there_is_none_its_parameters_are_zero() -> None:
     rigid_body = RigidBodyIdentifier.of(REMEMBERING, RigidBodyConfig())
     learn(rigid_body, Phi, y)
     assert not rigid_body.remembers.any()
-    assert np.all(rigid_body.parameters[REMEMBERING.remembering >= 0] == 0.0)
+    assert np.all(rigid_body.parameters[REMEMBERING.optional[0] == 1] == 0.0)
+
+
+@pytest.mark.parametrize("kind", ["stribeck", "asymmetry"])
+def test_optional_friction_counts_on_the_joint_that_has_some(kind: str) -> None:
+    Phi, y = remembered(0.0)
+    joint = REMEMBERING.joint_names[1]
+    column = REMEMBERING.labels.index(f"{kind} {joint}")
+    strength = 0.3 * expected_scales(REMEMBERING).output[1]
+    rigid_body = RigidBodyIdentifier.of(REMEMBERING, RigidBodyConfig())
+    learn(rigid_body, Phi, y + strength * Phi[:, :, column])
+    expected = np.zeros_like(rigid_body.chosen)
+    expected[OPTIONAL.index(kind), 1] = True
+    np.testing.assert_array_equal(rigid_body.chosen, expected)
+    assert rigid_body.parameters[column] == pytest.approx(strength, rel=0.1)
 
 
 def test_dry_friction_is_never_negative_and_the_rest_is_the_bounded_minimum() -> None:
@@ -295,9 +310,8 @@ def test_dry_friction_is_never_negative_and_the_rest_is_the_bounded_minimum() ->
         square, count = square + counted * target**2 + (1.0 - counted) * square / count, count + 1.0
         A += row.T @ np.diag(counted * count / square) @ row
         b += row.T @ (counted * count / square * target)
-    free = ~model.dry
-    used = model.dry & ((model.remembering < 0) | rigid_body.remembers[model.remembering])
-    kept = free | used
+    kinds, joints = model.optional
+    kept = (kinds == 0) | rigid_body.chosen[kinds - 1, joints]
     root = np.linalg.cholesky(A[np.ix_(kept, kept)]).T
     low = np.where(model.dry, 0.0, -np.inf)[kept]
     best = lsq_linear(

@@ -204,7 +204,7 @@ def noisy(n: int = 300, moving: np.ndarray | None = None) -> list[Sample]:
 def assert_real(values: np.ndarray) -> None:
     for body in values[: EFFORT_ARM.inertial_prior.size].reshape(-1, 10):
         assert body[0] > 0.0 and np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0.0
-    assert np.all(values[EFFORT_ARM.inertial_prior.size :] >= 0.0)
+    assert np.all(values[EFFORT_ARM.inertial_prior.size :] >= effect_bounds(EFFORT_ARM)[0])
 
 
 def test_at_every_moment_they_are_bodies() -> None:

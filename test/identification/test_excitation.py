@@ -29,6 +29,7 @@ from ..robot.pinocchio_states import torques
 
 TEXT = URDF.read_text()
 JOINTS = RobotModel(TEXT).joint_names
+ALWAYS = {"stribeck_velocity": 0.0, "asymmetry": False, "presliding": ()}  # columns that count
 CONFIG = ExcitationConfig(period=10.0, harmonics=3, starts=1, iterations=60)
 
 
@@ -61,7 +62,7 @@ def test_gradients_are_those_of_finite_differences(objective: str, target: str) 
 
 
 def test_the_criteria_bound_and_are_what_they_say() -> None:
-    model = RobotModel(TEXT, presliding=())
+    model = RobotModel(TEXT, **ALWAYS)
     regressors = model.regressors(*np.random.default_rng(0).standard_normal((3, 50, 4)))
     weights = scaling(model)
     rows = (regressors * weights).reshape(-1, model.n_parameters)
@@ -103,7 +104,7 @@ def test_the_result_is_better_and_within_every_limit(found: Excitation) -> None:
 
 def test_parameters_are_identified_better_from_it(found: Excitation) -> None:
     """Simulated by rnea with friction and noise: least squares on as many samples of each."""
-    model = RobotModel(TEXT, presliding=())
+    model = RobotModel(TEXT, **ALWAYS)
     search = problem()
     rng = np.random.default_rng(7)
     others = [search.trajectory(random_unknowns(search, rng)) for _ in range(5)]

@@ -124,7 +124,8 @@ def values(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
     states = np.zeros((1, 2)), DQ[None], DDQ[None], np.array([stops], dtype=np.float64)
     nothing = np.zeros((0, 7)), *(np.zeros((0, k), dtype=np.intp) for k in (2, 3))
     places = np.column_stack((np.arange(n), effects.source))
-    own = effects.mixing, places, 1.0 / effects.coulomb_velocity, np.zeros((n + 3, MOTION))
+    per_velocity, work = 1.0 / np.array(effects.velocities), np.zeros((n + 3, MOTION))
+    own = effects.mixing, places, per_velocity, work
     fill(*states, out, 0, np.zeros((1, GEOMETRY)), still, *nothing, *own)
     return out[0]
 
@@ -178,6 +179,16 @@ def test_stops_come_last_kind_by_kind() -> None:
     np.testing.assert_allclose(values(effects, stops)[-4:], stops)
 
 
+def test_dry_friction_may_differ_near_standstill_and_between_the_directions() -> None:
+    effects = effects_of(stribeck_velocity=0.5, asymmetry=True, couplings=[(0, 1, 1.0)])
+    assert effects.labels[-4:] == ("stribeck a", "stribeck b", "asymmetry a", "asymmetry b")
+    np.testing.assert_array_equal(effects.rows[-4:], [0, 1, 0, 1])
+    dry, fading = np.tanh([1.5, -0.5]), np.exp([-(0.6**2), -(0.2**2)])
+    np.testing.assert_allclose(values(effects)[-4:], [*dry * fading, *np.abs(dry)])
+    without = effects_of(coulomb=False, stribeck_velocity=0.5, asymmetry=True)
+    assert not any(label.startswith(("stribeck", "asymmetry")) for label in without.labels)
+
+
 def test_friction_builds_up_over_its_way_and_turns_with_the_motion() -> None:
     model = RobotModel(random_tree(3), presliding=(0.1, 0.4))
     n, memory = model.n_joints, FrictionMemory(model)
@@ -201,10 +212,12 @@ def test_without_a_history_stops_are_those_of_a_long_way() -> None:
 
 def test_dry_friction_and_stops_are_known_by_their_columns() -> None:
     model = RobotModel(random_tree(3), presliding=(0.1, 0.4))
-    of = dict(zip(model.labels, zip(model.dry, model.remembering, strict=True), strict=True))
+    of = dict(zip(model.labels, zip(model.dry, *model.optional, strict=True), strict=True))
     for j, joint in enumerate(model.joint_names):
-        assert of[f"coulomb {joint}"] == (True, -1)
-        assert of[f"presliding_0.1 {joint}"] == of[f"presliding_0.4 {joint}"] == (True, j)
+        assert of[f"coulomb {joint}"] == (True, 0, -1)
+        assert of[f"presliding_0.1 {joint}"] == of[f"presliding_0.4 {joint}"] == (True, 1, j)
+        assert of[f"stribeck {joint}"] == (False, 2, j)
+        assert of[f"asymmetry {joint}"] == (False, 3, j)
     assert sum(model.dry) == 3 * model.n_joints
     wrench = RobotModel(random_tree(3), target="wrench", sensor_frame="j1")
     assert wrench.n_stops == 0 and not wrench.dry.any()
