@@ -25,6 +25,8 @@ from semiparam_dynamics.samples.measurement import Measurement
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "config" / "robots"
 URDFS = {"xmate7p": "xmate7p.urdf", "ur10": "ur10_robot.urdf", "tx40": "tx40.urdf"}
+# Of a robot model: without the kinds of friction that count only where they are seen to help.
+PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False}
 LOGS = {
     "xmate7p": ("trajectory_1.npz", "trajectory_2.npz", "trajectory_3.npz"),
     "ur10": ("ur10_exciting_trajectory.db3",),

@@ -303,8 +303,9 @@ or the defaults; they learn those in motion, and are scored on all of the test p
 - **rigid body** down to **+ random features**: this package's learner, each sample once, with one
   part after the other switched on. **persistence** is the rigid body plus its last error: no model
   of the rest at all, and what a sequential figure is to be compared with.
-- **friction remembers**: with columns for friction that builds up after a reversal.
-- **on least squares**: the rival learns what least squares (without memory) leaves.
+- **optional friction**: with columns for friction that builds up after a reversal, is other near
+  standstill, or differs between the directions.
+- **on least squares**: the rival learns what least squares (without these) leaves.
 
 Sequential, each sample is predicted and then learned; delayed, half a second is predicted before
 any of it is learned ([results](results.md)). That is what this package is for. The others learn

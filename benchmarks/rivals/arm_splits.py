@@ -13,7 +13,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parents[1] / "field"))  # whose logs are used here
 
 import logs
-from arms import LOGS, by_time, samples
+from arms import LOGS, PLAIN, by_time, samples
 from joint_safety import splits as splits_of_arms
 
 from semiparam_dynamics.arrays import Array, Indices
@@ -50,11 +50,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Split:
-    """What is learned and what is tested, with and without columns for friction that remembers."""
+    """What is learned and what is tested, with and without columns for optional friction."""
 
     arm: str
     name: str
-    memory: Side
+    full: Side
     plain: Side
 
 
@@ -115,9 +115,9 @@ def arm_splits(data: Path, arm: str, seconds: float = 0.0) -> Iterator[Split]:
 
     seconds : how much of a log is used, where it isn't one of benchmarks/arms.py; 0: all.
     """
-    pairs = zip(_sides(data, arm, seconds), _sides(data, arm, seconds, presliding=()), strict=True)
-    for (name, memory), (_, plain) in pairs:
-        yield Split(arm, name, memory, plain)
+    pairs = zip(_sides(data, arm, seconds), _sides(data, arm, seconds, **PLAIN), strict=True)
+    for (name, full), (_, plain) in pairs:
+        yield Split(arm, name, full, plain)
 
 
 def _sides(data: Path, arm: str, seconds: float, **overrides: object) -> Iterator[tuple[str, Side]]:

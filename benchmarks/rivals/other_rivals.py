@@ -31,7 +31,7 @@ MOST = 2000  # rows that a method whose cost is cubic in them learns
 
 LEAST_SQUARES = "least squares"
 PACKAGE_DEFAULT = "+ Nyström residual (the default)"
-REMEMBERS = ", friction remembers"
+OPTIONAL = ", optional friction"
 
 
 # Parameters identified in batch.
@@ -40,7 +40,7 @@ REMEMBERS = ", friction remembers"
 def identification(split: Split) -> dict[str, Result]:
     """The URDF, and least squares without and with the condition that the bodies can exist."""
     found = {"URDF": _linear(split.plain, lambda model, factors: model.prior)}
-    for side, suffix in ((split.plain, ""), (split.memory, REMEMBERS)):
+    for side, suffix in ((split.plain, ""), (split.full, OPTIONAL)):
         config = side.config.estimator.rigid_body
         found[LEAST_SQUARES + suffix] = _linear(
             side, lambda model, factors, config=config: unconstrained(model, factors, config)
@@ -76,16 +76,16 @@ def _state(sample: Sample) -> tuple[Array, Array, Array]:
 
 
 def package(split: Split) -> dict[str, Result]:
-    """The rigid body without and with friction that remembers, and each residual on the latter."""
+    """The rigid body without and with optional friction, and each residual on the latter."""
     plain = _learned(split.plain, "nystrom")
-    memory = _learned(split.memory, "nystrom")
-    features = _learned(split.memory, "random_fourier")
+    full = _learned(split.full, "nystrom")
+    features = _learned(split.full, "random_fourier")
     return {
         "rigid body": plain["rigid_body"],
-        "rigid body" + REMEMBERS: memory["rigid_body"],
-        PACKAGE_DEFAULT: memory["semiparametric"],
+        "rigid body" + OPTIONAL: full["rigid_body"],
+        PACKAGE_DEFAULT: full["semiparametric"],
         "+ random features": features["semiparametric"],
-        "persistence": memory["persistence"],
+        "persistence": full["persistence"],
     }
 
 

@@ -52,7 +52,7 @@ def test_no_method_sees_the_efforts_of_the_test_part(split: Split, method: str) 
         test = [dataclasses.replace(s, y=rng.standard_normal(s.y.shape)) for s in side.test]
         return dataclasses.replace(side, test=test)
 
-    changed = dataclasses.replace(split, memory=others(split.memory), plain=others(split.plain))
+    changed = dataclasses.replace(split, full=others(split.full), plain=others(split.plain))
     before, after = results(split, method), RIVALS.results(changed, method, ARGS)
     assert before.keys() == after.keys() and before
     for name, result in before.items():
@@ -64,7 +64,7 @@ def test_no_method_sees_the_efforts_of_the_test_part(split: Split, method: str) 
 def test_a_timed_prediction_is_that_of_the_last_sample(split: Split, method: str) -> None:
     for name, result in results(split, method).items():
         alone = result.predict_one()
-        if name in ("persistence", PACKAGE_DEFAULT, "+ random features") or "remembers" in name:
+        if name in ("persistence", PACKAGE_DEFAULT, "+ random features") or "optional" in name:
             continue  # of a state alone, without the friction's memory or what was before
         values = alone[0] if isinstance(alone, tuple) else alone
         expected = result.predicted[-1]
@@ -82,7 +82,7 @@ def test_least_squares_is_scored_as_identification_scores_it(split: Split) -> No
 
 
 def test_this_package_is_scored_as_its_protocol_scores_it(split: Split) -> None:
-    side = split.memory
+    side = split.full
     run = ProtocolRun(SemiparametricEstimator(side.model, side.config.estimator), "sequential")
     for sample in side.train:
         run.step(sample, score=False)

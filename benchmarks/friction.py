@@ -1,12 +1,12 @@
-"""What friction that remembers is worth on motion never seen, joint by joint.
+"""What the optional kinds of friction are worth on motion never seen, joint by joint.
 
-    python benchmarks/friction_memory.py DATA [--splits xmate7p ur10 tx40] [--simulated]
+    python benchmarks/friction.py DATA [--splits xmate7p ur10 tx40] [--simulated]
 
 DATA holds robots/{xmate7p,ur10,tx40}; the splits are those of benchmarks/joint_safety.py. Errors of
-the rigid body and of the semiparametric model, relative to a rigid body whose friction has no
-memory (`presliding` empty) under the same protocol: of the means over the joints, and the worst
-joint's. Then how many joints' friction remembers, and the samples that two standard deviations
-cover, on the mean and on the worst joint.
+the rigid body and of the semiparametric model, relative to a rigid body with viscous and Coulomb
+friction alone under the same protocol: of the means over the joints, and the worst joint's. Then on
+how many joints friction remembers, is Stribeck's, and differs between the directions, and the
+samples that two standard deviations cover, on the mean and on the worst joint.
 
 --simulated: a simulated UR10 instead, whose friction builds up over a way that is known. What is
 found is the strength of all stop operators of a joint, and the mean of their ways by strength.
@@ -18,7 +18,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from arms import LOGS, UR10
+from arms import LOGS, PLAIN, UR10
 from joint_safety import Split, recorded, splits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
@@ -45,15 +45,13 @@ def main() -> None:
         known_friction(str(robots / "ur10" / "ur10_robot.urdf"))
         return
     names = [f"{model}, {protocol}" for protocol in PROTOCOLS for model in MODELS]
-    print(f"| split | {' | '.join(names)} | remember | covered frozen |")
+    print(f"| split | {' | '.join(names)} | joints | covered frozen |")
     print("|---" * (len(names) + 3) + "|")
     of_arm: dict[str, list[list[float]]] = {}
-    pairs = zip(
-        splits(robots, args.splits, presliding=()), splits(robots, args.splits), strict=True
-    )
-    for without, with_memory in pairs:
-        before, _ = scored(without)
-        after, remembers = scored(with_memory)
+    pairs = zip(splits(robots, args.splits, **PLAIN), splits(robots, args.splits), strict=True)
+    for plain, default in pairs:
+        before, _ = scored(plain)
+        after, chosen = scored(default)
         cells, means = [], []
         for protocol in PROTOCOLS:
             reference = before[protocol].nmse("rigid_body")
@@ -62,17 +60,17 @@ def main() -> None:
                 means.append(float(found.mean() / reference.mean()))
                 cells.append(f"{means[-1]:.2f} ({(found / reference).max():.2f})")
         covered = after["frozen"].coverage("semiparametric")
-        of_arm.setdefault(with_memory[0].split()[0], []).append(means)
-        joints = f"{remembers.sum()} of {len(remembers)}"
+        of_arm.setdefault(default[0].split()[0], []).append(means)
+        joints = f"{', '.join(map(str, chosen.sum(axis=1)))} of {chosen.shape[1]}"
         share = f"{covered.mean():.2f} ({covered.min():.2f})"
-        print(f"| {with_memory[0]} | {' | '.join(cells)} | {joints} | {share} |", flush=True)
+        print(f"| {default[0]} | {' | '.join(cells)} | {joints} | {share} |", flush=True)
     for arm, rows in of_arm.items():
         means = " | ".join(f"{mean:.2f}" for mean in np.mean(rows, axis=0))
         print(f"| **{arm}, mean** | {means} | | |")
 
 
 def scored(split: Split) -> tuple[dict[str, RunningScores], np.ndarray]:
-    """The scores on what is held out by protocol, and which joints' friction remembers."""
+    """The scores on what is held out by protocol, and the kinds of friction that count."""
     _, model, config, train, test = split
     learned = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
     for sample in train:
@@ -81,8 +79,8 @@ def scored(split: Split) -> tuple[dict[str, RunningScores], np.ndarray]:
     for run in runs.values():
         for sample in test:
             run.step(sample, score=not sample.between)
-    remembers = learned.estimator.rigid_body.remembers
-    return {protocol: run.scores for protocol, run in runs.items()}, remembers
+    chosen = learned.estimator.rigid_body.chosen
+    return {protocol: run.scores for protocol, run in runs.items()}, chosen
 
 
 def known_friction(urdf: str) -> None:
@@ -106,7 +104,7 @@ def known_friction(urdf: str) -> None:
                 learned.step(sample, score=False)
         rigid_body = learned.estimator.rigid_body
         own = rigid_body.remembers
-        stops = rigid_body.parameters[model.remembering >= 0].reshape(-1, model.n_joints)[:, own]
+        stops = rigid_body.parameters[model.optional[0] == 1].reshape(-1, model.n_joints)[:, own]
         strength = stops.sum(axis=0)
         found = 1e3 * (model.stops @ stops) / np.maximum(strength, 1e-9)
         cells = [f"{1e3 * way:g}", f"{STRENGTH:g}", f"{strength.min():.1f} to {strength.max():.1f}"]
