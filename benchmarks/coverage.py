@@ -73,7 +73,7 @@ def main() -> None:
 def cases(data: Path, arm: str) -> Iterator[Case]:
     """The splits of an arm's logs."""
     for split in arm_splits(data, arm):
-        side = split.memory
+        side = split.full
         yield f"{arm} {split.name}", side.model, side.config, side.train, side.test
 
 

@@ -32,7 +32,7 @@ def main() -> None:
     for arm in args.arms:
         begun: set[str] = set()
         for split in arm_splits(args.data, arm):
-            side, first = split.memory, [s for s in split.memory.train if s.informative]
+            side, first = split.full, [s for s in split.full.train if s.informative]
             log = split.name.split(" →")[0].split(",")[0]
             if log in begun:
                 continue

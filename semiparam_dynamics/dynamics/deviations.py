@@ -54,7 +54,7 @@ class TrustConfig:
         live=True,
     )
     threshold: float = parameter(
-        0.3,
+        0.2,
         "mean confidence of that time from which the residual counts in full, below it in "
         "proportion; 0: it always does",
         low=0.0,

@@ -190,7 +190,7 @@ class SemiparametricEstimator:
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
-        both = self.bound(rigid + trust * left.value, rigid)
+        both = self.bound(rigid + left.weighed(trust), rigid)
         return Prediction(rigid, both, rigid_std, std, left, trust, factor)
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:

@@ -248,8 +248,10 @@ class KernelResidual:
     regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: they share
     one gain, and the residual for today's pi is a difference of what was learned of them. With
     `joints` as well, a second model for each joint, of [q_j, dq_j, its rigid-body prediction],
-    learns what the first one left, with the same exactness. Otherwise (`active` None) the target is
-    y minus the rigid body's prediction at the time of the sample, as in the thesis.
+    learns what the first one left, with the same exactness. What it says near its own data, where
+    the kernel of its nearest centre is k, counts by k^2 whatever the trust in the whole: a joint
+    comes back to its own states in motions that are new to the arm. Otherwise (`active` None) the
+    target is y minus the rigid body's prediction at the time of the sample, as in the thesis.
 
     With a memory, local features let a sample replace what is known where it is, and only there:
     fading everything at one rate would let the residual go to zero wherever the robot has not been
@@ -360,20 +362,24 @@ class KernelResidual:
     def predict(self, x: Array, parameters: Array) -> ResidualPrediction:
         """The residual at inputs x (d,) that today's rigid-body `parameters` leave."""
         if not self.standardizer.ready:
-            return ResidualPrediction(np.zeros(self.shared.n_axes), 0.0)
+            zeros = np.zeros(self.shared.n_axes)
+            return ResidualPrediction(zeros, zeros, 0.0)
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.shared.predict(scaled)
         value, features = self.shared.residuals(outputs, parameters), [phi]
+        own = np.zeros_like(value)
+        told: Array | None = outputs
         if self._joint_weights is not None:
-            self._joint_weights.add(scaled[None], value[None])
-            return ResidualPrediction(value, confidence, scaled, (phi,), None, self._n_updates)
+            self._joint_weights.add(scaled[None], value[None], own[None])
+            told = None
         for j, joint in enumerate(self.joints):
-            own, _, phi = joint.model.predict(scaled[joint.inputs])
-            value[j] += joint.model.residuals(own, parameters)[0]
+            left, _, phi = joint.model.predict(scaled[joint.inputs])
+            left = joint.model.residuals(left, parameters)[0]
+            value[j] += left
+            own[j] = joint.features.nearest**2 * left
             features.append(phi)
-        return ResidualPrediction(
-            value, confidence, scaled, tuple(features), outputs, self._n_updates
-        )
+        known = scaled, tuple(features), told, self._n_updates
+        return ResidualPrediction(value, own, confidence, *known)
 
     def update(
         self,
@@ -425,12 +431,15 @@ class KernelResidual:
         X = self.standardizer.transform(inputs)
         outputs, confidence = self.shared.predict_block(X)
         values = self.shared.residuals(outputs, parameters)
+        own = np.zeros_like(values)
         if self._joint_weights is not None:
-            self._joint_weights.add(X, values)
+            self._joint_weights.add(X, values, own)
         for j, joint in enumerate(self.joints):
-            own, _ = joint.model.predict_block(X[:, joint.inputs])
-            values[:, j] += joint.model.residuals(own, parameters)[:, 0]
-        return ResidualBlock(values, confidence)
+            left, _ = joint.model.predict_block(X[:, joint.inputs])
+            own[:, j] = joint.model.residuals(left, parameters)[:, 0]
+            values[:, j] += own[:, j]
+            own[:, j] *= joint.features.nearest_rows(X[:, joint.inputs]) ** 2
+        return ResidualBlock(values, own, confidence)
 
     def update_block(
         self,
@@ -483,12 +492,21 @@ class KernelResidual:
         values = self.shared.residuals(targets - answer.errors, pi)
         late = self.shared.residuals(answer.before, pi)
         left = answer.errors
+        own, own_late = np.zeros_like(values), np.zeros_like(values)
         for j, joint in enumerate(self.joints):
-            targets = left[:, joint.targets]
-            answer, _, _ = joint.model.update_block(X[:, joint.inputs], targets, weights[:, 1 + j])
-            values[:, j] += joint.model.residuals(targets - answer.errors, pi)[:, 0]
-            late[:, j] += joint.model.residuals(answer.before, pi)[:, 0]
-        return ResidualBlock(values, confidence), ResidualBlock(late, unsure)
+            targets, inputs = left[:, joint.targets], X[:, joint.inputs]
+            features = joint.features
+            near_late, there = features.nearest_rows(inputs), features.n_centers
+            answer, _, _ = joint.model.update_block(inputs, targets, weights[:, 1 + j])
+            near = np.maximum(near_late, features.nearest_rows(inputs, since=there))
+            own[:, j] = joint.model.residuals(targets - answer.errors, pi)[:, 0]
+            own_late[:, j] = joint.model.residuals(answer.before, pi)[:, 0]
+            values[:, j] += own[:, j]
+            late[:, j] += own_late[:, j]
+            own[:, j] *= near**2
+            own_late[:, j] *= near_late**2
+        before = ResidualBlock(late, own_late, unsure)
+        return ResidualBlock(values, own, confidence), before
 
     def _learn_kept(self) -> None:
         """Learn what was kept anew, with the scales of now; once these are settled, begin anew.
@@ -510,7 +528,8 @@ class KernelResidual:
         self._rescaled = self._n_updates
 
     def _zeros(self, k: int) -> ResidualBlock:
-        return ResidualBlock(np.zeros((k, self.shared.n_axes)), np.zeros(k))
+        zeros = np.zeros((k, self.shared.n_axes))
+        return ResidualBlock(zeros, zeros, np.zeros(k))
 
     def _joined(self) -> tuple[Array, Array, Array]:
         """What was kept, in one part."""
@@ -586,6 +605,12 @@ class JointModel(NamedTuple):
     inputs: Indices  # among those of the first
     targets: Indices  # among those of the first
 
+    @property
+    def features(self) -> IncrementalNystromFeatures:
+        """The model's, which are local."""
+        assert isinstance(self.model.features, IncrementalNystromFeatures)
+        return self.model.features
+
 
 class JointWeights:
     """The joints' second models for fixed rigid-body parameters: rows of the kernel times weights.
@@ -606,18 +631,20 @@ class JointWeights:
 
     def follow(self, joints: Sequence[JointModel], parameters: Array) -> None:
         """Take the centres and weights of today, for these rigid-body parameters."""
-        for j, (model, inputs, _) in enumerate(joints):
-            features = model.features
-            assert isinstance(features, IncrementalNystromFeatures)
+        for j, joint in enumerate(joints):
+            features = joint.features
             m = features.n_centers
             self._sizes[j, 1], self._gammas[j] = m, features.gamma
-            self._centers[j, : len(inputs), :m] = features.centers.T
-            self._weights[j, :m] = model.weights(parameters)[:, 0]
+            self._centers[j, : len(joint.inputs), :m] = features.centers.T
+            self._weights[j, :m] = joint.model.weights(parameters)[:, 0]
 
-    def add(self, X: Array, values: Array) -> None:
-        """Add the joints' predictions at standardized inputs X (k, d) to values (k, n_axes)."""
+    def add(self, X: Array, values: Array, own: Array) -> None:
+        """Add the joints' predictions at standardized inputs X (k, d) to values (k, n_axes).
+
+        own : (k, n_axes) filled with those near their data.
+        """
         sizes = self._inputs, self._sizes, self._gammas
-        _add_kernel_rows(*sizes, self._centers, self._weights, X, values)
+        _add_kernel_rows(*sizes, self._centers, self._weights, X, values, own)
 
 
 @compiled
@@ -629,8 +656,12 @@ def _add_kernel_rows(
     weights: Array,
     X: Array,
     values: Array,
+    own: Array,
 ) -> None:
-    """values_kj += sum_i weights_ji exp(-gamma_j |X_k[inputs_j] - centers_j,:,i|^2)."""
+    """values_kj += sum_i weights_ji exp(-gamma_j |X_k[inputs_j] - centers_j,:,i|^2).
+
+    own_kj is that times the square of the largest of these exponentials.
+    """
     exponents = np.empty(weights.shape[1])
     for k in range(len(X)):
         for j in range(len(weights)):
@@ -642,10 +673,13 @@ def _add_kernel_rows(
                 for i in range(m):
                     delta = x - row[i]
                     exponents[i] -= delta * delta
-            total = 0.0
+            total, largest = 0.0, 0.0
             for i in range(m):
-                total += weights[j, i] * np.exp(gammas[j] * exponents[i])
+                kernel = np.exp(gammas[j] * exponents[i])
+                largest = max(largest, kernel)
+                total += weights[j, i] * kernel
             values[k, j] += total
+            own[k, j] = largest * largest * total
 
 
 LEAST_BLOCK = 256  # samples that growing features are learned at once, or as many as there are

@@ -146,12 +146,18 @@ ROWS = ("stamps", "q", "dq", "ddq", "y", "weights", "entries")  # of a motion, o
 class ResidualPrediction:
     """A residual's prediction of one sample, with what learning that sample needs again."""
 
-    value: Array  # (n_axes,)
+    value: Array  # (n_axes,) of all its models
+    own: Array  # (n_axes,) of it what the joints' own models say near their data
     confidence: float  # 0: no data near; 1: plenty
     inputs: Array | None = None  # standardized; None before there are scales
     features: tuple[Array, ...] = ()  # of each of its models
     outputs: Array | None = None  # the first model's, as they were after `version` updates
     version: int = 0
+
+    def weighed(self, weight: float) -> Array:
+        """The value times a weight in [0, 1], and at least what the joints' own models say."""
+        value: Array = weight * self.value + (1.0 - weight) * self.own
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +165,20 @@ class ResidualBlock:
     """A residual's predictions of k samples."""
 
     values: Array  # (k, n_axes)
+    own: Array  # (k, n_axes)
     confidence: Array  # (k,)
 
     def weighed(self, weights: Array | float) -> ResidualBlock:
-        """The predictions times weights in [0, 1], (k,) or one of all."""
+        """The predictions with weights in [0, 1], (k,) or one of all."""
         rows = np.asarray(weights)[..., None]
-        return ResidualBlock(self.values * rows, self.confidence * weights)
+        values = self.values * rows + (1.0 - rows) * self.own
+        return ResidualBlock(values, self.own, self.confidence * weights)
 
     @classmethod
     def join(cls, parts: Sequence[ResidualBlock]) -> ResidualBlock:
         """One after the other."""
-        values = np.concatenate([part.values for part in parts])
-        return cls(values, np.concatenate([part.confidence for part in parts]))
+        names = ("values", "own", "confidence")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +186,11 @@ class Prediction:
     """Predictions of one sample with their standard deviations, all (n_axes,)."""
 
     rigid_body: Array
-    semiparametric: Array  # rigid body plus the trusted part of the residual, within bounds
+    semiparametric: Array  # rigid body plus the part of the residual that counts, within bounds
     rigid_body_std: Array
     semiparametric_std: Array
     residual: ResidualPrediction
-    trust: float  # in [0, 1]: how much of the residual the semiparametric prediction contains
+    trust: float  # in [0, 1]: the residual's weight
     factor: Array  # by which coverage widens or narrows `semiparametric_std`
 
     @property

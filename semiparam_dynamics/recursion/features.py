@@ -42,7 +42,7 @@ class IncrementalNystromFeatures:
         self.gamma = 0.5 / length_scale**2
         self._centers = np.zeros((capacity, n_inputs))
         self._factor = np.zeros((capacity, capacity))
-        self.explained = 0.0
+        self.explained = self.nearest = 0.0
 
     @property
     def centers(self) -> Array:
@@ -55,11 +55,12 @@ class IncrementalNystromFeatures:
         return self._factor[: self.n_centers, : self.n_centers]
 
     def transform(self, x: Array) -> Array:
-        """Features (m,) of one input (d,); `explained` is then |phi|^2."""
+        """Features (m,) of one input (d,); `explained` and `nearest` are then |phi|^2, max k."""
         m = self.n_centers
         kernel, phi = np.empty(m), np.empty(m)
         gaussian_row(self._centers, x, self.gamma, kernel, m)
         self.explained = solve_lower(self._factor, kernel, phi, m)
+        self.nearest = float(kernel.max(initial=0.0))
         return phi
 
     def grow(self, x: Array, phi: Array) -> bool:
@@ -85,6 +86,23 @@ class IncrementalNystromFeatures:
             return np.zeros((len(X), 0))
         kernel = gaussian_block(self.centers, X, self.gamma)
         return solve_right(kernel, np.ascontiguousarray(self.factor.T))
+
+    def nearest_rows(self, X: Array, since: int | None = None) -> Array:
+        """Kernel of the nearest centre to each of k inputs (k, d), 0 where there is none: (k,).
+
+        since : only of the centres from this number on, which some of X became in turn, and of
+            these those that were there before the input.
+        """
+        nearest = np.zeros(len(X))
+        if since is None:
+            if self.n_centers:
+                np.max(gaussian_block(self.centers, X, self.gamma), axis=1, out=nearest)
+            return nearest
+        for center in self.centers[since:]:
+            after = 1 + int(np.argmax((X == center).all(axis=1)))
+            later = gaussian_block(center[None], X[after:], self.gamma)[:, 0]
+            np.maximum(nearest[after:], later, out=nearest[after:])
+        return nearest
 
     def grow_rows(self, X: Array) -> Array:
         """Features (k, m) of inputs (k, d), each of which in turn may become a centre.

@@ -130,9 +130,28 @@ def test_where_nothing_is_known_the_rigid_body_is_left(learned: SemiparametricEs
     crossed = [p for p in told if p.trust < 1.0]
     assert len(crossed) > 0
     for p in crossed:
-        left = p.trust * p.residual.value
+        left = p.residual.weighed(p.trust)
         np.testing.assert_allclose(p.semiparametric - p.rigid_body, left, atol=1e-12)
         assert p.confidence == p.trust * p.residual.confidence
+
+
+def test_a_joint_knows_its_own_states_in_motion_that_is_new_to_the_arm(
+    learned: SemiparametricEstimator,
+) -> None:
+    residual, pi = learned.residual, learned.rigid_body.parameters
+    known = residual.joints[1].features.centers[3]
+    scaled = np.full(len(residual.standardizer.transform(0.0)), 50.0)
+    scaled[residual.joints[1].inputs] = known
+    offset = residual.standardizer.transform(np.zeros_like(scaled))
+    slope = residual.standardizer.transform(np.ones_like(scaled)) - offset
+    far = (scaled - offset) / slope
+    told = residual.predict(far, pi)
+    assert told.confidence < 1e-6 and abs(told.own[1]) > 1e-3
+    np.testing.assert_allclose(told.own[[0, 2, 3]], 0.0, atol=1e-12)
+    np.testing.assert_allclose(told.weighed(0.0), told.own)
+    np.testing.assert_allclose(told.own[1], told.value[1], rtol=1e-6)
+    block = residual.predict_block(far[None], pi)
+    np.testing.assert_allclose(block.weighed(0.0).values[0], told.own, atol=1e-9)
 
 
 def test_a_saved_state_is_restored(learned: SemiparametricEstimator) -> None:
