@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
@@ -114,6 +115,7 @@ OTHERS = ("missing joint", "velocity not finite")
 INTENDED = ("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED)
 
 
+SHORTEST = 0.2  # s over which a rate is told
 SILENT = 0.05  # confidence below which the residual has no part in a prediction worth naming
 
 
@@ -128,6 +130,7 @@ class SessionReport:
         self._lost: Counter[str] = Counter() if lost is None else lost
         self._before: Counter[str] = Counter()
         self._predicted = self._learned = 0
+        self._clocks = clocks()
 
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
         """Level and one sentence; `silent` says which topics bring nothing."""
@@ -137,7 +140,7 @@ class SessionReport:
         learned = session.learner.estimator.n_learned
         new, taught = session.predicted - self._predicted, learned - self._learned
         self._before, self._predicted, self._learned = dropped, session.predicted, learned
-        doing = self._doing(new, since[STANDING], taught)
+        doing = self._doing(new, since[STANDING], taught, self._pace(taught))
         others = OTHERS if new > 0 else ()
         for intended in (*INTENDED, *others):
             since.pop(intended, None)
@@ -170,7 +173,7 @@ class SessionReport:
         ]
         return f"recent normalised MSE: {', '.join(told)}; " if told else ""
 
-    def _doing(self, new: int, still: int, taught: int) -> str:
+    def _doing(self, new: int, still: int, taught: int, pace: str) -> str:
         """What was done since the last call with so many samples predicted, at rest, learned."""
         session = self._session
         residual = session.learner.estimator.residual
@@ -178,13 +181,23 @@ class SessionReport:
             return "no new samples"
         if still > 0.9 * new:
             return "standing still, waiting for motion"
-        told = f"learns {taught} of {new} samples"
+        told = f"learns {taught} of {new} samples{pace}"
         if not residual.standardizer.ready:
             seen, first = residual.standardizer.seen, residual.standardizer.first
             return f"{told}; the residual is silent until {first:g} s of motion, {seen:.1f} so far"
         if session.last is not None and session.last.prediction.confidence < SILENT:
             return f"{told}; the residual is silent: this motion is new to it"
         return told
+
+    def _pace(self, taught: int) -> str:
+        """How often was learned since the last call, and with which part of a core."""
+        before, self._clocks = self._clocks, clocks()
+        seconds, busy = (now - then for now, then in zip(self._clocks, before, strict=True))
+        if seconds < SHORTEST:
+            return ""
+        cutoff = self._session.learner.config.filter.cutoff
+        times = f" ({taught / seconds / cutoff:.2g} times the cut-off)" if cutoff > 0.0 else ""
+        return f"{times} with {busy / seconds:.2f} of a core"
 
     def values(self) -> dict[str, str]:
         """Counts, timings, scores per axis and the rank of the excitation."""
@@ -215,6 +228,11 @@ class SessionReport:
             for axis, nmse in zip(session.model.axes, learner.scores.nmse(model), strict=True):
                 values[f"nmse {model} {axis}"] = f"{nmse:.6g}"
         return values
+
+
+def clocks() -> tuple[float, float]:
+    """Seconds that passed, and that this process was running on all cores together."""
+    return time.monotonic(), time.process_time()
 
 
 def stopped(what: str, problem: str) -> str:

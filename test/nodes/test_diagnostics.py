@@ -9,6 +9,7 @@ import pytest
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.dynamics.filtering import PARTIAL
+from semiparam_dynamics.nodes import diagnostics
 from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
 from semiparam_dynamics.nodes.messages import joint_state_message
 
@@ -52,6 +53,20 @@ def test_errors_are_told_of_motion_and_not_of_rest_where_efforts_hardly_change(s
     learned = say.session.learner.estimator.n_learned
     level, sentence = say(standing(100, 6_000_000_000))
     assert sentence == f"{learned} samples learned; standing still, waiting for motion"
+
+
+def test_the_pace_of_learning_and_its_cost_are_told_of_a_second(say, monkeypatch) -> None:
+    times = iter([(10.0, 3.0), (11.0, 3.45), (11.1, 3.5)])
+    monkeypatch.setattr(diagnostics, "clocks", lambda: next(times))
+    report = SessionReport(say.session)
+    for message in moving(200):
+        take(say.session, message)
+    cutoff, learned = 5.0, say.session.learner.estimator.n_learned
+    _, sentence = report.summary([])
+    pace = f"learns {learned} of {say.session.predicted} samples ({learned / cutoff:.2g} times the"
+    assert sentence.endswith(f"{pace} cut-off) with 0.45 of a core")
+    _, sentence = report.summary([])
+    assert sentence.endswith("no new samples")
 
 
 def test_a_wrong_effort_is_told_while_it_is_wrong_and_errors_are_those_of_the_others(say) -> None:
