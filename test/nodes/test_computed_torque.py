@@ -36,8 +36,8 @@ LEARNER = {
     "nystrom__max_centers": 20,
     "nystrom__joint_max_centers": 0,
 }
-# The loop over DDS is closed in wall time: slower than real time, at a low rate and with soft gains,
-# the arm stays stable and answers come in time where a busy machine's commands are 0.2 s late.
+# The loop over DDS is closed in wall time: slower than real time, at a low rate and with soft gains
+# the arm stays stable, and answers come in time, where a busy machine's commands are 0.2 s late.
 SIMULATOR = {
     "urdf": SEVEN,
     "joints": JOINTS,
