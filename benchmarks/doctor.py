@@ -6,12 +6,14 @@ Draws conditions of benchmarks/field at random, puts each on a log of DATA/robot
 arm, and examines it. Counts by kind of fault: named; mended, where a parameter can; and accusations
 that are neither the fault, nor what follows from it, nor found without it. Before that every log is
 examined as it is: a delay counts from what it seems to be there, which elasticity has a part in.
+At the end: how long an examination has kept a core busy.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -72,8 +74,16 @@ def main(argv: list[str] | None = None) -> int:
         logs += [(f"{split.name} {k + 1}", split.urdf, config, r) for k, r in enumerate(recordings)]
     clean: dict[str, set[str]] = {}
     delays: dict[str, float] = {}
+    seconds: list[float] = []
+
+    def examined(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Examination:
+        begun = time.process_time()
+        examination = examine(log, urdf, config)
+        seconds.append(time.process_time() - begun)
+        return examination
+
     for name, urdf, config, log in logs:
-        as_is = examine(log, urdf, config)
+        as_is = examined(log, urdf, config)
         found = {finding.kind for finding in as_is.findings if finding.fault}
         clean[name], delays[name] = found, as_is.physics.delay if as_is.physics else 0.0
         print(
@@ -90,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
         model = RobotModel(urdf, replace(config.robot, joints=log.names))
         told = condition.change(log, np.random.default_rng(rng.integers(2**31)), model)
         kind = told.finding or f"({condition.name})"
-        examination = examine(told.log, urdf, replace(config, **told.settings))
+        examination = examined(told.log, urdf, replace(config, **told.settings))
         drawn[kind] += 1
         hit = is_named(told, examination, delays[name])
         named[kind] += hit
@@ -108,6 +118,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{kind:<{width}}  {drawn[kind]:5}  {found}  {can}  {wrong[kind]:5}")
     print(f"{'all':<{width}}  {drawn.total():5}  {named.total():5}  {mended.total():6}  ", end="")
     print(f"{wrong.total():5}")
+    print(f"seconds of a core: {np.median(seconds):.1f} median, {max(seconds):.1f} at most")
     return 0
 
 

@@ -74,7 +74,8 @@ class InverseDynamicsLearner:
     Attributes
     ----------
     estimator, baseline: what learns; the baseline is None unless the parameter `comparison` is set.
-    scores, recent: of the published predictions, over all samples and over the last ones.
+    scores, recent: of the published predictions, over all samples and over the last ones in motion:
+        at rest efforts hardly change, and soon nothing would be left of motion.
     changes: the monitor of changes; None unless the parameter `changes.detect` is set.
     bounded: how many predictions were not the model's own values, and why.
     """
@@ -217,21 +218,22 @@ class InverseDynamicsLearner:
         return baselines
 
     def _score(self, steps: Sequence[Step], baselines: list[BaselinePrediction | None]) -> None:
-        values, stds, measured = [], [], []
+        values, stds, measured, moving = [], [], [], []
         nothing = np.full(self.model.n_axes, np.nan)
         for step, baseline in zip(steps, baselines, strict=True):
-            if step.y is None:
-                continue
+            if step.y is None or step.sample.between:
+                continue  # as in an evaluation
             p, b = step.prediction, (nothing, nothing)
             if baseline is not None:
                 b = baseline.nonparametric, baseline.nonparametric_std
             measured.append(step.y)
+            moving.append(step.sample.informative)
             values.append((p.rigid_body, b[0], p.semiparametric))
             stds.append((p.rigid_body_std, b[1], p.semiparametric_std))
         if measured:
             arrays = np.array(measured), np.array(values), np.array(stds)
             self.scores.add_arrays(*arrays)
-            self.recent.add_arrays(*arrays)
+            self.recent.add_arrays(*(array[moving] for array in arrays))
 
     def publish(self) -> None:
         """Let predictions know what was learned, where predictors make them."""

@@ -40,6 +40,7 @@ SAME = 1.02  # times the error: gravity explains nothing
 WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
 NOTED, LATE = 0.005, 0.017  # s of delay: worth a note, and a fault
 SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
+DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 
 
@@ -336,10 +337,16 @@ def _weighed(columns: Columns, used: Mask) -> bool:
 
 
 def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
-    """The direction of gravity with the least error, by rings that narrow down."""
+    """The direction of gravity with the least error: of many, then by rings that narrow down.
+
+    Where the arm moves little there are several minima, tens of degrees apart. Half of them stand
+    for negative masses: of what is upside down :func:`_upside_down` judges.
+    """
     size = float(np.linalg.norm(gravity))
-    best, error = gravity, fit.error(gravity)
-    for width in np.radians([60.0, 35.0, 20.0, 12.0, 7.0, 4.0, 2.0, 1.0, 0.5]):
+    around = size * _sphere(DIRECTIONS)
+    best = min((gravity, *around[around @ gravity > 0.0]), key=fit.error)
+    error = fit.error(best)
+    for width in np.radians([12.0, 7.0, 4.0, 2.0, 1.0, 0.5]):
         for candidate in _ring(best, width):
             if (e := fit.error(size * candidate)) < error:
                 best, error = size * candidate, e
@@ -349,6 +356,14 @@ def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
     if (e := fit.error(nearest)) < ALIKE * error:
         best, error = nearest, e
     return best, error
+
+
+def _sphere(count: int) -> Array:
+    """(count, 3) unit vectors on a spiral, about evenly over all directions."""
+    k = np.arange(count) + 0.5
+    z, turn = 1.0 - 2.0 * k / count, np.pi * (1.0 + np.sqrt(5.0)) * k
+    flat = np.sqrt(1.0 - z**2)
+    return np.column_stack((flat * np.cos(turn), flat * np.sin(turn), z))
 
 
 def _ring(center: Array, width: float, count: int = 8) -> Array:

@@ -204,12 +204,13 @@ class InverseDynamicsNode(ManagedNode):
         session = self.session
         if session is None or self._looked >= FIRST_MESSAGES:
             return
-        self._looked += 1
         found = joint_positions(message, self._tree_joints)
-        if not found.keys() - self._published.keys():
-            return
+        new = found.keys() - self._published.keys()
         self._published = found | self._published
-        if self._locked(self._with_joints(self._config)) != session.model.locked:
+        if not self._published.keys() >= set(session.model.joint_names):
+            return  # nothing is measured, and other joints may be chosen
+        self._looked += 1
+        if new and self._locked(self._with_joints(self._config)) != session.model.locked:
             self._rebuild()
 
     def _locked(self, config: InverseDynamicsNodeConfig) -> dict[str, float]:

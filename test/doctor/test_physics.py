@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +15,12 @@ from semiparam_dynamics.doctor.examination import examine, examine_motion
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.convert import read_npz
+from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 from ..dynamics.arms import small_arm
 from .logs import arm_log, examined, kinds
+
+SEVEN = Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf"
 
 
 def found(examination, kind):
@@ -108,6 +113,33 @@ def test_a_tilt_that_free_parameters_can_put_on_is_told_by_the_urdfs(data_folder
     assert found(examination, "tilted base").amount == pytest.approx(30.0)
     assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
     assert kinds(examine(log, urdf, config)) == []
+
+
+@pytest.mark.parametrize("turn", [1.644, 4.002])
+def test_the_tilt_of_an_arm_that_moves_little_is_the_least_of_several_minima(turn: float) -> None:
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    effects = {
+        "friction_coulomb": 1.0,
+        "friction_stribeck": 0.5,
+        "friction_viscous": 1.0,
+        "rotor_inertia": 0.1,
+        "compliance": 1e-4,
+        "hardening_torque": 30.0,
+        "hysteresis": 3e-4,
+        "noise_effort": 0.1,
+        "noise_position": 2e-5,
+        "noise_velocity": 1e-3,
+    }
+    overrides = {f"effects__{name}": value for name, value in effects.items()}
+    arm = ArmSimulator(str(SEVEN), motion="exciting", rate=100.0, excitation=0.1, **overrides)
+    readings = list(itertools.islice(simulated(arm, "effort", SECOND), 1500))
+    q, dq, y = (np.array([getattr(m, name) for m in readings]) for name in ("q", "dq", "y"))
+    log = JointLog(tuple(arm.joint_names), np.array([m.stamp for m in readings]), q, dq, y)
+    away = np.array([0.5 * np.cos(turn), 0.5 * np.sin(turn), -np.sqrt(0.75)])
+    config = replace(InverseDynamicsConfig(), gravity=tuple((9.81 * away).tolist()))
+    examination = examine(log, arm.urdf, config)
+    assert kinds(examination) == ["tilted base"]
+    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
 
 
 def test_an_arm_on_the_ceiling() -> None:

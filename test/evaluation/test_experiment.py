@@ -15,7 +15,9 @@ from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, MODELS
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat, replace
+from semiparam_dynamics.samples.measurement import Measurement
 
 from ..dynamics.arms import filtered, measurements, small_arm
 
@@ -189,6 +191,28 @@ def test_training_recordings_are_learned_and_not_scored() -> None:
     assert np.all(
         found.runs["sequential"].scores.rmse(key) < untrained.runs["sequential"].scores.rmse(key)
     )
+
+
+def test_a_node_scores_as_an_evaluation_and_its_recent_scores_are_of_motion() -> None:
+    """Static friction holds the arm for fifteen seconds."""
+    model = small_arm()
+    moving = list(measurements(model, 6.0))
+    stop, held = moving[-1], np.array([3.0, -2.0, 1.0, 0.5])
+    stands = [
+        Measurement(stop.stamp + (k + 1) * 10_000_000, stop.q, 0.0 * stop.q, stop.y + held)
+        for k in range(1500)
+    ]
+    learner, recent = InverseDynamicsLearner(model, CONFIG), np.empty(0)
+    for measurement in [*moving, *stands]:
+        if (step := learner.predict(measurement)) is not None:
+            learner.update(learner.admit(step))
+            recent = learner.recent.nmse("rigid_body") if step.sample.informative else recent
+    scores = evaluate(model, CONFIG, [[*moving, *stands]]).runs["sequential"].scores
+    assert learner.scores.samples == scores.samples > learner.recent.samples + 1400
+    for name in ("rigid_body", "semiparametric"):
+        np.testing.assert_allclose(learner.scores.nmse(name), scores.nmse(name), rtol=1e-6)
+    np.testing.assert_array_equal(learner.recent.nmse("rigid_body"), recent)
+    assert (recent < 0.1 * learner.scores.nmse("rigid_body")).all()
 
 
 def test_results_have_every_model_and_axis() -> None:

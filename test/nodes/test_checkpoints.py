@@ -31,6 +31,7 @@ def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
 def test_a_killed_node_goes_on_with_what_it_had_learned(peer, start, urdf, connect, tmp_path):
     path = tmp_path / "models" / "arm.npz"
     given = {"urdf": urdf, "model_file": path, "save_interval": 0.5, "nystrom__window": 0.1}
+    given |= {"learning_queue": 1000}  # a busy machine learns later, and all
     process = start("inverse_dynamics", **given)
     arm = connect()
     arm.move(220)

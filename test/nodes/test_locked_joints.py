@@ -23,8 +23,8 @@ MOTION = [(m.q, m.dq, m.y) for m in moving(20.0, tilt=0.3)]
 class Torso:
     """Publishes the arm's motion and where the torso stands."""
 
-    def __init__(self, driven: Driven) -> None:
-        self.driven, self._sent = driven, 0
+    def __init__(self, driven: Driven, names: tuple[str, ...] = NAMES) -> None:
+        self.driven, self.names, self._sent = driven, names, 0
         self._topic = driven.publisher(JointState, "joint_states")
 
     def send(self, tilt: float, lift: float = 0.352) -> None:
@@ -35,7 +35,7 @@ class Torso:
             for first, values in (([tilt, lift], q), ([0.0, 0.0], dq), ([0.0, 0.0], y))
         )
         stamp = 1_000_000_000 + self._sent * 10_000_000
-        self._topic.publish(joint_state_message(stamp, NAMES, *numbers))
+        self._topic.publish(joint_state_message(stamp, self.names, *numbers))
         # No more than DDS keeps are on their way.
         self.driven.until(lambda: self.driven.node.session.stream.received["joint states"] > 0)
         self.driven._executor.spin_once(timeout_sec=0.01)
@@ -110,3 +110,21 @@ def test_a_saved_model_is_resumed_where_the_torso_stands_as_before(torso) -> Non
     same = node.session
     again.send(0.327)  # rounded alone it would be 0.35
     assert node.session is same and not node._model_services.set_aside
+
+
+def test_joints_that_nobody_publishes_cost_one_session_more(drive, tmp_path: Path) -> None:  # noqa: F811
+    urdf = tmp_path / "standing.urdf"
+    # A finger that follows the elbow is no joint of its own, so that it may be locked at once.
+    urdf.write_text(URDF.replace('upper="0.05"', 'upper="0.05"/><mimic joint="elbow"'))
+    driven = drive(urdf=urdf, defer_learning="false", examine_start="false")
+    assert driven.node.start()
+    sessions = [driven.node.session]
+    of = Torso(driven, ("tilt", "finger", *LEARNED))
+    while sessions[-1].model.joint_names != ("tilt", *LEARNED):
+        of.send(0.3)
+        of.send(0.3)
+        driven.node.report()
+        if driven.node.session is not sessions[-1]:
+            sessions.append(driven.node.session)
+    assert len(sessions) == 2
+    assert sessions[-1].model.locked == pytest.approx({"finger": 0.35})
