@@ -260,9 +260,8 @@ class BatchFit:
 def novel_centers(features: IncrementalNystromFeatures, X: Array) -> Array:
     """The rows of X (n, d) that `features`, begun anew, would make centers, in their order."""
     d = X.shape[1]
-    trial = IncrementalNystromFeatures(
-        d, features.length_scale, features.capacity, features.novelty
-    )
+    numbers = features.length_scale, features.capacity, features.novelty
+    trial = IncrementalNystromFeatures(d, *numbers, sparing=features.sparing)
     for x in np.ascontiguousarray(X):
         trial.grow(x, trial.transform(x))
         if trial.n_centers == trial.capacity:

@@ -178,7 +178,8 @@ class NystromConfig(KernelConfig):
     rigid_body_width: float = _width("the rigid body's predictions")
     novelty: float = parameter(
         0.5,
-        "a sample becomes a center when more than this share of it is not explained by the others",
+        "a sample becomes a center when more than this share of it is not explained by the others; "
+        "once half of the centers are used, more and more is asked",
         low=1e-6,
         high=1.0,
     )
@@ -231,14 +232,16 @@ class NystromConfig(KernelConfig):
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures:
         """Local features that grow; the seed is not needed."""
         width = kernel_width(self.length_scale, n_inputs)
-        return IncrementalNystromFeatures(n_inputs, width, self.max_centers, self.novelty)
+        most = self.max_centers
+        return IncrementalNystromFeatures(n_inputs, width, most, self.novelty, sparing=True)
 
     def joint_features(self, n_inputs: int = 3) -> IncrementalNystromFeatures | None:
         """Local features of [q_j, dq_j, rigid-body prediction of joint j]."""
         if self.joint_max_centers == 0:
             return None
         width = kernel_width(self.joint_length_scale, n_inputs)
-        return IncrementalNystromFeatures(n_inputs, width, self.joint_max_centers, self.novelty)
+        most = self.joint_max_centers
+        return IncrementalNystromFeatures(n_inputs, width, most, self.novelty, sparing=True)
 
 
 class KernelResidual:

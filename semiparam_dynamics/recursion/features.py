@@ -24,6 +24,9 @@ class Basis(Protocol):
         """L of the kept centres, (q, q)."""
 
 
+HIGHEST = 0.9  # novelty that is asked of the last centre
+
+
 class IncrementalNystromFeatures:
     """Features phi(x) = L^-1 k(C, x), with L L' = k(C, C), and centres C added on the way.
 
@@ -32,10 +35,22 @@ class IncrementalNystromFeatures:
     them whatever was learned on them. A point of which less than `1 - novelty` is explained
     becomes a centre: one row appended to L, the earlier features unchanged. The same features
     as `NystromFeatures`, which chooses its centres in one go; :meth:`start` takes them over.
+
+    With `sparing`, once half of `capacity` is used the novelty that is asked rises with what is
+    used, up to `HIGHEST`, so that what comes late still finds one.
     """
 
-    def __init__(self, n_inputs: int, length_scale: float, capacity: int, novelty: float) -> None:
+    def __init__(
+        self,
+        n_inputs: int,
+        length_scale: float,
+        capacity: int,
+        novelty: float,
+        *,
+        sparing: bool = False,
+    ) -> None:
         self.n_centers = 0
+        self.sparing = sparing
         self.capacity = capacity
         self.novelty = novelty
         self.length_scale = length_scale
@@ -54,6 +69,13 @@ class IncrementalNystromFeatures:
         """L of these centres, (m, m)."""
         return self._factor[: self.n_centers, : self.n_centers]
 
+    def _asked(self) -> float:
+        """The novelty above which the next point becomes a centre."""
+        used = 2.0 * self.n_centers / self.capacity - 1.0
+        if not self.sparing or used <= 0.0:
+            return self.novelty
+        return self.novelty + used * max(HIGHEST - self.novelty, 0.0)
+
     def transform(self, x: Array) -> Array:
         """Features (m,) of one input (d,); `explained` and `nearest` are then |phi|^2, max k."""
         m = self.n_centers
@@ -67,7 +89,7 @@ class IncrementalNystromFeatures:
         """Make x (d,), whose features are `phi` (m,), a centre if it is new enough."""
         m = self.n_centers
         rest = 1.0 - float(phi @ phi)
-        if m == self.capacity or rest <= self.novelty:
+        if m == self.capacity or rest <= self._asked():
             return False
         self._append(x, phi, math.sqrt(rest))
         return True
@@ -114,7 +136,7 @@ class IncrementalNystromFeatures:
         rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
         new, i = [phi], -1
         while self.n_centers < self.capacity:
-            candidates = np.flatnonzero(rest[i + 1 :] > self.novelty)
+            candidates = np.flatnonzero(rest[i + 1 :] > self._asked())
             if not len(candidates):
                 break
             i += 1 + int(candidates[0])

@@ -162,7 +162,7 @@ def nystrom_rows(
     """Local features that grow along the samples; `length_scale` in units of sqrt(d / 2)."""
     n, d = inputs.shape
     width = kernel_width(length_scale, d)
-    features = IncrementalNystromFeatures(d, width, min(max_centers, n), novelty)
+    features = IncrementalNystromFeatures(d, width, max_centers, novelty, sparing=True)
     n_train = n - len(frozen_inputs)
     parts = [(i, min(i + LEAST_BLOCK, n_train)) for i in range(first, n_train, LEAST_BLOCK)]
     grown = [(a, features.grow_rows(inputs[a:b])) for a, b in parts]

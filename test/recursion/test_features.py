@@ -135,3 +135,20 @@ def test_the_nearest_centre_of_rows_is_that_of_one_after_the_other() -> None:
             one.grow(x, phi)
         assert rows.n_centers == one.n_centers > there
         np.testing.assert_allclose(told, expected, atol=1e-12)
+
+
+def test_sparing_features_keep_centres_for_what_comes_late() -> None:
+    """Points on a line, so near that each is half new; then some far away."""
+    X = np.linspace(0.0, 20.0, 600)[:, None]
+    plain, sparing, rows = (
+        IncrementalNystromFeatures(1, 0.5, 40, 0.3, sparing=spare) for spare in (False, True, True)
+    )
+    for x in X:
+        for one in (plain, sparing):
+            one.grow(x, one.transform(x))
+    rows.grow_rows(X)
+    assert plain.n_centers == 40 and plain.centers.max() < 17.0  # none left for the end
+    assert 20 < sparing.n_centers <= 40 and sparing.centers.max() > 19.0
+    np.testing.assert_array_equal(rows.centers, sparing.centers)
+    first = sparing.centers[:20]
+    np.testing.assert_array_equal(first, plain.centers[:20])

@@ -88,7 +88,7 @@ def test_one_step_errors_are_those_before_each_row_alone_was_learned() -> None:
 def test_rows_of_growing_features_are_those_of_the_learner(capacity: int, first: int) -> None:
     inputs, later = X[:90, :3], X[90:, :3]
     level = nystrom_rows(inputs, later, first, 0.65, capacity, 0.4)
-    one = IncrementalNystromFeatures(3, 0.65 * np.sqrt(1.5), capacity, 0.4)
+    one = IncrementalNystromFeatures(3, 0.65 * np.sqrt(1.5), capacity, 0.4, sparing=True)
     for i, x in enumerate(inputs):
         if i == len(inputs) - len(later):
             frozen = one.transform_rows(later)
