@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.arrays import NANO, Array, Stamps
+from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
@@ -224,6 +225,9 @@ class SampleFilter:
             self._past,
             np.full((2, axes), NEVER, dtype=np.int64),
             np.zeros((2, width)),
+            np.zeros(1, dtype=CLOCK),
+            np.zeros(FIRST),
+            np.zeros(n),
             np.zeros((1, 3, width)),
             np.zeros((config.stages, 3, self._size)),
             self._stops,
@@ -321,10 +325,13 @@ def filter_rows(
     past: Array,
     unread: Stamps,
     raw: Array,
+    clock: npt.NDArray[np.void],
+    first_steps: Array,
+    ways: Array,
     wide: Array,
     narrow: Array,
     stops: Array,
-    ways: Array,
+    stop_ways: Array,
     found: Stamps,
     weights: Array,
     regressor: tuple[Any, ...],
@@ -422,6 +429,10 @@ def filter_rows(
             m.moved = _reaches(c[n : 2 * n], STILL)
         else:
             m.moved = m.count > 1 and _moves(c, last, n, step)
+        if m.count > 0:
+            step = clocked_step(clock[0], first_steps, ways, c[:n], last[:n], step)
+        else:
+            restart_clock(clock[0])
         speed = _speed(c, last, n, step, has_velocity)
         if m.count > 1 and (has_velocity or step >= TELLING):
             slow, fast = min(speed, m.speed), max(speed, m.speed)
@@ -439,8 +450,8 @@ def filter_rows(
         if m.count >= 2:
             for j in range(n):
                 moved[j] = past[1, j] - past[0, j]
-            advance_stops(stops[0], ways, moved)
-            row, back = rows[samples], (m.last - m.before) * NANO
+            advance_stops(stops[0], stop_ways, moved)
+            row, back = rows[samples], m.step
             _differences(past[0], past[1], c, back, step, has_velocity, state)
             for j in range(n):
                 row[j], row[n + j], row[2 * n + j] = state[0, 0, j], state[1, 0, j], state[2, 0, j]
