@@ -18,9 +18,10 @@ from semiparam_dynamics.jit import compiled_as_written
 
 FIRST = 32  # steps whose median is the first period
 FIT = 16  # steps that this median counts for, as if the clock had been fitted to so many
-WINDOW = 100  # steps that the clock is fitted to at most
+WINDOW = 200  # steps that the clock is fitted to at most
 LONGEST = 8.0  # periods that a step has at most where the clock goes on
-LOST = 0.75  # periods between clock and stamp beyond which that was no clock
+FEW = 0.6  # of a period that a stamp may be late before a message is missing
+LOST = 0.75  # of a period that the clock may be ahead before it counted one too many
 MEMORY = 30.0  # s for which what positions said counts
 SURE = 16.0  # variances of the slope that it must differ from 1 to count
 
@@ -29,6 +30,7 @@ CLOCK = np.dtype(
     [
         ("period", np.float64),  # 0 until known
         ("seen", np.int64),  # steps since it began, FIRST and WINDOW at most
+        ("single", np.int64),  # steps since one was one period long
         ("ahead", np.float64),  # of the last stamp
         ("correction", np.float64),  # added to the last stamp
         ("periods", np.float64),  # in the last step; 0 where that isn't known
@@ -45,9 +47,9 @@ CLOCK = np.dtype(
 
 @compiled_as_written
 def restart_clock(clock: Any) -> None:
-    """Begin anew at the stamp that comes next, with the period and the slope as they were."""
-    clock.ahead = clock.correction = clock.periods = 0.0
-    clock.seen = FIT if clock.period > 0.0 else 0
+    """Begin anew at the stamp that comes next; what positions said is kept."""
+    clock.period = clock.ahead = clock.correction = clock.periods = 0.0
+    clock.seen = clock.single = 0
 
 
 @compiled_as_written
@@ -64,13 +66,19 @@ def clocked_step(clock: Any, steps: Array, ways: Array, q: Array, last: Array, s
             clock.period, clock.seen = np.median(steps), FIT
         return step
     period = clock.period
-    periods = max(math.floor((step - clock.ahead) / period + 0.5), 1.0)
-    ahead = clock.ahead + periods * period - step
-    if periods > LONGEST or abs(ahead) > LOST * period:
-        if periods <= LONGEST:
-            clock.period = 0.0
-        restart_clock(clock)
+    # Deviations below half a period are rather the stamp's than a message's that is missing.
+    periods = max(math.ceil((step - clock.ahead) / period - FEW), 1.0)
+    clock.single = 0 if periods < 2.0 else clock.single + 1
+    if periods > LONGEST:
+        clock.ahead = clock.correction = clock.periods = 0.0
+        if clock.seen == FIT or clock.single > WINDOW:
+            restart_clock(clock)
+        clock.seen = min(clock.seen, FIT)
         return step
+    ahead = clock.ahead + periods * period - step
+    if ahead > LOST * period:
+        ahead -= period
+        clock.seen = FIT
     _compare(clock, ways, q, last, step, periods)
     clock.seen = min(clock.seen + 1, WINDOW)
     k = float(clock.seen)
