@@ -1,9 +1,13 @@
 """The even clock behind a driver's stamps, and whether positions follow it or the stamps.
 
 Many drivers sample at even times and stamp at reception. Others sample unevenly and stamp truly.
-The motion tells which: where stamps are true, positions go further in longer steps. So of each
-step's way the deviation from the way before is compared with what the stamps make of it, and the
-steps that the filters get are as much the clock's as positions say.
+The motion tells which: where stamps are true, joints go further in longer steps. So the change of
+each joint's way from one step to the next is compared with what the stamps make of it. The slope
+between the two, a regression over all joints, is 1 for true stamps and 0 for an even clock, and the
+steps that the filters get are as much the clock's as it is surely below 1.
+
+The clock's phase and period are a least-squares line through the last stamps (an alpha-beta filter
+whose gains fall with their number), messages that are missing counted.
 """
 
 from __future__ import annotations
@@ -53,11 +57,15 @@ def restart_clock(clock: Any) -> None:
 
 
 @compiled_as_written
-def clocked_step(clock: Any, steps: Array, ways: Array, q: Array, last: Array, step: float) -> float:
-    """The time between two instants in s, `step` by their stamps.
+def clocked_step(
+    clock: Any, steps: Array, went: Array, q: Array, last: Array, step: float
+) -> float:
+    """The time between two instants in s, which is `step` by their stamps; always positive.
 
-    clock : of `CLOCK`; steps : (FIRST,) the first steps; ways : (n_joints,) those of the last step,
-    and q and last : positions now and before.
+    clock : of `CLOCK`.
+    steps : (FIRST,) the first steps, s.
+    went : (n_joints,) how far joints went in the step before, rad or m.
+    q, last : (n_joints,) positions now and before.
     """
     if clock.period <= 0.0:
         steps[clock.seen] = step
@@ -69,49 +77,48 @@ def clocked_step(clock: Any, steps: Array, ways: Array, q: Array, last: Array, s
     # Deviations below half a period are rather the stamp's than a message's that is missing.
     periods = max(math.ceil((step - clock.ahead) / period - FEW), 1.0)
     clock.single = 0 if periods < 2.0 else clock.single + 1
-    if periods > LONGEST:
+    if clock.single > WINDOW or (periods > LONGEST and clock.seen == FIT):
+        restart_clock(clock)  # messages come more rarely now
+        return step
+    if periods > LONGEST:  # a gap, too long to be counted: the phase begins anew
         clock.ahead = clock.correction = clock.periods = 0.0
-        if clock.seen == FIT or clock.single > WINDOW:
-            restart_clock(clock)
-        clock.seen = min(clock.seen, FIT)
+        clock.seen = FIT
         return step
     ahead = clock.ahead + periods * period - step
     if ahead > LOST * period:
         ahead -= period
         clock.seen = FIT
-    _compare(clock, ways, q, last, step, periods)
+    _compare(clock, went, q, last, step, periods)
     clock.seen = min(clock.seen + 1, WINDOW)
     k = float(clock.seen)
     clock.period -= 6.0 / (k * (k + 1.0)) * ahead / periods
     clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
     correction = (1.0 - _slope(clock)) * clock.ahead
-    even = max(step + correction - clock.correction, 0.1 * min(step, period))
+    even: float = max(step + correction - clock.correction, 0.1 * min(step, period))
     clock.correction += even - step
     return even
 
 
 @compiled_as_written
-def _compare(
-    clock: Any, ways: Array, q: Array, last: Array, step: float, periods: float
-) -> None:
-    """Add what this step's ways say to the sums."""
+def _compare(clock: Any, went: Array, q: Array, last: Array, step: float, periods: float) -> None:
+    """Add what this step says to the sums."""
     kept = math.exp(-step / MEMORY)
     expected = product = found = 0.0
     if clock.periods > 0.0:
         ratio, both = periods / clock.periods, step + clock.step
         off = (step - ratio * clock.step) / both
-        for j in range(ways.size):
+        for j in range(went.size):
             way = q[j] - last[j]
-            x, y = (way + ways[j]) * off, way - ratio * ways[j]
+            x, y = (way + went[j]) * off, way - ratio * went[j]
             expected += x * x
             product += x * y
             found += y * y
     clock.expected = kept * clock.expected + expected
     clock.product = kept * clock.product + product
     clock.found = kept * clock.found + found
-    clock.count = kept * clock.count + ways.size
-    for j in range(ways.size):
-        ways[j] = q[j] - last[j]
+    clock.count = kept * clock.count + went.size
+    for j in range(went.size):
+        went[j] = q[j] - last[j]
     clock.step, clock.periods = step, periods
 
 
@@ -123,4 +130,5 @@ def _slope(clock: Any) -> float:
         return 1.0
     unexplained = max(clock.found - clock.product * clock.product / clock.expected, 0.0)
     sure = 1.0 - SURE * unexplained / clock.count * clock.expected / (short * short)
-    return max(1.0 - short / clock.expected * max(sure, 0.0), 0.0)
+    slope: float = max(1.0 - short / clock.expected * max(sure, 0.0), 0.0)
+    return slope
