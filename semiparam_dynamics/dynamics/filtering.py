@@ -9,7 +9,8 @@ y = Phi pi, then filter(y) = filter(Phi) pi, whatever the filter's lag.
 
 Both filters solve their differential equations exactly for signals that are straight between two
 messages. So uneven stamps and missing messages make no jerks, as coefficients that change while the
-states belong to the step before would.
+states belong to the step before would. Where stamps are wrong, steps are those of the driver's
+clock (`clock.py`); samples keep the stamps of their messages.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.arrays import NANO, Array, Stamps
+from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
@@ -83,10 +85,9 @@ MEMORY = np.dtype(
         ),
         ("settling", np.int64),  # ns from the last measurement without y until y is used again
         ("count", np.int64),  # instants since the last start, at most 3
-        ("before", np.int64),  # stamps of the last two instants
-        ("last", np.int64),
+        ("last", np.int64),  # stamp of the last instant
         ("has_velocity", np.bool_),  # whether the instants since the last start have dq
-        ("step", np.float64),  # s, before the last instant
+        ("step", np.float64),  # s, before the last instant, by the clock behind the stamps
         ("moved", np.bool_),  # whether a joint moved in that step, and in the last sample
         ("speed", np.float64),  # of the fastest joint in that step, rad/s or m/s
         ("late_run", np.int64),  # late messages since the last instant, and the last one's stamp
@@ -224,6 +225,9 @@ class SampleFilter:
             self._past,
             np.full((2, axes), NEVER, dtype=np.int64),
             np.zeros((2, width)),
+            np.zeros(1, dtype=CLOCK),
+            np.zeros(FIRST),
+            np.zeros(n),
             np.zeros((1, 3, width)),
             np.zeros((config.stages, 3, self._size)),
             self._stops,
@@ -321,6 +325,9 @@ def filter_rows(
     past: Array,
     unread: Stamps,
     raw: Array,
+    clock: npt.NDArray[np.void],
+    first_steps: Array,
+    went: Array,
     wide: Array,
     narrow: Array,
     stops: Array,
@@ -341,6 +348,7 @@ def filter_rows(
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
     unread : (2, n_axes) stamps at which an axis lacked its reading last, now and an instant ago.
     raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
+    clock : (1,) of `CLOCK`, first_steps : (FIRST,) and went : (n_joints,), see `clocked_step`.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
     stops : (1, n_stops) the stop operators of friction, and ways : theirs, see `advance_stops`.
     found : (k, 4) of each sample its stamp, and whether it is measured, informative, `between`.
@@ -422,6 +430,10 @@ def filter_rows(
             m.moved = _reaches(c[n : 2 * n], STILL)
         else:
             m.moved = m.count > 1 and _moves(c, last, n, step)
+        if m.count > 0:
+            step = clocked_step(clock[0], first_steps, went, c[:n], last[:n], step)
+        else:
+            restart_clock(clock[0])
         speed = _speed(c, last, n, step, has_velocity)
         if m.count > 1 and (has_velocity or step >= TELLING):
             slow, fast = min(speed, m.speed), max(speed, m.speed)
@@ -440,7 +452,7 @@ def filter_rows(
             for j in range(n):
                 moved[j] = past[1, j] - past[0, j]
             advance_stops(stops[0], ways, moved)
-            row, back = rows[samples], (m.last - m.before) * NANO
+            row, back = rows[samples], m.step
             _differences(past[0], past[1], c, back, step, has_velocity, state)
             for j in range(n):
                 row[j], row[n + j], row[2 * n + j] = state[0, 0, j], state[1, 0, j], state[2, 0, j]
@@ -480,7 +492,7 @@ def filter_rows(
             past[0, j], past[1, j] = past[1, j], c[j]
         for j in range(unread.shape[1]):
             unread[1, j] = unread[0, j]
-        m.before, m.last, m.step = m.last, stamp, step
+        m.last, m.step = stamp, step
         m.late_run, m.suspect = 0, NEVER
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
         m.count = min(m.count + 1, FULL)

@@ -1,0 +1,134 @@
+"""The even clock behind a driver's stamps, and whether positions follow it or the stamps.
+
+Many drivers sample at even times and stamp at reception. Others sample unevenly and stamp truly.
+The motion tells which: where stamps are true, joints go further in longer steps. So the change of
+each joint's way from one step to the next is compared with what the stamps make of it. The slope
+between the two, a regression over all joints, is 1 for true stamps and 0 for an even clock, and the
+steps that the filters get are as much the clock's as it is surely below 1.
+
+The clock's phase and period are a least-squares line through the last stamps (an alpha-beta filter
+whose gains fall with their number), messages that are missing counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.jit import compiled_as_written
+
+FIRST = 32  # steps whose median is the first period
+FIT = 16  # steps that this median counts for, as if the clock had been fitted to so many
+WINDOW = 200  # steps that the clock is fitted to at most
+LONGEST = 8.0  # periods that a step has at most where the clock goes on
+FEW = 0.6  # of a period that a stamp may be late before a message is missing
+LOST = 0.75  # of a period that the clock may be ahead before it counted one too many
+MEMORY = 30.0  # s for which what positions said counts
+SURE = 16.0  # variances of the slope that it must differ from 1 to count
+
+# The clock's memory; times in s.
+CLOCK = np.dtype(
+    [
+        ("period", np.float64),  # 0 until known
+        ("seen", np.int64),  # steps since it began, FIRST and WINDOW at most
+        ("single", np.int64),  # steps since one was one period long
+        ("ahead", np.float64),  # of the last stamp
+        ("correction", np.float64),  # added to the last stamp
+        ("periods", np.float64),  # in the last step; 0 where that isn't known
+        ("step", np.float64),  # between the last two stamps
+        # Sums over joints and steps, forgotten in time: deviations of ways expected by the stamps,
+        # squared and times those found, those found, squared, and how many there were.
+        ("expected", np.float64),
+        ("product", np.float64),
+        ("found", np.float64),
+        ("count", np.float64),
+    ]
+)
+
+
+@compiled_as_written
+def restart_clock(clock: Any) -> None:
+    """Begin anew at the stamp that comes next; what positions said is kept."""
+    clock.period = clock.ahead = clock.correction = clock.periods = 0.0
+    clock.seen = clock.single = 0
+
+
+@compiled_as_written
+def clocked_step(
+    clock: Any, steps: Array, went: Array, q: Array, last: Array, step: float
+) -> float:
+    """The time between two instants in s, which is `step` by their stamps; always positive.
+
+    clock : of `CLOCK`.
+    steps : (FIRST,) the first steps, s.
+    went : (n_joints,) how far joints went in the step before, rad or m.
+    q, last : (n_joints,) positions now and before.
+    """
+    if clock.period <= 0.0:
+        steps[clock.seen] = step
+        clock.seen += 1
+        if clock.seen == FIRST:
+            clock.period, clock.seen = np.median(steps), FIT
+        return step
+    period = clock.period
+    # Deviations below half a period are rather the stamp's than a message's that is missing.
+    periods = max(math.ceil((step - clock.ahead) / period - FEW), 1.0)
+    clock.single = 0 if periods < 2.0 else clock.single + 1
+    if clock.single > WINDOW or (periods > LONGEST and clock.seen == FIT):
+        restart_clock(clock)  # messages come more rarely now
+        return step
+    if periods > LONGEST:  # a gap, too long to be counted: the phase begins anew
+        clock.ahead = clock.correction = clock.periods = 0.0
+        clock.seen = FIT
+        return step
+    ahead = clock.ahead + periods * period - step
+    if ahead > LOST * period:
+        ahead -= period
+        clock.seen = FIT
+    _compare(clock, went, q, last, step, periods)
+    clock.seen = min(clock.seen + 1, WINDOW)
+    k = float(clock.seen)
+    clock.period -= 6.0 / (k * (k + 1.0)) * ahead / periods
+    clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
+    correction = (1.0 - _slope(clock)) * clock.ahead
+    even: float = max(step + correction - clock.correction, 0.1 * min(step, period))
+    clock.correction += even - step
+    return even
+
+
+@compiled_as_written
+def _compare(clock: Any, went: Array, q: Array, last: Array, step: float, periods: float) -> None:
+    """Add what this step says to the sums."""
+    kept = math.exp(-step / MEMORY)
+    expected = product = found = 0.0
+    if clock.periods > 0.0:
+        ratio, both = periods / clock.periods, step + clock.step
+        off = (step - ratio * clock.step) / both
+        for j in range(went.size):
+            way = q[j] - last[j]
+            x, y = (way + went[j]) * off, way - ratio * went[j]
+            expected += x * x
+            product += x * y
+            found += y * y
+    clock.expected = kept * clock.expected + expected
+    clock.product = kept * clock.product + product
+    clock.found = kept * clock.found + found
+    clock.count = kept * clock.count + went.size
+    for j in range(went.size):
+        went[j] = q[j] - last[j]
+    clock.step, clock.periods = step, periods
+
+
+@compiled_as_written
+def _slope(clock: Any) -> float:
+    """How far positions follow the stamps' deviations: 1 wholly, as far as nothing else is sure."""
+    short = clock.expected - clock.product
+    if short <= 0.0:
+        return 1.0
+    unexplained = max(clock.found - clock.product * clock.product / clock.expected, 0.0)
+    sure = 1.0 - SURE * unexplained / clock.count * clock.expected / (short * short)
+    slope: float = max(1.0 - short / clock.expected * max(sure, 0.0), 0.0)
+    return slope
