@@ -73,7 +73,8 @@ def learn(split: Split, rate: float) -> tuple[Array, Array, Array]:
     errors = [runs[name].scores.nmse("semiparametric").mean() for name in PROTOCOLS]
     rigid_body = runs["frozen"].estimator.rigid_body
     parameters, deviations = rigid_body.parameters, rigid_body.standard_deviations()
-    return np.array(errors), parameters[~model.dry], deviations[~model.dry]
+    always = (model.optional[0] == 0) & ~model.dry
+    return np.array(errors), parameters[always], deviations[always]
 
 
 def resampled(log: JointLog, rate: float) -> JointLog:
