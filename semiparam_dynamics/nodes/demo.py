@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import TextIO
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 from rosbags.interfaces import (
     Connection,
     Qos,
@@ -314,31 +312,27 @@ def run_demo(
     learner_yaml = write_params(out, LEARNER, learner_config(residual, seed))
     simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
-    # Not rclpy's own handlers: they would take the network down before the last messages.
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    terminate = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with (
-            Recorder(bag) as recorder,
-            NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
-        ):
-            monitor = Monitor(recorder, LEARNER, ERROR_WINDOW)
-            executor = SingleThreadedExecutor()
-            executor.add_node(monitor)
-            table = LiveTable(sys.stdout)
-            for k, (motion, meaning) in enumerate(PHASES.items()):
-                table.note(meaning)
-                log = logs / f"{SIMULATOR}.log"
-                with NodeProcess(SIMULATOR, {"motion": motion}, log, simulator_yaml) as arm:
-                    until = seconds * (k + 1) / len(PHASES)
-                    ended = _follow(executor, monitor, table, motion, until, (learner, arm))
-                if not ended:
-                    break
-            runtime.spin_for(executor, DRAIN)
-            monitor.destroy_node()
-    finally:
-        signal.signal(signal.SIGTERM, terminate)
-        rclpy.try_shutdown()
+    with (
+        runtime.open_network() as interrupted,
+        Recorder(bag) as recorder,
+        NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
+    ):
+        monitor = Monitor(recorder, LEARNER, ERROR_WINDOW)
+        executor = SingleThreadedExecutor()
+        executor.add_node(monitor)
+        table = LiveTable(sys.stdout)
+        for k, (motion, meaning) in enumerate(PHASES.items()):
+            table.note(meaning)
+            log = logs / f"{SIMULATOR}.log"
+            with NodeProcess(SIMULATOR, {"motion": motion}, log, simulator_yaml) as arm:
+                until = seconds * (k + 1) / len(PHASES)
+                ended = _follow(
+                    executor, monitor, table, interrupted, motion, until, (learner, arm)
+                )
+            if not ended:
+                break
+        runtime.spin_for(executor, DRAIN)
+        monitor.destroy_node()
     urdf = out / "robot.urdf"
     urdf.write_text(monitor.urdf)
     table.summary(monitor, recorder.messages)
@@ -349,32 +343,30 @@ def _follow(
     executor: Executor,
     monitor: Monitor,
     table: LiveTable,
+    interrupted: Event,
     motion: str,
     until: float,
     nodes: tuple[NodeProcess, ...],
 ) -> bool:
     """Spin until so much motion was seen; False if the user ended it before."""
     progress, told, moved = time.monotonic(), time.monotonic(), monitor.motion
-    try:
-        while monitor.motion < until:
-            executor.spin_once(timeout_sec=0.1)
-            now = time.monotonic()
-            if monitor.motion > moved:
-                progress, moved = now, monitor.motion
-            if now - progress > PATIENCE:
-                why = (
-                    monitor.status.message if monitor.status else "no diagnostics from the learner"
-                )
-                raise SemiparamError(f"the arm has not moved for {PATIENCE:g} s: {why}")
-            if now - told >= 1.0:
-                told = now
-                for node in nodes:
-                    node.check()
-                table.row(monitor, motion)
-    except KeyboardInterrupt:
-        if not monitor.motion:
-            raise
-        return False
+    while monitor.motion < until:
+        executor.spin_once(timeout_sec=0.1)
+        if interrupted.is_set():
+            if not monitor.motion:
+                raise KeyboardInterrupt
+            return False
+        now = time.monotonic()
+        if monitor.motion > moved:
+            progress, moved = now, monitor.motion
+        if now - progress > PATIENCE:
+            why = monitor.status.message if monitor.status else "no diagnostics from the learner"
+            raise SemiparamError(f"the arm has not moved for {PATIENCE:g} s: {why}")
+        if now - told >= 1.0:
+            told = now
+            for node in nodes:
+                node.check()
+            table.row(monitor, motion)
     return True
 
 

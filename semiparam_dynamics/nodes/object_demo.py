@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import time
@@ -10,14 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TextIO
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from semiparam_dynamics.errors import SemiparamError
@@ -243,26 +241,20 @@ def run_objects(out: Path, config: ObjectStreamNodeConfig, *, features: bool) ->
     stream_yaml = write_params(out, STREAM, replace(config, wait_for_subscribers=LISTENERS))
     recognition_yaml = write_params(out, RECOGNITION, recognition_config(features))
     print(f"starting the recognition and the pictures (ROS_DOMAIN_ID={domain}, logs in {logs})")
-    # Not rclpy's own handlers: they would take the network down before the last messages.
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    terminate = signal.signal(signal.SIGTERM, signal.default_int_handler)
     table = ObjectTable(sys.stdout)
-    try:
-        with (
-            NodeProcess(RECOGNITION, {}, logs / f"{RECOGNITION}.log", recognition_yaml) as answers,
-            # It waits until the recognition listens.
-            NodeProcess(STREAM, {}, logs / f"{STREAM}.log", stream_yaml) as pictures,
-        ):
-            monitor = ObjectMonitor(RECOGNITION, table.row)
-            executor = SingleThreadedExecutor()
-            executor.add_node(monitor)
-            complete = _follow(executor, monitor, table, answers, pictures)
-            runtime.spin_for(executor, DRAIN)
-            monitor.end()
-            monitor.destroy_node()
-    finally:
-        signal.signal(signal.SIGTERM, terminate)
-        rclpy.try_shutdown()
+    with (
+        runtime.open_network() as interrupted,
+        NodeProcess(RECOGNITION, {}, logs / f"{RECOGNITION}.log", recognition_yaml) as answers,
+        # It waits until the recognition listens.
+        NodeProcess(STREAM, {}, logs / f"{STREAM}.log", stream_yaml) as pictures,
+    ):
+        monitor = ObjectMonitor(RECOGNITION, table.row)
+        executor = SingleThreadedExecutor()
+        executor.add_node(monitor)
+        complete = _follow(executor, monitor, table, interrupted, answers, pictures)
+        runtime.spin_for(executor, DRAIN)
+        monitor.end()
+        monitor.destroy_node()
     table.summary(monitor.tally, monitor.figures())
     return Watched(monitor.tally, monitor.figures(), complete)
 
@@ -277,27 +269,27 @@ def _follow(
     executor: Executor,
     monitor: ObjectMonitor,
     table: ObjectTable,
+    interrupted: Event,
     recognition: NodeProcess,
     stream: NodeProcess,
 ) -> bool:
     """Spin until the script has ended; False if the user ended it before."""
     progress, answers = time.monotonic(), 0
-    try:
-        while not _ended(stream):
-            executor.spin_once(timeout_sec=0.1)
-            recognition.check()
-            why = monitor.status.message if monitor.status else "the nodes are starting"
+    while not _ended(stream):
+        executor.spin_once(timeout_sec=0.1)
+        if interrupted.is_set():
             if not monitor.tally.answers:
-                table.waiting(why)
-            now, paused = time.monotonic(), monitor.begun and monitor.tally.now is None
-            if monitor.tally.answers > answers or paused:
-                progress, answers = now, monitor.tally.answers
-            if now - progress > PATIENCE:
-                raise SemiparamError(f"no picture was recognised for {PATIENCE:g} s: {why}")
-    except KeyboardInterrupt:
+                raise KeyboardInterrupt
+            return False
+        recognition.check()
+        why = monitor.status.message if monitor.status else "the nodes are starting"
         if not monitor.tally.answers:
-            raise
-        return False
+            table.waiting(why)
+        now, paused = time.monotonic(), monitor.begun and monitor.tally.now is None
+        if monitor.tally.answers > answers or paused:
+            progress, answers = now, monitor.tally.answers
+        if now - progress > PATIENCE:
+            raise SemiparamError(f"no picture was recognised for {PATIENCE:g} s: {why}")
     return True
 
 

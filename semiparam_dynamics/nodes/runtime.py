@@ -6,15 +6,17 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from threading import Event
 from typing import TypeVar
 
 import rclpy
 import rclpy.logging
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.errors import SemiparamError
@@ -56,6 +58,31 @@ def spin_for(executor: Executor, seconds: float) -> None:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         executor.spin_once(timeout_sec=left)
+
+
+@contextmanager
+def open_network() -> Iterator[Event]:
+    """Connect a process that watches nodes; yields an event that Ctrl-C and SIGTERM set.
+
+    A second signal raises KeyboardInterrupt. The first does not: it would come wherever the process
+    is, and within rclpy's compiled part it becomes a RuntimeError. Nor are rclpy's own handlers
+    used: they would take the network down before the last messages.
+    """
+    interrupted = Event()
+
+    def note(*_: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        rclpy.try_shutdown()
 
 
 def spin_managed(node: ManagedNode, executor: Executor) -> int:
