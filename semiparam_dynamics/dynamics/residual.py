@@ -29,6 +29,7 @@ from semiparam_dynamics.recursion.features import (
 )
 from semiparam_dynamics.recursion.forgetting import ForgettingClock
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.recursion.vectors import exponentials
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
@@ -676,13 +677,16 @@ def _add_kernel_rows(
                 for i in range(m):
                     delta = x - row[i]
                     exponents[i] -= delta * delta
-            total, largest = 0.0, 0.0
+            nearest = -np.inf
             for i in range(m):
-                kernel = np.exp(gammas[j] * exponents[i])
-                largest = max(largest, kernel)
-                total += weights[j, i] * kernel
+                exponents[i] *= gammas[j]
+                nearest = max(nearest, exponents[i])
+            exponentials(exponents[:m], exponents[:m])
+            total = 0.0
+            for i in range(m):
+                total += weights[j, i] * exponents[i]
             values[k, j] += total
-            own[k, j] = largest * largest * total
+            own[k, j] = np.exp(2.0 * nearest) * total
 
 
 LEAST_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
@@ -724,6 +728,8 @@ class KernelModel:
         """y - Phi pi of outputs laid out as :meth:`targets`; of k with one pi or each one's own."""
         if not len(self.axis):
             return outputs[..., : self.n_axes].copy()
+        if outputs.ndim == 1:
+            return _residuals(outputs, parameters, self.axis, self.column, self.n_axes)
         moved = outputs[..., self.n_axes :] * parameters[..., self.column]
         value: Array = outputs[..., : self.n_axes] - moved @ self._on_axis
         return value
@@ -829,6 +835,17 @@ class KernelModel:
         there = features.capacity if isinstance(features, FourierFeatures) else features.n_centers
         if self.core.n_features != there:
             raise ValueError("a model has another number of features than of weights")
+
+
+@compiled
+def _residuals(
+    outputs: Array, parameters: Array, axis: Indices, column: Indices, n_axes: int
+) -> Array:
+    """:meth:`KernelModel.residuals` of one sample."""
+    value = outputs[:n_axes].copy()
+    for k in range(len(axis)):
+        value[axis[k]] -= outputs[n_axes + k] * parameters[column[k]]
+    return value
 
 
 class FourierFeatures:

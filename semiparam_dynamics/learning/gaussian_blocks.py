@@ -6,22 +6,12 @@ it is in the processor's cache, and never written to memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.jit import compiled
-
-if TYPE_CHECKING:
-    rounded = compiled
-else:
-    import numba
-
-    # Sums are rounded in their order: with "reassoc" the whole number n below would be lost. (A
-    # function that says nothing of it takes its caller's settings.)
-    rounded = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+from semiparam_dynamics.recursion.vectors import exponentials
 
 TILE = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
 WHOLE = 16  # columns: a multiple of what a processor's vector holds in either precision
@@ -260,77 +250,3 @@ def _backward(K: Array, S: Array, start: int, here: int, width: int, out: Array)
                 row, s0 = K[r, first:last], S[start + r, t]
                 for j in range(o.size):
                     o[j] += row[j] * s0
-
-
-@compiled
-def exponentials(x: Array, out: Array) -> None:
-    """out = exp(min(x, 0)), (k,), both in one precision; they may be one array.
-
-    Within 2 units in the last place, and 0 a little before the result would lose digits.
-    """
-    if x.itemsize == 4:
-        _single(x, out)
-    else:
-        _double(x, out)
-
-
-# x = n log 2 + r with |r| <= log(2) / 2, and exp(x) = 2^n exp(r) (Cody and Waite 1980, chapter 6).
-# Adding 1.5 * 2^(mantissa bits) rounds x / log 2 to n and leaves n in the lowest bits, from where
-# it is shifted into the exponent's. log 2 is subtracted in two parts, of which n times the first
-# is exact. NumPy's exponential isn't compiled to vector instructions, and takes 2 to 4 times as
-# long in a block.
-f32 = np.float32
-
-
-@rounded
-def _double(x: Array, out: Array) -> None:
-    """By Taylor's polynomial up to r^13."""
-    bits = out.view(np.int64)
-    for j in range(x.size):
-        v = x[j]
-        bounded = v if v < 0.0 else 0.0
-        shifted = 6755399441055744.0 + bounded * 1.4426950408889634
-        n = shifted - 6755399441055744.0
-        r = bounded - n * 6.93147180369123816490e-01
-        r = r - n * 1.90821492927058770002e-10
-        p = 1.6059043836821613e-10
-        p = 2.08767569878681e-09 + p * r
-        p = 2.505210838544172e-08 + p * r
-        p = 2.755731922398589e-07 + p * r
-        p = 2.7557319223985893e-06 + p * r
-        p = 2.48015873015873e-05 + p * r
-        p = 0.0001984126984126984 + p * r
-        p = 0.001388888888888889 + p * r
-        p = 0.008333333333333333 + p * r
-        p = 0.041666666666666664 + p * r
-        p = 0.16666666666666666 + p * r
-        p = 0.5 + p * r
-        out[j] = shifted
-        power = bits[j] << 52
-        out[j] = (r + 1.0) + p * (r * r)
-        bits[j] += power
-        out[j] = out[j] if v >= -708.0 else 0.0
-
-
-@rounded
-def _single(x: Array, out: Array) -> None:
-    """By the polynomial of Cephes' expf."""
-    bits = out.view(np.int32)
-    for j in range(x.size):
-        v = x[j]
-        bounded = v if v < f32(0.0) else f32(0.0)
-        shifted = f32(12582912.0) + bounded * f32(1.4426950408889634)
-        n = shifted - f32(12582912.0)
-        r = bounded - n * f32(0.693359375)
-        r = r - n * f32(-2.12194440e-4)
-        p = f32(1.9875691500e-4)
-        p = f32(1.3981999507e-3) + p * r
-        p = f32(8.3334519073e-3) + p * r
-        p = f32(4.1665795894e-2) + p * r
-        p = f32(1.6666665459e-1) + p * r
-        p = f32(5.0000001201e-1) + p * r
-        out[j] = shifted
-        power = bits[j] << np.int32(23)
-        out[j] = (r + f32(1.0)) + p * (r * r)
-        bits[j] += power
-        out[j] = out[j] if v >= f32(-87.0) else f32(0.0)

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.jit import compiled, compiled_as_written
+from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.recursion.blocks import solve_right
+from semiparam_dynamics.recursion.vectors import LARGEST, cosines_and_sines, exponentials
 
 
 class Basis(Protocol):
@@ -79,17 +80,17 @@ class IncrementalNystromFeatures:
     def transform(self, x: Array) -> Array:
         """Features (m,) of one input (d,); `explained` and `nearest` are then |phi|^2, max k."""
         m = self.n_centers
-        kernel, phi = np.empty(m), np.empty(m)
-        gaussian_row(self._centers, x, self.gamma, kernel, m)
-        self.explained = solve_lower(self._factor, kernel, phi, m)
-        self.nearest = float(kernel.max(initial=0.0))
+        phi = np.empty(m)
+        found = nystrom_row(self._centers, self._factor, x, self.gamma, phi, m)
+        self.explained, self.nearest = found
         return phi
 
     def grow(self, x: Array, phi: Array) -> bool:
         """Make x (d,), whose features are `phi` (m,), a centre if it is new enough."""
-        m = self.n_centers
+        if self.n_centers == self.capacity:
+            return False
         rest = 1.0 - float(phi @ phi)
-        if m == self.capacity or rest <= self._asked():
+        if rest <= self._asked():
             return False
         self._append(x, phi, math.sqrt(rest))
         return True
@@ -197,42 +198,58 @@ def gaussian_block(centers: Array, X: Array, gamma: float) -> Array:
 
 
 @compiled
-def gaussian_row(C: Array, x: Array, gamma: float, k: Array, n: int) -> None:
-    """k_i = exp(-gamma |x - C_i|^2) for the first n rows of C."""
+def nystrom_row(
+    C: Array, L: Array, x: Array, gamma: float, phi: Array, n: int
+) -> tuple[float, float]:
+    """phi (n,) = L^-1 k(C, x) for the first n rows of C and L; returns |phi|^2 and max k."""
+    nearest = np.inf  # its squared distance
     for i in range(n):
         centre = C[i]
         distance = 0.0
         for j in range(x.size):
             delta = x[j] - centre[j]
             distance += delta * delta
-        k[i] = np.exp(-gamma * distance)
+        nearest = min(nearest, distance)
+        phi[i] = -gamma * distance
+    exponentials(phi, phi)
+    explained = _solve_lower(L, phi, n)
+    return explained, np.exp(-gamma * nearest)
 
 
 @compiled
-def solve_lower(L: Array, k: Array, phi: Array, n: int) -> float:
-    """phi = L^-1 k for a lower-triangular L; returns |phi|^2."""
+def _solve_lower(L: Array, phi: Array, n: int) -> float:
+    """phi (n,) becomes L^-1 phi for a lower triangle L; returns its squared norm.
+
+    Four rows at a time, which come from memory side by side.
+    """
     total = 0.0
-    for i in range(n):
-        row = L[i, :i]
-        dot = 0.0
-        for j in range(row.size):
+    whole = n // 4 * 4
+    for i in range(0, whole, 4):
+        a, b, c, d = L[i], L[i + 1], L[i + 2], L[i + 3]
+        dot_a = dot_b = dot_c = dot_d = 0.0
+        for j in range(i):
+            value = phi[j]
+            dot_a += a[j] * value
+            dot_b += b[j] * value
+            dot_c += c[j] * value
+            dot_d += d[j] * value
+        x = (phi[i] - dot_a) / a[i]
+        y = (phi[i + 1] - dot_b - b[i] * x) / b[i + 1]
+        z = (phi[i + 2] - dot_c - c[i] * x - c[i + 1] * y) / c[i + 2]
+        w = (phi[i + 3] - dot_d - d[i] * x - d[i + 1] * y - d[i + 2] * z) / d[i + 3]
+        phi[i], phi[i + 1], phi[i + 2], phi[i + 3] = x, y, z, w
+        total += x * x + y * y + z * z + w * w
+    for i in range(whole, n):
+        row, dot = L[i], 0.0
+        for j in range(i):
             dot += row[j] * phi[j]
-        value = (k[i] - dot) / L[i, i]
-        phi[i] = value
-        total += value * value
+        phi[i] = (phi[i] - dot) / row[i]
+        total += phi[i] * phi[i]
     return total
 
 
 # -------------------------------------------------------------------------------------------------
-# Random Fourier features, and cosines and sines of many angles at once in the processor's vectors.
-#
-# The C library's take 20 ns each, one at a time. Here both come from one reduction to
-# [-pi/4, pi/4] (Cody and Waite) and Cephes' polynomials (S. Moshier, sin.c), right to a unit in the
-# last place.
-
-LARGEST = 1e5  # up to which an angle is reduced without loss
-# pi / 2 in three parts, whose multiples by the quarter turns that there can be are exact.
-_FIRST, _SECOND, _THIRD = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
+# Random Fourier features.
 
 
 def draw_frequencies(
@@ -258,36 +275,3 @@ def fourier_features(X: Array, frequencies: Array) -> Array:
         cosines_and_sines(np.atleast_2d(phase), scale, np.atleast_2d(features))
         return features
     return np.concatenate((np.cos(phase), np.sin(phase)), axis=-1) / math.sqrt(len(frequencies))
-
-
-@compiled_as_written
-def cosines_and_sines(angles: Array, scale: float, out: Array) -> None:
-    """out (k, 2 n) = scale [cos, sin] of angles (k, n), of magnitude `LARGEST` at most."""
-    n = angles.shape[1]
-    for i in range(len(angles)):
-        row, cosines, sines = angles[i], out[i, :n], out[i, n:]
-        for j in range(n):
-            x = row[j]
-            quarter = np.rint(x * 0.6366197723675814)
-            x = ((x - quarter * _FIRST) - quarter * _SECOND) - quarter * _THIRD
-            z = x * x
-            p = 1.58962301576546568060e-10
-            p = p * z - 2.50507477628578072866e-8
-            p = p * z + 2.75573136213857245213e-6
-            p = p * z - 1.98412698295895385996e-4
-            p = p * z + 8.33333333332211858878e-3
-            p = p * z - 1.66666666666666307295e-1
-            sine = x + x * z * p
-            p = -1.13585365213876817300e-11
-            p = p * z + 2.08757008419747316778e-9
-            p = p * z - 2.75573141792967388112e-7
-            p = p * z + 2.48015872888517045348e-5
-            p = p * z - 1.38888888888730564116e-3
-            p = p * z + 4.16666666666665929218e-2
-            cosine = 1.0 - 0.5 * z + z * z * p
-            turned = np.int64(quarter)
-            odd = (turned & 1) == 1
-            a = sine if odd else cosine
-            b = cosine if odd else sine
-            cosines[j] = -scale * a if ((turned + 1) & 2) == 2 else scale * a
-            sines[j] = -scale * b if (turned & 2) == 2 else scale * b

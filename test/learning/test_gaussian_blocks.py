@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.gaussian_blocks import ROWS, GaussianBlocks, exponentials
+from semiparam_dynamics.learning.gaussian_blocks import ROWS, GaussianBlocks
 
 from .oracles import peak_memory
 
@@ -66,27 +66,3 @@ def test_squares_that_overflow_are_said() -> None:
     blocks = GaussianBlocks(np.ones((3, 5), np.float32), WIDTHS)
     with pytest.raises(LearningError, match="overflow in float32: scale the inputs"):
         blocks(np.full((1, 5), 1e20, np.float32))
-
-
-@pytest.mark.parametrize(("dtype", "lowest"), [(np.float32, -87.0), (np.float64, -708.0)])
-def test_exponentials_are_right_to_two_units_in_the_last_place(dtype: Any, lowest: float) -> None:
-    even = np.linspace(lowest, 0.0, 300_000)
-    x = np.concatenate((even, -np.geomspace(1e-30, -lowest, 10_003))).astype(dtype)
-    x = np.maximum(x, dtype(lowest))
-    out = np.empty_like(x)
-    exponentials(x, out)
-    expected = np.exp(x.astype(np.longdouble))
-    assert np.max(np.abs(out - expected) / expected) < 2 * np.finfo(dtype).eps
-    assert out.max() <= 1.0
-    exponentials(x, x)
-    np.testing.assert_array_equal(x, out)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_exponentials_ends_are_exact(dtype: Any) -> None:
-    x = np.array([0.0, -0.0, 1e-3, 50.0, np.inf, -1e4, -1e30, -np.inf] * 3, dtype)
-    out = np.full(24, 7.0, dtype)
-    exponentials(x[1:18], out[1:18])  # memory of any alignment; nothing else is touched
-    expected = np.roll([1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0], -1)
-    np.testing.assert_array_equal(out[1:18], [*expected, *expected, 1.0])
-    np.testing.assert_array_equal(out[[0, *range(18, 24)]], 7.0)

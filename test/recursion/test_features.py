@@ -1,4 +1,4 @@
-"""Nyström features against those made at once, and cosines and sines against the C library's."""
+"""Nyström features against those made at once, and Fourier features."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.recursion.features import (
-    LARGEST,
     IncrementalNystromFeatures,
-    cosines_and_sines,
     draw_frequencies,
     fourier_features,
 )
-
-
-@pytest.mark.parametrize("largest", [1e-12, 0.8, 10.0, 1e3, LARGEST])
-def test_right_to_the_last_places(largest: float) -> None:
-    angles = largest * np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5001))
-    found = np.empty((3, 10002))
-    cosines_and_sines(angles, 1.0, found)
-    wanted = np.concatenate((np.cos(angles), np.sin(angles)), axis=1)
-    np.testing.assert_allclose(found, wanted, rtol=0.0, atol=3e-16)
-
-
-def test_multiples_of_quarter_turns() -> None:
-    angles = np.arange(-9, 10)[None] * (np.pi / 4.0)
-    found = np.empty((1, 38))
-    cosines_and_sines(angles, 2.0, found)
-    wanted = 2.0 * np.concatenate((np.cos(angles), np.sin(angles)), axis=1)
-    np.testing.assert_allclose(found, wanted, rtol=0.0, atol=6e-16)
 
 
 def test_one_input_many_inputs_and_those_out_of_range_are_alike() -> None:
