@@ -182,7 +182,8 @@ class SemiparametricEstimator:
         """
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
-        left = self.residual.predict(self._inputs(s, rigid), self.rigid_body.parameters)
+        inputs, pi = self._inputs(s, rigid), self.rigid_body.parameters
+        left = self.residual.predict(inputs, pi, between=s.between)
         trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         leverage = self.rigid_body.leverage(s.regressor)
@@ -411,7 +412,8 @@ class SemiparametricEstimator:
     def predictor(self) -> SemiparametricEstimator:
         """Another estimator that predicts what this one does, at a lower cost, and never learns.
 
-        It stays as this one is now until it is told to :meth:`follow`.
+        It stays as this one is now until it is told to :meth:`follow`. A sample `between` those
+        that are learned has the confidence of the last one that isn't.
         """
         other = SemiparametricEstimator(self.model, self.config)
         other.residual = self._new_residual(exact=False)

@@ -299,6 +299,7 @@ class KernelResidual:
         self._kept: list[tuple[Array, Array, Array]] = []
         self._follows = False  # what another residual learns; its second models are weights then
         self._joint_weights: JointWeights | None = None
+        self._confidence: float | None = None  # the last one by what is followed
         self._blank = [model.state() for model in self.models] if self._keeps else []
 
     def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
@@ -363,12 +364,22 @@ class KernelResidual:
         """Take the memory from `config`; what was learned stays as it is."""
         self._clock.memory = config.memory
 
-    def predict(self, x: Array, parameters: Array) -> ResidualPrediction:
-        """The residual at inputs x (d,) that today's rigid-body `parameters` leave."""
+    def predict(self, x: Array, parameters: Array, *, between: bool = False) -> ResidualPrediction:
+        """The residual at inputs x (d,) that today's rigid-body `parameters` leave.
+
+        between : it will not be learned, and comes within milliseconds of one that has the same
+            confidence, so that one that follows another residual need not solve for it.
+        """
         if not self.standardizer.ready:
             zeros = np.zeros(self.shared.n_axes)
             return ResidualPrediction(zeros, zeros, 0.0)
         scaled = self.standardizer.transform(x)
+        if between and self._confidence is not None:
+            value = self.shared.multiply(scaled)
+            own = np.zeros_like(value)
+            if self._joint_weights is not None:
+                self._joint_weights.add(scaled[None], value[None], own[None])
+            return ResidualPrediction(value, own, self._confidence)
         outputs, confidence, phi = self.shared.predict(scaled)
         value, features = self.shared.residuals(outputs, parameters), [phi]
         own = np.zeros_like(value)
@@ -376,6 +387,8 @@ class KernelResidual:
         if self._joint_weights is not None:
             self._joint_weights.add(scaled[None], value[None], own[None])
             told = None
+        if self._follows:
+            self._confidence = confidence
         for j, joint in enumerate(self.joints):
             left, _, phi = joint.model.predict(scaled[joint.inputs])
             left = joint.model.residuals(left, parameters)[0]
@@ -553,11 +566,12 @@ class KernelResidual:
         """Predict from now on as `other` does now, with these rigid-body parameters; never learn.
 
         With the parameters fixed each axis has one output, instead of one for each column too, and
-        the joints' models, of which no confidence is asked, are weights of kernel rows.
+        the joints' models, of which no confidence is asked, are weights of kernel rows. So is the
+        first one for samples of which the confidence is known.
 
         other : of the same configuration, with exact targets or without; this one without.
         """
-        self._follows = True
+        self._follows, self._confidence = True, None
         self.standardizer.restore(other.standardizer.state())
         self.shared.follow(other.shared, parameters)
         if other.joints:
@@ -640,7 +654,7 @@ class JointWeights:
             m = features.n_centers
             self._sizes[j, 1], self._gammas[j] = m, features.gamma
             self._centers[j, : len(joint.inputs), :m] = features.centers.T
-            self._weights[j, :m] = joint.model.weights(parameters)[:, 0]
+            self._weights[j, :m] = joint.model.weights(joint.model.folded(parameters))[:, 0]
 
     def add(self, X: Array, values: Array, own: Array) -> None:
         """Add the joints' predictions at standardized inputs X (k, d) to values (k, n_axes).
@@ -719,6 +733,7 @@ class KernelModel:
             penalty,
             capacity=features.capacity,
         )
+        self._weights: Array | None = None  # of one that follows another
 
     def targets(self, y: Array, regressor: Array) -> Array:
         """y and the active columns of Phi, in one vector (T,); or (k, T) of k samples."""
@@ -742,6 +757,11 @@ class KernelModel:
         outputs, leverage = self.core.predict(phi)
         variance = 1.0 - self.features.explained + self.core.penalty * leverage
         return outputs, min(max(1.0 - variance, 0.0), 1.0), phi
+
+    def multiply(self, x: Array) -> Array:
+        """Outputs (n_axes,) of :meth:`predict` alone, of a model that follows another one."""
+        assert self._weights is not None
+        return self.features.multiply(x, self._weights)
 
     def update(
         self, x: Array, phi: Array, targets: Array, weight: float = 1.0, fraction: float = 0.0
@@ -808,7 +828,9 @@ class KernelModel:
     def follow(self, other: KernelModel, parameters: Array) -> None:
         """Predict `other`'s residuals with these parameters; this one's outputs are y's alone."""
         self._copy_features(other)
-        self.core.follow(other.core, other.folded(parameters))
+        folded = other.folded(parameters)
+        self.core.follow(other.core, folded)
+        self._weights = other.weights(folded)
 
     def folded(self, parameters: Array) -> Array:
         """U (m, n_axes) of the residuals y - Phi pi that these parameters leave."""
@@ -817,10 +839,9 @@ class KernelModel:
         value: Array = self.core.U @ np.concatenate((np.eye(self.n_axes), columns))
         return value
 
-    def weights(self, parameters: Array) -> Array:
-        """W (m, n_axes): the residuals that these parameters leave are k(x, C) W."""
-        assert isinstance(self.features, IncrementalNystromFeatures)
-        return self.features.kernel_weights(self.core.solve(self.folded(parameters)))
+    def weights(self, folded: Array) -> Array:
+        """W (m, n_axes) of :meth:`folded`: the residuals are `features.multiply(x, W)`."""
+        return self.features.weights(self.core.solve(folded))
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -871,6 +892,15 @@ class FourierFeatures:
         return fourier_features(x, self.frequencies)
 
     transform_rows = grow_rows = transform
+
+    def weights(self, W: Array) -> Array:
+        """Weights W (D, T) of the features as :meth:`multiply` takes them."""
+        return W
+
+    def multiply(self, x: Array, W: Array) -> Array:
+        """phi(x)' W (T,) of one input (d,) and :meth:`weights`."""
+        outputs: Array = self.transform(x) @ W
+        return outputs
 
     def grow(self, x: Array, phi: Array) -> bool:
         """Nothing is added."""

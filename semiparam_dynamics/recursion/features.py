@@ -155,13 +155,17 @@ class IncrementalNystromFeatures:
             new.append(column)
         return phi if len(new) == 1 else np.concatenate(new, axis=1)
 
-    def kernel_weights(self, W: Array) -> Array:
+    def weights(self, W: Array) -> Array:
         """L^-T W for weights W (m, T) of the features: phi(x)' W = k(x, C) L^-T W."""
         if not W.size:
             return W.copy()
         # L by rows is L' by columns, as LAPACK has it: nothing is copied but the result.
         solved: Array = dtrtrs(self._factor[: self.n_centers].T, W)[0]
         return solved
+
+    def multiply(self, x: Array, W: Array) -> Array:
+        """k(x, C) W (T,) of one input (d,) and :meth:`weights` (m, T); nothing is solved."""
+        return kernel_row_times(self._centers, x, self.gamma, W)
 
     def copy_from(self, other: IncrementalNystromFeatures) -> None:
         """Become a copy of `other`, of the same kernel, in the memory at hand."""
@@ -202,7 +206,27 @@ def nystrom_row(
     C: Array, L: Array, x: Array, gamma: float, phi: Array, n: int
 ) -> tuple[float, float]:
     """phi (n,) = L^-1 k(C, x) for the first n rows of C and L; returns |phi|^2 and max k."""
-    nearest = np.inf  # its squared distance
+    nearest = _kernel_row(C, x, gamma, phi, n)
+    explained = _solve_lower(L, phi, n)
+    return explained, np.exp(-gamma * nearest)
+
+
+@compiled
+def kernel_row_times(C: Array, x: Array, gamma: float, W: Array) -> Array:
+    """k(C, x)' W (T,) of the first rows of C, as many as W (m, T) has."""
+    kernel = np.empty(len(W))
+    _kernel_row(C, x, gamma, kernel, len(W))
+    total = np.zeros(W.shape[1])
+    for i in range(len(W)):
+        for t in range(total.size):
+            total[t] += kernel[i] * W[i, t]
+    return total
+
+
+@compiled
+def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> float:
+    """The kernel (n,) of x and the first n rows of C; returns the least squared distance."""
+    nearest = np.inf
     for i in range(n):
         centre = C[i]
         distance = 0.0
@@ -210,10 +234,9 @@ def nystrom_row(
             delta = x[j] - centre[j]
             distance += delta * delta
         nearest = min(nearest, distance)
-        phi[i] = -gamma * distance
-    exponentials(phi, phi)
-    explained = _solve_lower(L, phi, n)
-    return explained, np.exp(-gamma * nearest)
+        kernel[i] = -gamma * distance
+    exponentials(kernel, kernel)
+    return nearest
 
 
 @compiled

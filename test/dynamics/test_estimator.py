@@ -128,6 +128,32 @@ def test_a_predictor_predicts_for_the_one_that_learns(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_predictor_solves_for_no_confidence_between_the_samples_that_are_learned(
+    kind: str, stream: list[Sample]
+) -> None:
+    """Such a sample has the last one's; the rest of its prediction is as it would be with that."""
+    target = estimator(kind)
+    run(target, stream[:600])
+    predictor, beside = target.predictor(), target.predictor()
+    for k, sample in enumerate(stream[600:700]):
+        between = k % 10 != 0
+        if k == 55:
+            predictor.follow(target)
+            beside.follow(target)
+        full = beside.predict(sample)
+        told = predictor.predict(dataclasses.replace(sample, between=between))
+        if not between or k == 55:  # where another model is followed the confidence is another
+            last = full.residual.confidence
+        assert told.residual.confidence == last
+        for name in ("value", "own"):
+            p, q = getattr(told.residual, name), getattr(full.residual, name)
+            np.testing.assert_allclose(p, q, rtol=1e-9, atol=1e-9)
+        assert np.array_equal(told.rigid_body, full.rigid_body)
+        target.update(sample, told)
+    assert target.n_learned > 600
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_predictor_answers_desired_states_and_learns_nothing(
     kind: str, stream: list[Sample]
 ) -> None:
