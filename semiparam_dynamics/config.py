@@ -66,6 +66,15 @@ class InverseDynamicsNodeConfig:
         high=100000,
         live=True,
     )
+    learning_share: float = parameter(
+        0.3,
+        "share of a processor core that learning beside the messages may take; where samples cost "
+        "more, some are left out, and the next one counts for them; ten a second are always "
+        "learned; 1: as many as it can",
+        low=0.01,
+        high=1.0,
+        live=True,
+    )
     defer_learning: bool = parameter(
         True,
         "predictions go first: learn in a thread beside the messages; false: "

@@ -14,7 +14,7 @@ from semiparam_dynamics.changes.config import ESTIMATING, PayloadStatus
 from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.messages import number
-from semiparam_dynamics.nodes.session import STOPPED, Session
+from semiparam_dynamics.nodes.session import LEFT_OUT, STOPPED, Session
 from semiparam_dynamics.samples.sensor_faults import SUSPECTED
 
 # -------------------------------------------------------------------------------------------------
@@ -112,7 +112,10 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 OTHERS = ("missing joint", "velocity not finite")
 
 # As it is meant to be, or what follows from a fault that is counted by itself.
-INTENDED = ("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED)
+INTENDED = (
+    *("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED),
+    LEFT_OUT,
+)
 
 
 SHORTEST = 0.2  # s over which a rate is told
@@ -141,7 +144,10 @@ class SessionReport:
         learned = session.learner.estimator.n_learned
         new, taught = session.predicted - self._predicted, learned - self._learned
         self._before, self._predicted, self._learned = dropped, session.predicted, learned
-        doing = self._doing(new, since[STANDING], taught, self._pace(taught))
+        pace = self._pace(taught)
+        if since[LEFT_OUT]:
+            pace += f", {since[LEFT_OUT]} more would go beyond learning_share"
+        doing = self._doing(new, since[STANDING], taught, pace)
         others = OTHERS if new > 0 else ()
         for intended in (*INTENDED, *others):
             since.pop(intended, None)

@@ -32,6 +32,11 @@ PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
 WARM_UP_STEPS = 200
 STOPPED = "learning was stopped by an error"
+BURST = 0.5  # s of which a share may be spent at once
+LONGEST = 0.1  # s after which a sample is learned whatever it takes
+FIRST_COST = 0.02  # s of a core that the first sample is taken to cost at most: it may compile
+COST_RATE = 0.2  # by which a sample's cost follows the last one's
+LEFT_OUT = "beyond the share of a core (learning_share)"
 
 
 class Session:
@@ -72,6 +77,7 @@ class Session:
         self.first_motion: FirstMotion | None = None
         if config.examine_start and self.model.config.target == "effort":
             self.first_motion = FirstMotion(self.model, config.learner)
+        self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be scored with the next one that is learned
         self._learning = True
         self.learner.predict_beside_learning(config.defer_learning)
@@ -116,6 +122,7 @@ class Session:
             self.learner.configure(config.learner)
             self.learner.predict_beside_learning(config.defer_learning)
             self._thread.capacity = config.learning_queue
+            self._budget.share = config.learning_share
             self.autosave.interval = config.save_interval
             self._config = config
 
@@ -166,10 +173,21 @@ class Session:
         elif not self._config.defer_learning:
             self._thread.do([steps])
         else:
-            for one in steps:
+            for one in map(self._affordable, steps):
                 self._together.append(one)
                 if one.target is not None or len(self._together) == TOGETHER:
                     self._put_together()
+
+    def _affordable(self, step: Step) -> Step:
+        """The step as it is to be learned within the budget, or only scored."""
+        if step.target is None:
+            return step
+        if (weight := self._budget.weight(step.stamp, step.sample.weight)) == 0.0:
+            self._not_learned[LEFT_OUT] += 1
+            return dataclasses.replace(step, target=None)
+        if weight == step.sample.weight:
+            return step
+        return dataclasses.replace(step, sample=dataclasses.replace(step.sample, weight=weight))
 
     def _put_together(self) -> None:
         # To wake the thread for each score would keep messages waiting for the interpreter.
@@ -186,8 +204,9 @@ class Session:
         self._publish()
 
     def _update(self, steps: list[Step]) -> None:
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.thread_time()
         self.learner.update(steps)
+        self._budget.spent(time.thread_time() - busy)
         for step in steps:
             if step.target is not None:
                 self.learn_us.append((time.perf_counter() - start) * 1e6)
@@ -331,6 +350,51 @@ class Session:
         dropped = Counter(self.stream.dropped) + Counter(self.learner.dropped) + self._not_learned
         dropped["learning could not keep up"] += self._thread.dropped
         return +dropped
+
+
+class LearningBudget:
+    """Chooses the samples that are learned so that these take a share of a core at most.
+
+    Time is that of the samples, so that a recording which is played faster is learned the same.
+
+    Attributes
+    ----------
+    share: of a core; may be changed.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self._cost = 0.0  # s of a core that one sample takes
+        self._credit = 0.0  # s of a core
+        self._last = self._learned = 0  # stamps, ns
+        self._owed = 0.0  # weight of the samples left out since one was learned
+
+    def weight(self, stamp: int, weight: float) -> float:
+        """The weight with which a sample of such a weight is to be learned now; 0: not at all.
+
+        One that is learned counts for those left out before it, up to an independent sample.
+        """
+        passed = (stamp - self._last) * 1e-9
+        self._last = stamp
+        if not 0.0 <= passed <= BURST:  # a pause, or the clock was set back
+            passed, self._owed, self._learned = BURST, 0.0, 0
+        self._credit = min(self._credit + self.share * passed, self.share * BURST)
+        waited = (stamp - self._learned) * 1e-9
+        self._owed += weight
+        if self._credit < self._cost and waited < LONGEST and self.share < 1.0:
+            return 0.0
+        self._credit = max(self._credit - self._cost, 0.0)
+        # Of weights that were learned one by one nothing is rounded.
+        weight, self._owed = min(self._owed, max(weight, 1.0)), 0.0
+        self._learned = stamp
+        return weight
+
+    def spent(self, seconds: float) -> None:
+        """Note what learning a sample took of a core."""
+        if self._cost == 0.0:
+            self._cost = min(seconds, FIRST_COST)
+        else:  # a single one, held up by others, must not stop learning
+            self._cost += COST_RATE * (min(seconds, 10.0 * self._cost) - self._cost)
 
 
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:

@@ -11,7 +11,7 @@ import pytest
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.nodes.session import STOPPED, Session
+from semiparam_dynamics.nodes.session import BURST, LEFT_OUT, STOPPED, LearningBudget, Session
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.storage import load_state, save_state
 
@@ -243,3 +243,59 @@ def test_reset_forgets_and_counts_anew(make_session):
     for before, message in zip(fresh, moving(12), strict=True):
         for a, b in zip(before, take(session, message), strict=True):
             np.testing.assert_array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
+
+
+def budgeted(share: float, cost: float, rate: float, weight: float, count: int = 4000):
+    """The weights with which samples at a rate (Hz), that cost so many seconds, are learned."""
+    budget, weights = LearningBudget(share), []
+    for k in range(count):
+        weights.append(budget.weight(1_000_000_000 + round(k * 1e9 / rate), weight))
+        if weights[-1]:
+            budget.spent(cost)
+    return np.array(weights)
+
+
+@pytest.mark.parametrize("rate", [100.0, 400.0])
+@pytest.mark.parametrize("cost", [0.004, 0.011])
+def test_learning_takes_its_share_and_what_is_learned_counts_for_what_is_not(rate, cost) -> None:
+    weights = budgeted(0.3, cost, rate, 0.02)
+    at_most = 0.3 / cost * (len(weights) / rate + BURST)
+    assert np.count_nonzero(weights) == pytest.approx(min(len(weights), at_most), rel=0.02)
+    assert weights.sum() == pytest.approx(0.02 * len(weights), rel=0.01)
+    assert weights.max() <= 1.0
+
+
+def test_within_the_share_nothing_changes() -> None:
+    assert np.all(budgeted(0.3, 0.0009, 100.0, 0.1) == 0.1)
+    assert np.all(budgeted(1.0, 10.0, 100.0, 0.1) == 0.1)
+
+
+def test_some_samples_are_learned_whatever_they_cost_and_none_counts_more_than_one() -> None:
+    weights = budgeted(0.01, 1.0, 100.0, 0.2)
+    assert np.count_nonzero(weights) == pytest.approx(400, abs=2)
+    assert weights.max() == 1.0
+
+
+def test_a_sample_that_was_held_up_does_not_stop_learning() -> None:
+    budget, weights = LearningBudget(0.3), []
+    for k in range(500):
+        weights.append(budget.weight(1_000_000_000 + 10_000_000 * k, 0.1))
+        if weights[-1]:
+            budget.spent(30.0 if k in (0, 200) else 0.0005)
+    assert np.count_nonzero(weights) > 450
+
+
+def test_samples_beyond_the_share_are_counted_and_scored(make_session, monkeypatch) -> None:
+    """Live, the share can be raised again; samples that are learned in turn know of none."""
+    session = make_session(learning_share=0.02)
+    session._budget.spent(0.001)
+    monkeypatch.setattr(session._budget, "spent", lambda _: None)
+    for message in moving(300):
+        take(session, message)
+    session.drain()
+    learned = session.learner.estimator.n_learned
+    with session.paused():
+        assert session.dropped()[LEFT_OUT] == session.predicted - learned
+        assert session.learner.scores.samples == session.predicted
+    # A fiftieth of a core is 20 samples a second of 1 ms, and what may be spent at once.
+    assert 60 <= learned <= 75
