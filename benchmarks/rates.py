@@ -1,6 +1,7 @@
 """A log at other rates: scores and parameters must not depend on how often a driver publishes.
 
     python benchmarks/rates.py DATA [--logs xmate7p ur10] [--rates 50 100 250 1000] [--centers 1000]
+    python benchmarks/rates.py DATA --rates 1000 --ratios 20 10 0    # 20, 10 cut-offs a second, all
 
 DATA holds robots. Each log is interpolated to each rate, positions and velocities by cubic splines,
 efforts by straight lines, learned and tested as in benchmarks/field. Normalised mean squared errors
@@ -39,6 +40,14 @@ def main() -> None:
         "--rates", nargs="+", type=float, default=[50, 100, 250, 1000], metavar="HZ"
     )
     parser.add_argument("--centers", type=int, default=0, help="nystrom.max_centers, 0: as it is")
+    parser.add_argument(
+        "--ratios",
+        nargs="+",
+        type=float,
+        default=[20.0],
+        metavar="RATIO",
+        help="filter.learn_ratio",
+    )
     args = parser.parse_args()
     print(f"| log, Hz | {' | '.join(PROTOCOLS)} | parameters, deviations |")
     print("|---|---|---|---|---|")
@@ -51,11 +60,14 @@ def main() -> None:
         shown = " | ".join(f"{error:.5f}" for error in own)
         print(f"| {split.name}, {rate:.0f} as it is | {shown} | |", flush=True)
         for rate in args.rates:
-            errors, parameters, _ = learn(split, rate)
-            away = (parameters - learned) / deviations
-            shown = " | ".join(f"{ratio:.3f}" for ratio in errors / own)
-            moved = f"{np.sqrt(np.mean(away**2)):.2f}, {np.abs(away).max():.2f}"
-            print(f"| {split.name}, {rate:.0f} | {shown} | {moved} |", flush=True)
+            for ratio in args.ratios:
+                config = replace(split.config, filter__learn_ratio=ratio)
+                errors, parameters, _ = learn(dataclasses.replace(split, config=config), rate)
+                away = (parameters - learned) / deviations
+                shown = " | ".join(f"{ratio:.3f}" for ratio in errors / own)
+                moved = f"{np.sqrt(np.mean(away**2)):.2f}, {np.abs(away).max():.2f}"
+                named = f"{rate:.0f}, ratio {ratio:g}"
+                print(f"| {split.name}, {named} | {shown} | {moved} |", flush=True)
 
 
 def learn(split: Split, rate: float) -> tuple[Array, Array, Array]:
