@@ -97,6 +97,15 @@ class InverseDynamicsNodeConfig:
         "look once, after half a minute of motion and in a process beside, for faults that the "
         "dynamics show: signs and units of efforts, gravity, delay (effort target)",
     )
+    external_frame: str = parameter(
+        "",
+        "link or joint of the URDF at whose origin ~/external_wrench is; empty: the tool's, behind "
+        "the last joint by most fixed joints, or the sensor's (wrench target)",
+    )
+    external_axes: str = parameter(
+        "",
+        "link or joint in whose axes ~/external_wrench is, the base's say; empty: external_frame's",
+    )
     snapshot_name: str = parameter(
         "",
         "name of the payload that ~/snapshot, ~/recall and ~/forget_snapshot are about "

@@ -78,6 +78,8 @@ class InverseDynamicsLearner:
         at rest efforts hardly change, and soon nothing would be left of motion.
     changes: the monitor of changes; None unless the parameter `changes.detect` is set.
     bounded: how many predictions were not the model's own values, and why.
+    external_bias: (n_axes,) what measured minus predicted was where nothing touched the robot, N m
+        or N: kept with what was learned, and taken off external wrenches.
     """
 
     def __init__(self, model: RobotModel, config: InverseDynamicsConfig) -> None:
@@ -96,6 +98,7 @@ class InverseDynamicsLearner:
         self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
         self.recent = self._recent_scores()
         self.bounded: Counter[str] = Counter()
+        self.external_bias: Array = np.zeros(self.model.n_axes)
         self._deferred: deque[Step] = deque()
         self._kept_out = 0
         before, self.changes = self.changes, self._new_monitor()
@@ -299,6 +302,7 @@ class InverseDynamicsLearner:
             other.baseline.copy_from(self.baseline)
         if self.changes is not None and other.changes is not None:
             other.changes.restore(self.changes.state())
+        other.external_bias = self.external_bias
         return other
 
     def identity(self) -> dict[str, object]:
@@ -320,6 +324,8 @@ class InverseDynamicsLearner:
             with self._changes_lock:
                 changes = self.changes.state()
             state |= {f"changes.{name}": value for name, value in changes.items()}
+        if self.external_bias.any():
+            state["external.bias"] = self.external_bias.copy()
         return state
 
     def save(self, path: str | Path) -> None:
@@ -345,6 +351,10 @@ class InverseDynamicsLearner:
             self.changes.restore(sub_state(state, "changes."))
         self.estimator.restore(state)
         self.estimator.configure(self.config.estimator)
+        bias = state.get("external.bias", np.zeros(self.model.n_axes))
+        if bias.shape != (self.model.n_axes,):
+            raise ValueError("an external bias of another number of axes")
+        self.external_bias = bias.copy()
 
 
 class PublishedModel:

@@ -14,6 +14,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import ConfigurationError, SemiparamError
@@ -27,7 +28,7 @@ from semiparam_dynamics.nodes.managed import (
     MonitoredSubscription,
     QueueDelay,
 )
-from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices
+from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices, answering
 from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
@@ -83,6 +84,7 @@ class InverseDynamicsNode(ManagedNode):
                 lambda: self._config.snapshot_name,
                 self._tell_changes,
             )
+        self.create_service(Trigger, "~/tare", answering(self._tare))
         if not self._urdf:
             self._description = MonitoredSubscription(
                 self, "robot_description", String, self._described, LATCHED
@@ -103,9 +105,7 @@ class InverseDynamicsNode(ManagedNode):
                 self._model_services.resume(session)
         self.session = session
         self._lost.clear()
-        self._outputs = Outputs(
-            self, session.model, session.within_bounds, self._lost, self._config.real_bodies
-        )
+        self._outputs = Outputs(self, session, self._lost, self._config.real_bodies)
         if session.learner.changes is not None:
             self._changes = ChangeOutputs(self, session, self._lost)
         self._report = SessionReport(session, self._lost)
@@ -266,6 +266,9 @@ class InverseDynamicsNode(ManagedNode):
         if self._changes is not None:
             self._changes.publish(step)
 
+    def _tare(self) -> str:
+        return self._required_session().tare()
+
     def _tell_changes(self) -> None:
         if self._changes is not None:
             self._changes.refresh()
@@ -340,6 +343,7 @@ class InverseDynamicsNode(ManagedNode):
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         if self._model_services.set_aside:
             values["model set aside"] = self._model_services.set_aside
+        values |= self._outputs.values()
         if self._desired is not None:
             values |= self._desired.values()
         if self._changes is not None:

@@ -115,6 +115,16 @@ def parameters_message(
     return Float64MultiArray(layout=MultiArrayLayout(dim=dimensions), data=pairs.ravel().tolist())
 
 
+def covariance_message(covariance: np.ndarray) -> Float64MultiArray:
+    """A covariance (6, 6) of force (N) and moment (N m), row after row."""
+    dimensions = [
+        MultiArrayDimension(label="force x y z, torque x y z", size=6, stride=36),
+        MultiArrayDimension(label="force x y z, torque x y z", size=6, stride=6),
+    ]
+    values = array("d", covariance.astype(float).tobytes())
+    return Float64MultiArray(layout=MultiArrayLayout(dim=dimensions), data=values)
+
+
 def labels_layout(labels: Sequence[str]) -> MultiArrayLayout:
     """A layout in which dimension i, of one number, is labelled labels[i]."""
     return MultiArrayLayout(

@@ -18,6 +18,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, UNEXPLAINED
+from semiparam_dynamics.changes.external_wrench import (
+    WrenchEstimate,
+    unseen_directions,
+)
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.learner import Step
@@ -26,6 +30,7 @@ from semiparam_dynamics.nodes.managed import Outlet
 from semiparam_dynamics.nodes.messages import (
     ReusedEffort,
     ReusedWrench,
+    covariance_message,
     desired_states,
     event_message,
     parameters_message,
@@ -226,22 +231,25 @@ class DesiredStates:
 class Outputs:
     """The node's publishers: wrenches in the sensor's frame, or joint efforts with names.
 
-    `within_bounds` is what predictions pass that the estimator hasn't bounded itself; `lost`
-    counts what the network did not take. With `real_bodies` the parameters published are the
+    - `~/predicted`, `~/rigid_body`, `~/measured`: the predictions, and the measurement filtered as
+      they are; `~/external` is measured minus predicted.
+    - `~/external_wrench`, `~/external_wrench_covariance`: the wrench that the surroundings exert
+      at `external_frame`, by `changes.external_wrench`.
+
+    `lost` counts what the network did not take. With `real_bodies` the parameters published are the
     nearest that real bodies have, where the URDF has masses to begin with.
     """
 
     def __init__(
         self,
         node: Node,
-        model: RobotModel,
-        within_bounds: Callable[[Array], Array],
+        session: Session,
         lost: Counter[str],
         real_bodies: bool = False,
     ) -> None:
-        self._model = model
+        self._session, self._model = session, (model := session.model)
+        self._estimate: WrenchEstimate | None = None
         self._bodies = _bodies(model) if real_bodies else None
-        self._within_bounds = within_bounds
         wrench = model.config.target == "wrench"
         kind = WrenchStamped if wrench else JointState
         self._message: Callable[[int, Array], WrenchStamped | JointState] = (
@@ -249,23 +257,54 @@ class Outputs:
         )
         self._predicted = Outlet(node, kind, "~/predicted", DEPTH, lost)
         self._rigid_body = Outlet(node, kind, "~/rigid_body", DEPTH, lost)
+        self._measured = Outlet(node, kind, "~/measured", DEPTH, lost)
         self._external = Outlet(node, kind, "~/external", DEPTH, lost)
+        self._wrench_message = ReusedWrench(session.external.axes)
+        self._wrench = Outlet(node, WrenchStamped, "~/external_wrench", DEPTH, lost)
+        self._covariance = Outlet(
+            node, Float64MultiArray, "~/external_wrench_covariance", DEPTH, lost
+        )
         self._parameters = Outlet(node, Float64MultiArray, "~/inertial_parameters", 1, lost)
 
     def publish(self, step: Step) -> None:
-        """Publish a sample's predictions and, where it was measured, the difference.
+        """Publish a sample's predictions and, where it was measured, what they leave of it.
 
-        It is NaN on a joint whose effort was not measured.
+        That is NaN on a joint whose effort was not measured.
         """
         predicted = step.prediction.semiparametric
         # Making a message costs as much as half a prediction: only where somebody listens.
         if self._predicted.has_subscribers():
             self._predicted.publish(self._message(step.stamp, predicted))
         if self._rigid_body.has_subscribers():
-            rigid_body = self._within_bounds(step.prediction.rigid_body)
+            rigid_body = self._session.within_bounds(step.prediction.rigid_body)
             self._rigid_body.publish(self._message(step.stamp, rigid_body))
-        if step.y is not None and self._external.has_subscribers():
-            self._external.publish(self._message(step.stamp, step.y - predicted))
+        if step.y is None:
+            return
+        if self._measured.has_subscribers():
+            self._measured.publish(self._message(step.stamp, step.y))
+        external = step.y - predicted
+        if self._external.has_subscribers():
+            self._external.publish(self._message(step.stamp, external))
+        if (wanted := self._wrench.has_subscribers()) or self._covariance.has_subscribers():
+            external = external - self._session.learner.external_bias
+            std = step.prediction.semiparametric_std
+            self._estimate = self._session.external.estimate(step.sample.q, external, std)
+            if wanted:
+                self._wrench.publish(self._wrench_message(step.stamp, self._estimate.value))
+            if self._covariance.has_subscribers():
+                self._covariance.publish(covariance_message(self._estimate.covariance))
+
+    def values(self) -> dict[str, str]:
+        """The external wrench's frame, bias and hidden directions, for the diagnostics."""
+        at, bias = self._session.external, self._session.learner.external_bias
+        values = {"external wrench: at": at.frame, "external wrench: axes of": at.axes}
+        if bias.any():
+            each = zip(self._model.axes, bias.tolist(), strict=True)
+            values["external wrench: tared"] = ", ".join(f"{n} {value:.3g}" for n, value in each)
+        if self._estimate is not None:
+            hidden = unseen_directions(self._estimate)
+            values["external wrench: not seen"] = "; ".join(hidden) or "nothing"
+        return values
 
     def publish_parameters(self, identifier: RigidBodyIdentifier) -> None:
         """Publish the base parameters as they stand, where somebody listens."""
@@ -281,7 +320,10 @@ class Outputs:
 
     def destroy(self) -> None:
         """Take the topics down."""
-        for outlet in (self._predicted, self._rigid_body, self._external, self._parameters):
+        for outlet in (
+            *(self._predicted, self._rigid_body, self._measured, self._external),
+            *(self._wrench, self._covariance, self._parameters),
+        ):
             outlet.destroy()
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.external_wrench import ExternalWrench
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.nodes.first_motion import FirstMotion
@@ -32,6 +33,8 @@ PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
 WARM_UP_STEPS = 200
 STOPPED = "learning was stopped by an error"
+TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
+STILL = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
 BURST = 0.5  # s of which a share may be spent at once
 LONGEST = 0.1  # s after which a sample is learned whatever it takes
 FIRST_COST = 0.02  # s of a core that the first sample is taken to cost at most: it may compile
@@ -53,7 +56,8 @@ class Session:
     `learn` itself. What the thread owns is only to be read while it is :meth:`paused`.
 
     locked: where joints that are not learned stand, see `RobotModel`.
-    Raises RobotModelError where the URDF doesn't serve.
+    Raises RobotModelError where the URDF doesn't serve, ConfigurationError where the frame of the
+    external wrench is not there.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Session:
     ) -> None:
         self._config = config
         self.model = RobotModel(urdf, config.learner.robot, locked=locked)
+        self.external = ExternalWrench(self.model, config.external_frame, config.external_axes)
         self._checks = message_checks(self.model)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
         warm_up(self.model, config)
@@ -77,6 +82,9 @@ class Session:
         self.first_motion: FirstMotion | None = None
         if config.examine_start and self.model.config.target == "effort":
             self.first_motion = FirstMotion(self.model, config.learner)
+        self._standing: deque[tuple[int, Array]] = (
+            deque()
+        )  # stamps and external, of the last second
         self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be scored with the next one that is learned
         self._learning = True
@@ -153,10 +161,42 @@ class Session:
                 # From the instant that is predicted to the newest joint state.
                 self.delays.append((self.stream.newest - step.stamp) * 1e-6)
                 self.last = step
+                self._note_standing(step)
                 self.deferred += behind
                 self.predict_us.append((time.perf_counter() - start) * 1e6)
                 yield step
             start = time.perf_counter()
+
+    def _note_standing(self, step: Step) -> None:
+        """Keep what is measured beyond the prediction while the robot stands still."""
+        if step.y is None:
+            return
+        if np.abs(step.sample.dq).max() > max(self._config.learner.filter.rest_velocity, STILL):
+            self._standing.clear()
+            return
+        self._standing.append((step.stamp, step.y - step.prediction.semiparametric))
+        while not 0 <= step.stamp - self._standing[0][0] <= TARED:
+            self._standing.popleft()
+
+    def tare(self) -> str:
+        """Take the external wrench of now, which is that of nothing but an error, as zero.
+
+        Returns what was taken off, as a sentence. Raises SampleError where it has not stood for
+        half a second.
+        """
+        standing = self._standing
+        if not standing or standing[-1][0] - standing[0][0] < TARED // 2:
+            raise SampleError("the robot has to stand still for half a second, measured, first")
+        external = np.array([external for _, external in standing])
+        measured = np.isfinite(external).any(axis=0)
+        bias = np.zeros(self.model.n_axes)
+        bias[measured] = np.nanmean(external[:, measured], axis=0)
+        with self.paused():
+            self.learner.external_bias = bias
+            self.autosave.changed()
+        each = zip(self.model.axes, bias.tolist(), strict=True)
+        taken = ", ".join(f"{name} {value:.3g}" for name, value in each)
+        return f"the mean of {len(standing)} samples is taken off: {taken}"
 
     def hold_learning(self, held: bool) -> None:
         """Have the thread learn a minimum only, since messages wait, or as much as it can again."""

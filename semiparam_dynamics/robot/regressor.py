@@ -118,7 +118,7 @@ class Multibody:
         sensor_joint = ""
         if sensor_frame:
             tree, sensor_joint = cut_at_sensor(tree, sensor_frame)
-        model = _reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
+        model = reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
         model.gravity.linear = np.array(gravity, dtype=np.float64)
         self.model, self.n_joints = model, len(joints)
         ids = [model.getJointId(name) for name in joints]
@@ -533,7 +533,11 @@ def _links_of(model: pin.Model, body: int, tree: UrdfTree) -> tuple[tuple[str, A
     )
 
 
-def _reduced_model(tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, float]) -> pin.Model:
+def reduced_model(tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, float]) -> pin.Model:
+    """pinocchio's model of the joints `moving`, in its own order; the others locked, else at 0.
+
+    Raises RobotModelError.
+    """
     try:
         full = pin.buildModelFromXML(tree.to_xml())
         reference = pin.neutral(full)

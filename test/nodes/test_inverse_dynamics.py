@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.srv import GetState
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
@@ -32,7 +33,7 @@ def seen(peer) -> int:
 
 def test_publishes_what_the_core_gives_for_the_same_messages(peer, start, urdf, connect, make_arm):
     process = start("inverse_dynamics", urdf=urdf, defer_learning="false")
-    topics = ("predicted", "rigid_body", "external")
+    topics = ("predicted", "rigid_body", "external", "measured")
     heard = {topic: peer.listen(JointState, f"{NODE}/{topic}") for topic in topics}
     parameters = peer.listen(Float64MultiArray, f"{NODE}/inertial_parameters")
     arm = connect()
@@ -56,6 +57,7 @@ def test_publishes_what_the_core_gives_for_the_same_messages(peer, start, urdf, 
             heard["rigid_body"][k].effort, step.prediction.rigid_body, rtol=1e-9
         )
         np.testing.assert_allclose(np.add(predicted, external), step.y, rtol=1e-9)
+        np.testing.assert_allclose(heard["measured"][k].effort, step.y, rtol=1e-9)
 
     peer.until(lambda: seen(peer) == 200, "diagnostics of all samples")
     assert peer.status.level == OK
@@ -67,6 +69,60 @@ def test_publishes_what_the_core_gives_for_the_same_messages(peer, start, urdf, 
     assert len(parameters[-1].data) == 2 * len(labels)
     assert process.stop() == 0
     assert "Traceback" not in log_of(Path(urdf).parent)
+
+
+def test_publishes_the_wrench_at_a_frame_and_takes_what_it_is_at_rest_as_zero(
+    peer, start, urdf, connect, make_arm
+):
+    given = {"urdf": str(urdf), "defer_learning": False, "external_axes": "base"}
+    start("inverse_dynamics", **{k: str(v).lower() if k != "urdf" else v for k, v in given.items()})
+    heard = peer.listen(WrenchStamped, f"{NODE}/external_wrench")
+    covariances = peer.listen(Float64MultiArray, f"{NODE}/external_wrench_covariance")
+    arm = connect()
+    arm.move(60)
+    peer.until(lambda: len(heard) >= 58 and len(covariances) >= 58, "58 wrenches")
+    refused = peer.call(Trigger, f"{NODE}/tare")
+    assert not refused.success and "stand still" in refused.message
+
+    session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, given))
+    again = make_arm(peer)
+    steps = [step for _ in range(60) for step in take(session, again.message())]
+    for step, message, covariance in zip(steps, heard, covariances, strict=True):
+        p = step.prediction
+        external = step.y - p.semiparametric
+        expected = session.external.estimate(step.sample.q, external, p.semiparametric_std)
+        np.testing.assert_allclose(wrench_of(message), expected.value, rtol=1e-9, atol=1e-12)
+        assert message.header.frame_id == "base"
+        sent = np.array(covariance.data).reshape(6, 6)
+        np.testing.assert_allclose(sent, expected.covariance, rtol=1e-9)
+
+    still = again.message()
+    still.velocity = [0.0, 0.0]
+    for _ in range(150):
+        stamp = stamp_of(still) + 10_000_000
+        still.header.stamp.sec, still.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        arm.publisher.publish(still)
+        peer.spin(0.002)
+    peer.until(lambda: len(heard) >= 200, "wrenches at rest")
+    before = np.linalg.norm(wrench_of(heard[-1]))
+    tared = peer.call(Trigger, f"{NODE}/tare")
+    assert tared.success and "shoulder" in tared.message, tared.message
+    for _ in range(10):
+        stamp = stamp_of(still) + 10_000_000
+        still.header.stamp.sec, still.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        arm.publisher.publish(still)
+        peer.spin(0.002)
+    count = len(heard)
+    peer.until(lambda: len(heard) >= count, "wrenches after that")
+    peer.until(lambda: "external wrench: tared" in peer.figures(), "diagnostics")
+    assert np.linalg.norm(wrench_of(heard[-1])) < 0.1 * before
+    assert peer.figures()["external wrench: axes of"] == "base"
+    assert "N force" in peer.figures()["external wrench: not seen"]
+
+
+def wrench_of(message: WrenchStamped) -> np.ndarray:
+    force, torque = message.wrench.force, message.wrench.torque
+    return np.array([force.x, force.y, force.z, torque.x, torque.y, torque.z])
 
 
 def test_services_save_load_reset_and_switch_learning(peer, start, urdf, connect, tmp_path):

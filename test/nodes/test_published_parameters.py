@@ -8,8 +8,11 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.nodes.outputs import Outputs
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 
 from .conftest import URDF
@@ -31,7 +34,9 @@ def learned(model: RobotModel, parameters: np.ndarray, samples: int) -> Semipara
 
 def published(peer, model: RobotModel, estimator: SemiparametricEstimator, real: bool) -> list:
     node: Node = peer.node
-    outputs = Outputs(node, model, lambda values: values, Counter(), real)
+    config = replace(InverseDynamicsNodeConfig(), **to_flat(model.config))
+    session = Session(model.urdf_text, config)
+    outputs = Outputs(node, session, Counter(), real)
     heard = peer.listen(Float64MultiArray, "/peer/inertial_parameters")
 
     def told() -> bool:

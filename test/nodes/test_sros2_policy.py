@@ -89,7 +89,9 @@ def test_no_node_calls_services_or_writes_what_it_should_only_read() -> None:
 
 
 # In each variant, what the node does not have of all that it may have.
-OUTPUTS = {"~/predicted", "~/rigid_body", "~/external", "~/inertial_parameters"}
+OUTPUTS = {"predicted", "rigid_body", "external", "measured", "inertial_parameters"}
+OUTPUTS |= {"external_wrench", "external_wrench_covariance"}
+OUTPUTS = {f"~/{name}" for name in OUTPUTS}
 
 
 FEEDFORWARD = {"feedforward", "feedforward_rigid_body"}
