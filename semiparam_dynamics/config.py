@@ -106,6 +106,13 @@ class InverseDynamicsNodeConfig:
         "",
         "link or joint in whose axes ~/external_wrench is, the base's say; empty: external_frame's",
     )
+    external_size: tuple[float, ...] = parameter(
+        (100.0, 20.0),
+        "force and moment along an axis to be expected at ~/external_wrench, [N, N m]: what the "
+        "efforts hardly see of a wrench is damped by them",
+        low=1e-6,
+        high=1e6,
+    )
     snapshot_name: str = parameter(
         "",
         "name of the payload that ~/snapshot, ~/recall and ~/forget_snapshot are about "

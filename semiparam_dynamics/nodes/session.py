@@ -68,7 +68,9 @@ class Session:
     ) -> None:
         self._config = config
         self.model = RobotModel(urdf, config.learner.robot, locked=locked)
-        self.external = ExternalWrench(self.model, config.external_frame, config.external_axes)
+        self.external = ExternalWrench(
+            self.model, config.external_frame, config.external_axes, config.external_size
+        )
         self._checks = message_checks(self.model)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
         warm_up(self.model, config)

@@ -9,13 +9,14 @@ import pinocchio as pin
 import pytest
 from scipy.stats import chi2
 
-from semiparam_dynamics.changes.external_wrench import PRIOR, ExternalWrench, unseen_directions
+from semiparam_dynamics.changes.external_wrench import SIZE, ExternalWrench, unseen_directions
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.frames import FrameMotion
 from semiparam_dynamics.robot.model import RobotModel
 
 ARMS = Path(__file__).resolve().parent.parent / "data"
 SMALL, SEVEN = (str(ARMS / f"{name}.urdf") for name in ("small_arm", "seven_joint_arm"))
+PRIOR = np.repeat(SIZE, 3)
 JOINTS = tuple(f"joint{k}" for k in range(1, 8))
 MODEL = RobotModel(SEVEN, joints=JOINTS)
 WRENCH = np.array([10.0, -4.0, 6.0, 0.5, 1.0, -0.7])
@@ -62,7 +63,7 @@ def test_its_covariance_is_that_of_its_errors() -> None:
     within = []
     for q in states(400, seed=3):
         external = left_by(MODEL, q, WRENCH, "hand") + stds * rng.normal(size=7)
-        value, covariance = target.estimate(q, external, stds)
+        value, covariance, _ = target.estimate(q, external, stds)
         error = value - WRENCH
         within.append(error @ np.linalg.solve(covariance, error) <= chi2.ppf(0.95, 6))
     assert 0.92 <= np.mean(within) <= 0.98
@@ -76,7 +77,7 @@ def test_is_the_mean_of_bayes_rule_in_higher_precision() -> None:
     A = np.array(unit).T.astype(np.longdouble)  # external = A w
     information = A.T @ np.diag(stds**-2.0) @ A + np.diag(PRIOR**-2.0)
     expected = np.linalg.inv(information.astype(np.float64))
-    value, covariance = target.estimate(q, external, stds)
+    value, covariance, _ = target.estimate(q, external, stds)
     np.testing.assert_allclose(covariance, expected, rtol=1e-7, atol=1e-9)
     mean = expected @ (A.T @ (external / stds**2)).astype(np.float64)
     np.testing.assert_allclose(value, mean, rtol=1e-6, atol=1e-9)
@@ -132,5 +133,7 @@ def test_refuses_frames_that_are_not_there_or_do_not_move() -> None:
         ExternalWrench(MODEL, "tool")
     with pytest.raises(ConfigurationError, match="none of the learned joints moves 'link0'"):
         ExternalWrench(MODEL, "link0")
+    with pytest.raises(ConfigurationError, match="a force and a moment above 0"):
+        ExternalWrench(MODEL, "hand", size=(100.0, 0.0))
     with pytest.raises(ConfigurationError, match="external_axes: the URDF has no frame"):
         ExternalWrench(MODEL, "hand", "bse")
