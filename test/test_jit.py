@@ -1,9 +1,19 @@
-"""The compilers where numba has no place for its cache."""
+"""The compilers, where numba can keep what it compiled and where it can not."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+import semiparam_dynamics
+from semiparam_dynamics import jit
+from semiparam_dynamics.jit import folder_of, is_kept
+from semiparam_dynamics.recursion.features import nystrom_row
 
 WITHOUT_CACHE = """
 from numba.core import caching
@@ -20,3 +30,74 @@ def test_compiles_where_no_folder_can_be_written_to() -> None:
         [sys.executable, "-c", WITHOUT_CACHE], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "(0.5, 1.0) [ 0.5 -0.5]", done.stderr
+
+
+KEEPS = """
+import sys
+from pathlib import Path
+from semiparam_dynamics import jit
+from semiparam_dynamics.recursion.vectors import exponentials
+import numpy as np
+x = -np.arange(3.0)
+exponentials(x, x)
+print(exponentials.stats.cache_path.startswith(str(jit.KEPT)), len(exponentials.stats.cache_hits))
+"""
+
+
+def test_what_was_kept_with_the_installation_is_not_compiled_again(tmp_path: Path) -> None:
+    """In a copy of what a compiled function needs, so that nothing else has kept it."""
+    package = Path(semiparam_dynamics.__file__).parent
+    here = tmp_path / "semiparam_dynamics"
+    (here / "recursion").mkdir(parents=True)
+    (here / "compiled").mkdir()
+    for name in ("jit.py", "arrays.py", "recursion/__init__.py", "recursion/vectors.py"):
+        shutil.copy(package / name, here / name)
+    (here / "__init__.py").touch()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", KEEPS],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env=environment,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert told == [["True", "0"], ["True", "1"]]
+    assert not list((here / "recursion").rglob("*.nbc"))
+
+
+def test_an_installation_that_is_read_only_is_copied_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, caches = tmp_path / "kept", tmp_path / "caches"
+    (kept / "robot_1").mkdir(parents=True)
+    (kept / "robot_1" / "fill.nbc").write_bytes(b"code")
+    assert folder_of(kept, caches) == kept
+    real = os.access
+    monkeypatch.setattr(jit.os, "access", lambda path, mode: path != kept and real(path, mode))
+    copy = folder_of(kept, caches)
+    assert copy.parent == caches and (copy / "robot_1" / "fill.nbc").read_bytes() == b"code"
+    assert folder_of(kept, caches) == copy and list(caches.iterdir()) == [copy]
+    (kept / "robot_1" / "more.nbc").write_bytes(b"newer")
+    assert folder_of(kept, caches) != copy
+    # Where a user has no folder either, one for the process.
+    (tmp_path / "file").touch()
+    only = folder_of(kept, tmp_path / "file" / "caches")
+    assert (only / "robot_1" / "fill.nbc").read_bytes() == b"code"
+
+
+def test_knows_what_an_earlier_process_has_kept(tmp_path: Path) -> None:
+    class Stats:
+        cache_path = str(tmp_path)
+
+    class Function:
+        __name__, stats = "fill", Stats()
+
+    assert not is_kept(Function())
+    (tmp_path / "regressor.fill-330.py311.1.nbc").touch()
+    assert is_kept(Function())
+    assert isinstance(is_kept(nystrom_row), bool)

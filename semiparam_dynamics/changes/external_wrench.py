@@ -76,15 +76,15 @@ class ExternalWrench:
         """The wrench at q (n_joints,) that leaves `external`, measured minus predicted, (n_axes,).
 
         stds : (n_axes,) standard deviations of the predictions. An axis that was not measured, NaN,
-        tells nothing.
+        tells nothing; nor does one whose deviation is 0, since nothing was learned yet.
         """
         prior = self._prior
+        known = np.isfinite(external) & (stds > 0.0)
         if self._sensor:
             X = self._motion.from_frame(q, self._sensor)
-            if np.isnan(external).any():
+            if not known.all():
                 return WrenchEstimate(np.zeros(6), np.diag(prior**2), prior)
             return WrenchEstimate(-X @ external, (X * stds**2) @ X.T, prior)
-        known = np.isfinite(external)
         # Scaled by the prior, the information is the identity and what efforts add to it.
         rows = (self._motion.jacobian(q)[:, known] * prior[:, None]) / stds[known]
         information = rows @ rows.T

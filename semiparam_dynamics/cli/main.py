@@ -23,6 +23,7 @@ VERBS = {
     "control": "what a controller gains by the learner",
     "excite": "a motion that identifies a robot's parameters well",
     "convert": "turn an npz log into a rosbag2",
+    "compile": "compile the numerical core once, for every later start",
     "layouts": "pages of plots for PlotJuggler and Foxglove",
 }
 # What measures the package is part of the repository, not of an installation.

@@ -18,6 +18,7 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import ConfigurationError, SemiparamError
+from semiparam_dynamics.jit import is_kept
 from semiparam_dynamics.learner import LOCKED, Step
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.diagnostics import ERROR, SessionReport
@@ -32,6 +33,7 @@ from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServi
 from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.regressor import fill
 from semiparam_dynamics.robot.urdf import (
     locked_positions,
     parse_urdf,
@@ -98,6 +100,11 @@ class InverseDynamicsNode(ManagedNode):
         """Make the session. Raises ConfigurationError while there is no URDF."""
         if not self._urdf:
             raise ConfigurationError(self._waiting())
+        if not is_kept(fill):
+            self.get_logger().info(
+                "compiling the numerical core takes half a minute, this once ('semiparam compile' "
+                "does it when installing)"
+            )
         with self._model_services.locked(self._config.autosave):
             config = self._with_joints(self._config)
             session = Session(self._urdf, config, self._locked(config))

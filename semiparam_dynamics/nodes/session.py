@@ -32,6 +32,7 @@ TOGETHER = 20  # steps at most that go to the thread together, of which the last
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
 WARM_UP_STEPS = 200
+BETWEEN_STEPS = 4
 STOPPED = "learning was stopped by an error"
 TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
 STILL = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
@@ -446,8 +447,11 @@ def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     step_time = 0.5 * config.learner.filter.max_gap
     rng = np.random.default_rng(0)
     for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
+        last = round(k * step_time * 1e9)
         q, y = 0.2 * rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
-        step = learner.predict(Measurement(round(k * step_time * 1e9), q, q, y))
+        step = learner.predict(Measurement(last, q, q, y))
         if step is not None:
             learner.update(learner.admit(step))
     learner.publish()
+    for k in range(1, BETWEEN_STEPS + 1):  # which come too soon to be learned
+        learner.predict(Measurement(last + k * 1_000_000, q + 1e-3 * k * q, q, y))

@@ -161,7 +161,7 @@ class IncrementalNystromFeatures:
             return W.copy()
         # L by rows is L' by columns, as LAPACK has it: nothing is copied but the result.
         solved: Array = dtrtrs(self._factor[: self.n_centers].T, W)[0]
-        return solved
+        return np.ascontiguousarray(solved)
 
     def multiply(self, x: Array, W: Array) -> Array:
         """k(x, C) W (T,) of one input (d,) and :meth:`weights` (m, T); nothing is solved."""

@@ -90,9 +90,10 @@ def test_a_joint_that_is_not_measured_tells_nothing() -> None:
     found = target.estimate(q, external, np.full(7, 1e-4))
     np.testing.assert_allclose(found.value, WRENCH, rtol=2e-2, atol=2e-2)  # six joints are enough
     assert unseen_directions(found) == []
-    nothing = target.estimate(q, np.full(7, np.nan), np.full(7, 1e-4))
-    assert np.array_equal(nothing.value, np.zeros(6))
-    np.testing.assert_allclose(nothing.covariance, np.diag(PRIOR**2))
+    for left, stds in ((np.full(7, np.nan), np.full(7, 1e-4)), (external, np.zeros(7))):
+        nothing = target.estimate(q, left, stds)
+        assert np.array_equal(nothing.value, np.zeros(6))
+        np.testing.assert_allclose(nothing.covariance, np.diag(PRIOR**2))
 
 
 def test_an_arm_of_few_joints_says_what_it_can_not_see() -> None:
