@@ -299,3 +299,30 @@ def test_samples_beyond_the_share_are_counted_and_scored(make_session, monkeypat
         assert session.learner.scores.samples == session.predicted
     # A fiftieth of a core is 20 samples a second of 1 ms, and what may be spent at once.
     assert 60 <= learned <= 75
+
+
+def test_what_is_learned_within_the_share_is_what_its_schedule_gives_offline(
+    make_session, monkeypatch
+) -> None:
+    """The rigid body, to the last bit: it does not depend on what predictions knew when."""
+    session = make_session(learning_share=0.02)
+    session._budget.spent(0.001)
+    monkeypatch.setattr(session._budget, "spent", lambda _: None)
+    schedule, update = [], session.learner.update
+
+    def noted(steps: list[Any]) -> None:
+        schedule.extend(step.sample for step in steps if step.target is not None)
+        update(steps)
+
+    monkeypatch.setattr(session.learner, "update", noted)
+    for message in moving(300):
+        take(session, message)
+    session.drain()
+    weights = [sample.weight for sample in schedule]
+    assert 60 <= len(schedule) <= 75 and min(weights[1:]) < max(weights[1:])
+    offline = SemiparametricEstimator(session.model, session.learner.config.estimator)
+    for sample in schedule:
+        offline.update_rigid_body(sample)
+    learned = session.learner.estimator.rigid_body
+    assert np.array_equal(learned.parameters, offline.rigid_body.parameters)
+    assert np.array_equal(learned.standard_deviations(), offline.rigid_body.standard_deviations())
