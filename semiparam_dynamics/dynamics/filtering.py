@@ -272,8 +272,12 @@ class SampleFilter:
             rows[k], position = at, there
         return rows
 
-    def filter_recording(self, measurements: Sequence[Measurement]) -> Iterator[Sample]:
+    def filter_recording(
+        self, measurements: Sequence[Measurement], *, between: bool = True
+    ) -> Iterator[Sample]:
         """The samples of `measurements`, in order: those of :meth:`push`, to the last bit.
+
+        between : also those that are not learned for coming too soon after one that is.
 
         May be called again with what comes next. A sample's arrays are parts of its block's:
         whoever keeps one of them keeps all.
@@ -284,7 +288,8 @@ class SampleFilter:
             found = self._filter(block, rows)
             weights: list[float] = self._weights[: len(found)].tolist()
             for row, weight, kind in zip(rows, weights, found, strict=False):
-                yield self._sample(row, weight, *kind)
+                if between or not kind[-1]:
+                    yield self._sample(row, weight, *kind)
 
     def _filter(self, block: Sequence[Measurement], rows: Array) -> list[list[int]]:
         """Filter into `rows` (k, size); of each sample what `filter_rows` found."""

@@ -227,8 +227,7 @@ def _samples(
     sampler = SampleFilter(evaluation.model, evaluation.config.filter)
     # Those that are not learned for coming too soon are scored as little: ten times as many
     # samples of a recording at 1 kHz tell nothing more about it.
-    filtered = sampler.filter_recording(recording)
-    samples = (sample for sample in filtered if every or not sample.between)
+    samples = sampler.filter_recording(recording, between=every)
     last: int | None = None
     while True:
         before = time.perf_counter()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import struct
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import itemgetter
@@ -12,7 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys.store import Typestore
 
 from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import BagError
@@ -30,6 +33,9 @@ JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
 OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
+LITTLE_ENDIAN = b"\x00\x01"  # begins the encapsulation header, whose other two bytes say nothing
+BODY, NAMES = 4, 8  # bytes to a message's body, and in it to what follows the stamp
+TIME, LENGTH, DOUBLE = struct.Struct("<iI"), struct.Struct("<I"), np.dtype("<f8")
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,11 @@ class BagReader:
             kind = self.topics[name].type
             if kind not in self._store.fielddefs:
                 raise BagError(f"topic '{name}' of {self.path} has the unknown type {kind}")
+        decode = {name: self._decoder(self.topics[name].type) for name in topics or self.topics}
         raw = [self._raw(file, topics) for file in self._files]
         for stamp, topic, data in heapq.merge(*raw, key=itemgetter(0)):
             try:
-                message = self._store.deserialize_cdr(
-                    decompress_message(data), self.topics[topic].type
-                )
+                message = decode[topic](decompress_message(data))
             except Exception:  # any byte may be wrong, so any error may come of it
                 self.undecodable[topic] += 1
             else:
@@ -149,6 +154,11 @@ class BagReader:
         listed = ", ".join(f"{name} ({topic.type})" for name, topic in sorted(self.topics.items()))
         return listed or "no topics at all"
 
+    def _decoder(self, kind: str) -> Callable[[bytes | memoryview], Any]:
+        if kind == JOINT_STATE:
+            return JointStateDecoder(self._store)
+        return lambda data: self._store.deserialize_cdr(data, kind)
+
     def _raw(
         self, file: BagFile, topics: Collection[str]
     ) -> Iterator[tuple[int, str, bytes | memoryview]]:
@@ -165,6 +175,103 @@ class BagReader:
                 yield stamp, connection.topic, data
         except Exception as error:  # the storages' libraries raise each their own
             self.warnings.append(f"{file.path} is read only in part: {one_line(error)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a joint state's numbers are, and the bytes that those of the same layout share."""
+
+    size: int  # of the whole message
+    frame_id: str
+    name: list[str]
+    counts: tuple[int, int, int]  # of positions, velocities and efforts
+    begins: tuple[int, int, int]  # of these, in the body
+    # What lies before each of the three in the body: frame and names, and the number that follows.
+    before: tuple[bytes, bytes, bytes]
+    ends: tuple[int, int]  # of positions and velocities
+
+
+class JointStateDecoder:
+    """Decodes the joint states of one topic, to the messages that rosbags makes of them.
+
+    rosbags decodes field by field, a name at a time, which was half of what reading a bag took. But
+    a driver writes the same names in every message: all is at the same place, and only the stamp
+    and the numbers are other bytes. A message in which anything else is new goes through rosbags,
+    which alone decides what is refused. Messages of one layout share the list of their names.
+    """
+
+    def __init__(self, store: Typestore) -> None:
+        self._store = store
+        types = store.types
+        self._types = (
+            types["builtin_interfaces/msg/Time"],
+            types["std_msgs/msg/Header"],
+            types[JOINT_STATE],
+        )
+        self._layout: Layout | None = None
+
+    def __call__(self, data: bytes | memoryview) -> Any:
+        """The message of these bytes; raises what rosbags does."""
+        layout = self._layout
+        if layout is not None and len(data) == layout.size and data[:2] == LITTLE_ENDIAN:
+            body = bytes(data[BODY:])  # a copy, in which the numbers are aligned
+            (q, dq, effort), (q_end, dq_end) = layout.begins, layout.ends
+            names, velocities, efforts = layout.before
+            if (
+                body[NAMES:q] == names
+                and body[q_end:dq] == velocities
+                and body[dq_end:effort] == efforts
+            ):
+                n_q, n_dq, n_effort = layout.counts
+                time, header, joint_state = self._types
+                return joint_state(
+                    header(time(*TIME.unpack_from(body)), layout.frame_id),
+                    layout.name,
+                    np.frombuffer(body, DOUBLE, n_q, q),
+                    np.frombuffer(body, DOUBLE, n_dq, dq),
+                    np.frombuffer(body, DOUBLE, n_effort, effort),
+                )
+        message = self._store.deserialize_cdr(data, JOINT_STATE)
+        self._layout = _layout(bytes(data), message)
+        return message
+
+
+def _layout(data: bytes, message: Any) -> Layout | None:
+    """The layout of a message that rosbags has decoded; None where it is big endian."""
+    if data[:2] != LITTLE_ENDIAN:
+        return None
+    body = data[BODY:]
+    at = _after_string(body, NAMES)
+    at = _aligned(at, 4) + 4
+    for _ in message.name:
+        at = _after_string(body, _aligned(at, 4))
+    start, begins, ends, before = NAMES, [], [], []
+    for values in (message.position, message.velocity, message.effort):
+        at = _aligned(at, 4) + 4
+        begin = _aligned(at, 8) if len(values) else at  # no padding before nothing
+        at = begin + 8 * len(values)
+        begins.append(begin)
+        ends.append(at)
+        before.append(body[start:begin])
+        start = at
+    counts = len(message.position), len(message.velocity), len(message.effort)
+    return Layout(
+        len(data),
+        message.header.frame_id,
+        message.name,
+        counts,
+        (begins[0], begins[1], begins[2]),
+        (before[0], before[1], before[2]),
+        (ends[0], ends[1]),
+    )
+
+
+def _after_string(body: bytes, at: int) -> int:
+    return at + 4 + int(LENGTH.unpack_from(body, at)[0])
+
+
+def _aligned(at: int, size: int) -> int:
+    return (at + size - 1) & -size
 
 
 @dataclass(frozen=True)

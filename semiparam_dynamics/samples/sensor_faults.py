@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import eq
+from operator import eq, lt
 
 import numpy as np
 
@@ -50,10 +50,9 @@ class SensorFaults:
             limits = one_or_each("samples.saturation", config.saturation, len(self._axes))
         if joint_names and effort_limits is not None and config.saturation_share > 0.0:
             limits = np.minimum(limits, config.saturation_share * effort_limits)
-        self._extremes: list[Extremes] = []
+        self._extremes: ExtremesOfAll | None = None
         if joint_names and config.saturation_after:
-            after = config.saturation_after
-            self._extremes = [Extremes(k, after) for k in range(len(joint_names))]
+            self._extremes = ExtremesOfAll(len(joint_names), config.saturation_after)
         self._limits: list[float] = limits.tolist() if np.isfinite(limits).any() else []
         self._stuck = StuckReadings(
             round(config.stuck_after * SECOND), config.stuck_motion, own_joint=bool(joint_names)
@@ -66,26 +65,19 @@ class SensorFaults:
 
         reading: an entry for each axis. q: where the joints are, None while that is unknown.
         """
-        found = [
-            (
-                axis,
-                f"{self._kind} stuck",
-                f"{self._named(axis)} stays exactly {reading[axis] + 0.0:g} while the robot moves: "
-                "its sensor sticks (samples.stuck_after)",
-            )
-            for axis in self._stuck(stamp, reading, q)
-        ]
-        if self._extremes and q is not None:
-            for axis, (extremes, value) in enumerate(zip(self._extremes, reading, strict=True)):
-                if what := extremes(value, q):
-                    where = (
-                        f"{self._named(axis)} stays exactly {value:g}, where it never goes beyond"
-                    )
-                    why = "while it moves: saturated"
-                    if what == SUSPECTED:
-                        why = "and has hardly moved there: perhaps saturated"
-                    sentence = f"{where}, {why} (samples.saturation_after)"
-                    found.append((axis, what, sentence))
+        found = []
+        for axis in self._stuck(stamp, reading, q):
+            where = f"{self._named(axis)} stays exactly {reading[axis] + 0.0:g}"
+            why = "while the robot moves: its sensor sticks (samples.stuck_after)"
+            found.append((axis, f"{self._kind} stuck", f"{where} {why}"))
+        if self._extremes is not None and q is not None:
+            for axis, what in self._extremes(reading, q):
+                where = f"{self._named(axis)} stays exactly {reading[axis]:g}"
+                why = "while it moves: saturated"
+                if what == SUSPECTED:
+                    why = "and has hardly moved there: perhaps saturated"
+                sentence = f"{where}, where it never goes beyond, {why} (samples.saturation_after)"
+                found.append((axis, what, sentence))
         for axis, (value, limit) in enumerate(zip(reading, self._limits, strict=False)):
             if abs(value) >= limit:
                 sentence = (
@@ -159,6 +151,41 @@ class StuckReadings:
         return any(abs(now - then) > self._motion for now, then in moves)
 
 
+class ExtremesOfAll:
+    """The `Extremes` of n joints, which are only asked where a reading says something to them.
+
+    Hardly ever does one: each joint's is another than before, and within its extremes. Then a run
+    of one reading begins on all joints, which is noted once, for all of them.
+    """
+
+    def __init__(self, n: int, readings: int) -> None:
+        self._joints = [Extremes(k, readings) for k in range(n)]
+        self._smallest, self._largest = [math.inf] * n, [-math.inf] * n
+        self._alone = False  # every joint's last reading was another than the one before
+        self._last: Sequence[float] = ()
+        self._start: Sequence[float] = ()  # where the joints were at the last reading
+
+    def __call__(self, values: Sequence[float], q: Sequence[float]) -> list[tuple[int, str]]:
+        """The joints whose effort of `values` is at its limit, each with what; with them at q."""
+        last, self._last, start, self._start = self._last, values, self._start, q
+        asked: Sequence[int] = range(len(self._joints))
+        if self._alone and not any(map(eq, values, last)):
+            if all(map(lt, self._smallest, values)) and all(map(lt, values, self._largest)):
+                return []
+            asked = [k for k in asked if not self._smallest[k] < values[k] < self._largest[k]]
+        found, alone = [], True
+        for k in asked:
+            joint = self._joints[k]
+            if self._alone:
+                joint.begin(last[k], start)
+            if what := joint(values[k], q):
+                found.append((k, what))
+            alone = alone and joint.count == 1
+            self._largest[k], self._smallest[k] = joint.limits
+        self._alone = alone
+        return found
+
+
 class Extremes:
     """Notices that a joint's effort is saturated at the largest or the smallest value it ever had.
 
@@ -174,6 +201,11 @@ class Extremes:
     ----------
     joint: its index.
     readings: how many at least must be the same; fewer don't count.
+
+    Attributes
+    ----------
+    count: of the same readings until now.
+    limits: the largest reading so far, and the smallest.
     """
 
     FURTHER = 5.0  # than while any other value stayed the same
@@ -182,21 +214,21 @@ class Extremes:
 
     def __init__(self, joint: int, readings: int) -> None:
         self._joint, self._readings = joint, readings
-        self._value, self._count = math.nan, 0  # the run of same readings
+        self._value, self.count = math.nan, 0  # the run of same readings
         self._start: Sequence[float] = ()  # where the joints were then
         self._moved = 0.0  # in it
         self._usual = 0.0  # how far the joint moved at most from a run's begin to its end's next
-        self._limits = [-math.inf, math.inf]  # the largest reading so far, and the smallest
+        self.limits = [-math.inf, math.inf]
         self._most = [0.0, 0.0]  # the same of runs there
         self._sums = [0.0, 0.0]  # how far it moved all in all, in runs that count
         self._found = [False, False]  # whether it is saturated there
 
     def __call__(self, value: float, q: Sequence[float]) -> str:
         """SATURATED or SUSPECTED where the effort `value` is, with the joints at q; else empty."""
-        largest, smallest = self._limits
+        largest, smallest = self.limits
         suspected = False
         if value == self._value:
-            self._count += 1
+            self.count += 1
             self._moved = self._way(q)
             if not smallest < value < largest and value != 0.0 and self._counts():
                 side = int(value != largest)
@@ -204,10 +236,9 @@ class Extremes:
                 moves = zip(q, self._start, strict=True)
                 suspected = any(abs(now - then) > self.NOISE for now, then in moves)
         else:
-            if self._count > 1:
+            if self.count > 1:
                 self._end(q)
-            self._value, self._count, self._moved = value, 1, 0.0
-            self._start = q
+            self.begin(value, q)
             if value > largest:
                 self._goes_beyond(0, value)
             if value < smallest:
@@ -216,10 +247,14 @@ class Extremes:
             return SATURATED
         return SUSPECTED if suspected else ""
 
+    def begin(self, value: float, q: Sequence[float]) -> None:
+        """A run of the reading `value` begins, with the joints at q."""
+        self._value, self.count, self._moved, self._start = value, 1, 0.0, q
+
     def _end(self, q: Sequence[float]) -> None:
         """Note a run that ended before the reading with the joints at q."""
         about, inside = self._way(q), True
-        for side, limit in enumerate(self._limits):
+        for side, limit in enumerate(self.limits):
             if self._value == limit:
                 inside = False
                 self._most[side] = max(self._most[side], about)
@@ -229,12 +264,12 @@ class Extremes:
 
     def _counts(self) -> bool:
         """Whether the run is too long for a coarse step."""
-        return self._count >= self._readings and self._moved > self.FURTHER * self._usual
+        return self.count >= self._readings and self._moved > self.FURTHER * self._usual
 
     def _goes_beyond(self, side: int, value: float) -> None:
-        if self._limits[0] != self._limits[1]:  # else it still is the other extreme
+        if self.limits[0] != self.limits[1]:  # else it still is the other extreme
             self._usual = max(self._usual, self._most[side])
-        self._limits[side] = value
+        self.limits[side] = value
         self._most[side], self._sums[side], self._found[side] = 0.0, 0.0, False
 
     def _way(self, q: Sequence[float]) -> float:

@@ -95,6 +95,17 @@ def test_low_pass_commutes_with_linear_models_at_uneven_steps() -> None:
     assert not np.allclose(both[:, :6], Phi, atol=0.1)
 
 
+def test_a_recording_s_samples_that_are_not_learned_are_left_out_where_they_are_not_asked_for():
+    stream = list(swaying(np.arange(2000) / 1000.0, velocity=True))
+    every = list(SampleFilter(small_arm(), FilterConfig()).filter_recording(stream))
+    kept = list(SampleFilter(small_arm(), FilterConfig()).filter_recording(stream, between=False))
+    wanted = [sample for sample in every if not sample.between]
+    assert [s.stamp for s in kept] == [s.stamp for s in wanted] and 5 * len(kept) < len(every)
+    for sample, expected in zip(kept, wanted, strict=True):
+        np.testing.assert_array_equal(sample.regressor, expected.regressor)
+        assert sample.informative == expected.informative and sample.weight == expected.weight
+
+
 def test_no_cutoff_passes_everything() -> None:
     u = np.array([[1.0, 2.0], [5.0, -2.0]])
     assert np.array_equal(low_passed(u, np.full(2, 0.1), 0.0), u)
