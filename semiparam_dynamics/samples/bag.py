@@ -108,7 +108,10 @@ class BagReader:
                 raise BagError(f"{self.path} has no topic '{name}'; it has: {self._listed()}")
             kind = self.topics[name].type
             if kind not in self._store.fielddefs:
-                raise BagError(f"topic '{name}' of {self.path} has the unknown type {kind}")
+                raise BagError(
+                    f"topic '{_printable(name)}' of {self.path} has the unknown type "
+                    f"{_printable(kind)}"
+                )
         decode = {name: self._decoder(self.topics[name].type) for name in topics or self.topics}
         raw = [self._raw(file, topics) for file in self._files]
         for stamp, topic, data in heapq.merge(*raw, key=itemgetter(0)):
@@ -131,7 +134,7 @@ class BagReader:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            several = ", ".join(sorted(candidates))
+            several = ", ".join(map(_printable, sorted(candidates)))
             how = f" with {OPTIONS[kind]}" if kind in OPTIONS else ""
             raise BagError(
                 f"{self.path} has several topics of type {kind}, name one{how}: {several}"
@@ -151,7 +154,8 @@ class BagReader:
         return next((text for text in texts if text.strip()), None)
 
     def _listed(self) -> str:
-        listed = ", ".join(f"{name} ({topic.type})" for name, topic in sorted(self.topics.items()))
+        named = sorted((name, topic.type) for name, topic in self.topics.items())
+        listed = ", ".join(f"{_printable(name)} ({_printable(kind)})" for name, kind in named)
         return listed or "no topics at all"
 
     def _decoder(self, kind: str) -> Callable[[bytes | memoryview], Any]:
@@ -175,6 +179,11 @@ class BagReader:
                 yield stamp, connection.topic, data
         except Exception as error:  # the storages' libraries raise each their own
             self.warnings.append(f"{file.path} is read only in part: {one_line(error)}")
+
+
+def _printable(name: str) -> str:
+    """A name of a bag, in which damage may have left anything."""
+    return "".join(c if c.isprintable() else "?" for c in name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from semiparam_dynamics.samples.bag import (
     WRENCH,
     BagReader,
     JointStateDecoder,
+    Topic,
     read_measurements,
 )
 from semiparam_dynamics.samples.bag_writer import write_measurements
@@ -278,3 +279,12 @@ def test_a_recorded_robot_s_bare_file(data_file) -> None:
     assert len(given.measurements) == 3441 and not given.dropped
     last = given.measurements[-1]
     assert last.stamp == 27_520_000_000 and last.y is not None and last.dq is not None
+
+
+def test_names_that_damage_has_left_are_told_in_one_line(tmp_path: Path) -> None:
+    reader = BagReader(tmp_path)
+    reader.topics = {"/joint\nstates": Topic("sensor_msgs/msg\x00/JointState\n", 3)}
+    for ask in (lambda: reader.choose(JOINT_STATE), lambda: list(reader.messages())):
+        with pytest.raises(BagError) as told:
+            ask()
+        assert str(told.value).isprintable() and "/joint?states" in str(told.value)
