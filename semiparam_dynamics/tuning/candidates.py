@@ -40,10 +40,15 @@ class FoldScore:
         return float(np.max(self.frozen / np.maximum(self.rigid_frozen, 1e-300)))
 
     @property
+    def late(self) -> float:
+        """Delayed, mean over the axes."""
+        assert self.delayed is not None
+        return float(self.delayed.mean())
+
+    @property
     def ratio(self) -> float:
         """Delayed, mean over the axes, times the rigid body's."""
-        assert self.delayed is not None
-        return float(self.delayed.mean() / self.rigid_delayed.mean())
+        return self.late / float(self.rigid_delayed.mean())
 
 
 def score(
@@ -123,6 +128,20 @@ class Outcome:
             )
         )
 
+    def errs_less_than(self, other: Outcome) -> bool:
+        """The same of the errors themselves, where the rigid bodies beside differ, too."""
+        pairs = list(zip(self.motions, other.motions, strict=True))
+        late = [mine.late / theirs.late for mine, theirs in pairs]
+        return (
+            float(np.mean(late)) < 1.0 - TRIFLE
+            and max(late) < 1.0
+            and all(
+                mine.frozen.mean()
+                <= theirs.frozen.mean() + FROZEN_MARGIN * theirs.rigid_frozen.mean()
+                for mine, theirs in pairs
+            )
+        )
+
 
 FROZEN_MARGIN = 0.01  # times the rigid body's error
 TRIFLE = 0.03  # of the error
@@ -183,6 +202,8 @@ class Tuning:
     steps: list[Step] = field(default_factory=list)
     screened: dict[str, Outcome] = field(default_factory=dict)  # "configured" and "tuned"
     confirmed: dict[str, Outcome] = field(default_factory=dict)  # the same, by the learner itself
+    # What was chosen for the residual and taken back: parameters, and both values.
+    refused: dict[str, tuple[Value, Value]] = field(default_factory=dict)
     candidates: int = 0
     computed: int = 0  # results that weren't in the journal
     seconds: float = 0.0
@@ -190,5 +211,9 @@ class Tuning:
     @property
     def changes(self) -> dict[str, tuple[Value, Value]]:
         """Parameters that differ from before: both values."""
-        old, new = to_flat(self.before), to_flat(self.config)
+        return self.changed_from(self.before)
+
+    def changed_from(self, config: InverseDynamicsConfig) -> dict[str, tuple[Value, Value]]:
+        """Parameters of the choice that differ from `config`: both values."""
+        old, new = to_flat(config), to_flat(self.config)
         return {name: (old[name], new[name]) for name in new if new[name] != old[name]}

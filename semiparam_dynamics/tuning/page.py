@@ -234,13 +234,21 @@ def findings(tuning: Tuning) -> list[str]:
             f"The configuration before, with the same filter: {own.delayed:.2f} times the rigid "
             f"body's error while learning, {own.frozen:.2f} times without."
         )
+    if tuning.refused:
+        refused = ", ".join(f"{name} {setting(new)}" for name, (_, new) in tuning.refused.items())
+        found.append(
+            f"{refused} looked better in blocks, but the learner itself, sample by sample, was no "
+            "better with it on every held-out motion: the residual stays as it was."
+        )
     if tuned.delayed > own.delayed or tuned.frozen > own.frozen + 0.01:
         found.append(
             "Judged by the learner itself the choice is not better in everything: compare the "
             "table's columns before you take it."
         )
     chosen = tuning.screened["tuned"]
-    if chosen.harm > 0.0:
+    if tuning.refused:
+        pass  # what blocks say of harm is not what the learner does
+    elif chosen.harm > 0.0:
         found.append(
             "No candidate was harmless everywhere: where the robot had not been, the one chosen "
             f"made {chosen.worst_mean:.2f} times the rigid body's error on the mean and "

@@ -69,15 +69,27 @@ def tune(
         best, estimator = own, config.estimator  # the residual stays as it was
     tuning.screened["tuned"] = best
     tuning.config = dataclasses.replace(config, estimator=estimator)
-    _confirm(
-        task,
-        urdf,
-        recordings.model.locked,
-        dataclasses.replace(config, estimator=recordings.config.estimator),
-    )
+    before = dataclasses.replace(config, estimator=recordings.config.estimator)
+    _confirm(task, urdf, recordings.model.locked, before)
+    if best is not own and criterion == "delayed" and not _earned(tuning):
+        tuning.refused = tuning.changed_from(
+            dataclasses.replace(tuning.config, estimator=config.estimator)
+        )
+        tuning.screened["tuned"], tuning.config = own, config
+        _confirm(task, urdf, recordings.model.locked, before)
     tuning.computed = work.computed
     tuning.seconds = time.perf_counter() - started
     return tuning
+
+
+def _earned(tuning: Tuning) -> bool:
+    """Whether the learner itself, sample by sample, is better with what was chosen for it.
+
+    It knows where to trust its residual, and its centres are used up in time, which the blocks that
+    candidates are judged by don't show. What is configured goes where it does harm by that, too.
+    """
+    configured, tuned = tuning.confirmed["configured"], tuning.confirmed["tuned"]
+    return configured.harm > 0.0 or tuned.errs_less_than(configured)
 
 
 def _folds(task: Task, config: InverseDynamicsConfig, splits: list[Split]) -> list[PreparedSplit]:

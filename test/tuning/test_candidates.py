@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,21 @@ def test_what_is_configured_stays_unless_another_is_better_on_every_motion() -> 
     assert choose([own, two(0.5, 0.5, frozen=0.92)], own) is own
     harmful = Outcome({}, (*own.scores, scored(0.6, 0.9, 1.2).scores[1]))
     assert choose([harmful, mixed], harmful) is mixed
+
+
+def test_what_the_learner_itself_is_no_better_with_on_every_motion_is_not_earned() -> None:
+    """By the errors themselves: the rigid body beside may be another."""
+
+    def two(a: float, b: float, frozen: float = 0.9) -> Outcome:
+        return Outcome({}, (scored(a, frozen, 0.9).scores[0], scored(b, frozen, 0.9).scores[0]))
+
+    own = two(0.6, 0.6)
+    assert two(0.55, 0.58).errs_less_than(own)
+    assert not two(0.2, 0.61).errs_less_than(own)
+    assert not two(0.59, 0.59).errs_less_than(own)
+    assert not two(0.5, 0.5, frozen=0.92).errs_less_than(own)
+    halved = [dataclasses.replace(s, rigid_delayed=0.5 * s.rigid_delayed) for s in own.motions]
+    assert not Outcome({}, tuple(halved)).errs_less_than(own)
 
 
 def test_values_of_the_rigid_body_change_only_by_common_consent() -> None:

@@ -13,8 +13,9 @@ from matplotlib.colors import to_rgb
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
+from semiparam_dynamics.tuning import tuner
 from semiparam_dynamics.tuning.candidates import Tuning
-from semiparam_dynamics.tuning.page import DELAYED, FROZEN, headline, tuning_page
+from semiparam_dynamics.tuning.page import DELAYED, FROZEN, headline, text, tuning_page
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
 
@@ -82,6 +83,23 @@ def test_random_features_and_a_group_s_own_width_are_tuned_too() -> None:
     before, after = result.confirmed["configured"], result.confirmed["tuned"]
     assert after.delayed < 0.1 * before.delayed and after.frozen < 0.1 * before.frozen
     assert result.screened["tuned"].delayed == pytest.approx(after.delayed, abs=0.03)
+
+
+def test_what_the_learner_itself_is_no_better_with_is_taken_back(
+    result: Tuning, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not result.refused
+    monkeypatch.setattr(tuner, "_earned", lambda tuning: False)
+    path = tmp_path / "tuned.journal"
+    path.write_text(journal.read_text())
+    plain = tuned(path)
+    names = {name for name in result.changes if name.startswith("nystrom.")}
+    assert plain.refused.keys() == names
+    assert plain.changes.keys() == result.changes.keys() - names
+    assert plain.screened["tuned"] is plain.screened["configured"]
+    told = text(plain)
+    assert "nystrom.length_scale" in told and "the residual stays as it was" in told
+    assert "Where the robot had not been" not in told
 
 
 def test_a_residual_that_is_no_gain_is_not_praised(result: Tuning) -> None:
