@@ -182,7 +182,7 @@ def _renamed(
         return None
     finding = Finding(
         EXCHANGED,
-        f"{pair[0]} and {pair[1]} have each other's names, in positions and efforts: with the names "
+        f"{pair[0]} and {pair[1]} have each other's names, in positions and efforts: with them "
         f"exchanged {100 * least:.1f} % of the efforts' variance is unexplained, else "
         f"{100 * told:.0f} %",
         "put the names in the order of the values where the messages are filled",
