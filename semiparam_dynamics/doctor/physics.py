@@ -41,6 +41,7 @@ WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is fe
 NOTED, LATE = 0.005, 0.017  # s of delay: worth a note, and a fault
 SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
 DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
+EXCHANGED = "exchanged joints"
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 
 
@@ -77,7 +78,7 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
         candidates = [likeliest, _gravity_then_efforts(names, columns, used)]
         if likeliest.gravity.any():
             candidates.append(_upside_down(names, columns, used))
-        likeliest = min(candidates, key=lambda h: (len(h.findings), h.error))
+        likeliest = min(candidates, key=lambda h: (_faults(h, used), h.error))
     findings, alone = list(likeliest.findings), likeliest.alone
     if (np.ptp(columns.q, axis=0) < STANDS).any():
         doubt = "; or the joint that stands does not"
@@ -106,6 +107,14 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
     return Physics(findings, columns, explained, delay)
 
 
+def _faults(hypothesis: Hypothesis, used: Mask) -> int:
+    """Their number; the sign of all efforts is one convention."""
+    number = len(hypothesis.findings)
+    if (hypothesis.sign[used] < 0.0).all():
+        number -= int(used.sum()) - 1
+    return number
+
+
 def _doubted(finding: Finding, kind: str, doubt: str) -> Finding:
     """A finding of a kind as a note that mends nothing, with what may be the matter instead."""
     if finding.kind != kind:
@@ -127,7 +136,7 @@ def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) 
         right = _turned(right, factors, columns.gravity)
     whole = alone.sum() == used.sum()  # without some joints' efforts small tilts can't be told
     more, gravity = _gravity(right, alone) if whole else ([], columns.gravity)
-    error = _anchored_error(_turned(columns, sign, gravity), alone)
+    error = unexplained(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
 
 
@@ -135,7 +144,7 @@ def _gravity_then_efforts(names: tuple[str, ...], columns: Columns, used: Mask) 
     findings, gravity = _gravity(columns, used)
     tilted = replace(columns, gravity=gravity)
     more, sign, alone = _turned_or_exchanged(names, tilted, used)
-    error = _anchored_error(_turned(columns, sign, gravity), alone)
+    error = unexplained(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
 
 
@@ -143,7 +152,7 @@ def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypoth
     """An arm on the ceiling that is told to be on the floor, which free parameters hardly tell."""
     columns = replace(columns, gravity=-columns.gravity)
     findings, sign, alone = _turned_or_exchanged(names, columns, used)
-    error = _anchored_error(_turned(columns, sign, columns.gravity), alone)
+    error = unexplained(_turned(columns, sign, columns.gravity), alone)
     finding = Finding(
         "tilted base",
         "gravity is 180 degrees from where it is told to be: with the URDF's torques and friction "
@@ -215,7 +224,7 @@ def _exchanged(
         if {i, j} <= left and both and ratios[i, j] < SWAPPED and before - after > 2.0 * GAIN:
             left -= {i, j}
             yield Finding(
-                "exchanged joints",
+                EXCHANGED,
                 f"the efforts of {names[i]} and {names[j]} are exchanged: "
                 f"{50 * before:.0f} % of their variance is unexplained as they are, "
                 f"{50 * after:.1f} % the other way",
@@ -265,7 +274,7 @@ def _scales(
     )
 
 
-def _anchored_error(columns: Columns, used: Mask) -> float:
+def unexplained(columns: Columns, used: Mask) -> float:
     """Mean over the joints; unlike the free fit it knows that friction can't push."""
     torques = anchored(columns, columns.gravity)
     errors = [_fits(columns, torques, columns.y[:, k], int(k)).error for k in np.flatnonzero(used)]
@@ -312,8 +321,8 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     by = ""
     if best >= LEVEL * told:
         # Where the arm moves little, free parameters can put on another gravity.
-        best = _anchored_error(replace(columns, gravity=direction), used)
-        told = _anchored_error(columns, used)
+        best = unexplained(replace(columns, gravity=direction), used)
+        told = unexplained(columns, used)
         if best >= AGREED * told:
             return [], gravity
         by = " by the URDF's torques"

@@ -129,6 +129,7 @@ class SemiparametricEstimator:
         self.errors = ErrorSpreads(names, model.n_axes, config.error_horizon)
         self.bound = OutputBound(model, config.output)
         self.gate = LearningGate(config.output)
+        self._last: Prediction | None = None  # of a predictor
 
     def _new_residual(self, exact: bool) -> KernelResidual:
         kernel, model = self.config.kernel, self.model
@@ -183,7 +184,12 @@ class SemiparametricEstimator:
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
         inputs, pi = self._inputs(s, rigid), self.rigid_body.parameters
-        left = self.residual.predict(inputs, pi, between=s.between)
+        if s.between and (last := self._last) is not None:
+            left = self.residual.predict(inputs, pi, confidence=last.residual.confidence)
+            both = self.bound(rigid + left.weighed(last.trust), rigid)
+            stds = last.rigid_body_std, last.semiparametric_std
+            return Prediction(rigid, both, *stds, left, last.trust, last.factor)
+        left = self.residual.predict(inputs, pi)
         trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         leverage = self.rigid_body.leverage(s.regressor)
@@ -192,7 +198,10 @@ class SemiparametricEstimator:
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
         both = self.bound(rigid + left.weighed(trust), rigid)
-        return Prediction(rigid, both, rigid_std, std, left, trust, factor)
+        prediction = Prediction(rigid, both, rigid_std, std, left, trust, factor)
+        if self.residual.follows:
+            self._last = prediction
+        return prediction
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
         """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.
@@ -413,7 +422,8 @@ class SemiparametricEstimator:
         """Another estimator that predicts what this one does, at a lower cost, and never learns.
 
         It stays as this one is now until it is told to :meth:`follow`. A sample `between` those
-        that are learned has the confidence of the last one that isn't.
+        that are learned, a few milliseconds after one that isn't, has the confidence, the trust and
+        the standard deviations of that one.
         """
         other = SemiparametricEstimator(self.model, self.config)
         other.residual = self._new_residual(exact=False)
@@ -422,6 +432,7 @@ class SemiparametricEstimator:
 
     def follow(self, other: SemiparametricEstimator) -> None:
         """Predict from now on as `other` does now, whose :meth:`predictor` this is."""
+        self._last = None
         self._copy_but_residual(other)
         self.residual.follow(other.residual, other.rigid_body.parameters)
 

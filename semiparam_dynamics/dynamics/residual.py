@@ -297,9 +297,8 @@ class KernelResidual:
         self._rescaled = 0  # `_n_updates` when the scales were last changed
         # Inputs, targets and weights of what was learned while scales may still change.
         self._kept: list[tuple[Array, Array, Array]] = []
-        self._follows = False  # what another residual learns; its second models are weights then
+        self.follows = False  # another residual: its second models are weights then
         self._joint_weights: JointWeights | None = None
-        self._confidence: float | None = None  # the last one by what is followed
         self._blank = [model.state() for model in self.models] if self._keeps else []
 
     def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
@@ -345,7 +344,7 @@ class KernelResidual:
         Of an axis that was not measured they are 0, and so no residual, whatever the parameters.
         Raises LearningError where this residual only follows another one.
         """
-        if self._follows:
+        if self.follows:
             raise LearningError("A residual that follows another one can't learn.")
         targets = self.shared.targets(y, regressor) if self.exact else y - rigid_body
         unknown = np.isnan(y)
@@ -364,22 +363,24 @@ class KernelResidual:
         """Take the memory from `config`; what was learned stays as it is."""
         self._clock.memory = config.memory
 
-    def predict(self, x: Array, parameters: Array, *, between: bool = False) -> ResidualPrediction:
+    def predict(
+        self, x: Array, parameters: Array, *, confidence: float | None = None
+    ) -> ResidualPrediction:
         """The residual at inputs x (d,) that today's rigid-body `parameters` leave.
 
-        between : it will not be learned, and comes within milliseconds of one that has the same
-            confidence, so that one that follows another residual need not solve for it.
+        confidence : where it is known, of one that follows another residual: nothing is solved, and
+            the prediction can't be learned.
         """
         if not self.standardizer.ready:
             zeros = np.zeros(self.shared.n_axes)
             return ResidualPrediction(zeros, zeros, 0.0)
         scaled = self.standardizer.transform(x)
-        if between and self._confidence is not None:
+        if confidence is not None:
             value = self.shared.multiply(scaled)
             own = np.zeros_like(value)
             if self._joint_weights is not None:
                 self._joint_weights.add(scaled[None], value[None], own[None])
-            return ResidualPrediction(value, own, self._confidence)
+            return ResidualPrediction(value, own, confidence)
         outputs, confidence, phi = self.shared.predict(scaled)
         value, features = self.shared.residuals(outputs, parameters), [phi]
         own = np.zeros_like(value)
@@ -387,8 +388,6 @@ class KernelResidual:
         if self._joint_weights is not None:
             self._joint_weights.add(scaled[None], value[None], own[None])
             told = None
-        if self._follows:
-            self._confidence = confidence
         for j, joint in enumerate(self.joints):
             left, _, phi = joint.model.predict(scaled[joint.inputs])
             left = joint.model.residuals(left, parameters)[0]
@@ -571,7 +570,7 @@ class KernelResidual:
 
         other : of the same configuration, with exact targets or without; this one without.
         """
-        self._follows, self._confidence = True, None
+        self.follows = True
         self.standardizer.restore(other.standardizer.state())
         self.shared.follow(other.shared, parameters)
         if other.joints:

@@ -85,6 +85,28 @@ def test_exchanged_efforts() -> None:
     assert set(found(examination, "exchanged joints").joints) == set(log.names[:2])
 
 
+@pytest.mark.parametrize("pair", [(0, 1), (1, 3)])
+def test_exchanged_names(pair: tuple[int, int]) -> None:
+    """Positions are the other joint's as well as efforts: every joint's effort is off."""
+    log = arm_log()
+    order = np.arange(log.q.shape[1])
+    order[list(pair)] = pair[::-1]
+    dq = None if log.dq is None else log.dq[:, order]
+    other = dataclasses.replace(log, q=log.q[:, order], dq=dq, y=log.y[:, order])
+    examination = examined(other)
+    assert kinds(examination) == ["exchanged joints"]
+    finding = found(examination, "exchanged joints")
+    assert set(finding.joints) == {log.names[k] for k in pair}
+    assert "each other's names" in finding.evidence and finding.amount < 0.5
+
+
+def test_the_sign_of_all_efforts_is_no_arm_on_the_ceiling() -> None:
+    log = arm_log()
+    examination = examined(dataclasses.replace(log, y=-log.y))
+    assert set(kinds(examination)) == {"effort sign"}
+    assert np.all(np.array(examination.config.samples.effort_scale) == -1.0)
+
+
 def test_gravity_left_out_of_the_efforts() -> None:
     examination = examined(arm_log(gravity=(0.0, 0.0, 0.0)))
     assert kinds(examination) == ["gravity left out"]

@@ -131,7 +131,7 @@ def test_a_predictor_predicts_for_the_one_that_learns(
 def test_a_predictor_solves_for_no_confidence_between_the_samples_that_are_learned(
     kind: str, stream: list[Sample]
 ) -> None:
-    """Such a sample has the last one's; the rest of its prediction is as it would be with that."""
+    """It has the last one's, and its trust and deviations; the values are those of its state."""
     target = estimator(kind)
     run(target, stream[:600])
     predictor, beside = target.predictor(), target.predictor()
@@ -142,9 +142,13 @@ def test_a_predictor_solves_for_no_confidence_between_the_samples_that_are_learn
             beside.follow(target)
         full = beside.predict(sample)
         told = predictor.predict(dataclasses.replace(sample, between=between))
-        if not between or k == 55:  # where another model is followed the confidence is another
-            last = full.residual.confidence
-        assert told.residual.confidence == last
+        if not between or k == 55:  # where another model is followed all is another
+            last = told
+            assert told.residual.confidence == full.residual.confidence
+        assert told.residual.confidence == last.residual.confidence
+        assert told.trust == last.trust and np.array_equal(told.std, last.std)
+        both = told.rigid_body + told.residual.weighed(last.trust)
+        np.testing.assert_allclose(told.semiparametric, both, rtol=1e-12)
         for name in ("value", "own"):
             p, q = getattr(told.residual, name), getattr(full.residual, name)
             np.testing.assert_allclose(p, q, rtol=1e-9, atol=1e-9)
