@@ -142,9 +142,9 @@ class Robot:
         if name:
             given = [Parameter("snapshot_name", value=name).to_parameter_msg()]
             request = SetParameters.Request(parameters=given)
-            answer = self._peer.call(SetParameters, f"{NODE}/set_parameters", request)
+            answer = self._peer.call(SetParameters, f"{NODE}/set_parameters", request, 5.0)
             assert answer.results[0].successful
-        return self._peer.call(Trigger, f"{NODE}/{service}")
+        return self._peer.call(Trigger, f"{NODE}/{service}", None, 5.0)
 
 
 @pytest.fixture
