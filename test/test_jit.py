@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import semiparam_dynamics
@@ -30,6 +33,41 @@ def test_compiles_where_no_folder_can_be_written_to() -> None:
         [sys.executable, "-c", WITHOUT_CACHE], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "(0.5, 1.0) [ 0.5 -0.5]", done.stderr
+
+
+def test_a_function_keeps_its_rounding_when_a_reordered_one_is_its_first_caller() -> None:
+    @jit.compiled_as_written
+    def left_of(x: float) -> float:
+        return (x + 1e16) - 1e16
+
+    @jit.compiled_in_order
+    def left_in_order_of(x: float) -> float:
+        return (x + 1e16) - 1e16
+
+    @jit.compiled
+    def both(x: float) -> tuple[float, float]:
+        return left_of(x), left_in_order_of(x)
+
+    assert both(1.0) == (0.0, 0.0)
+
+
+def test_numbers_too_small_are_zero_only_within_the_function_and_its_thread() -> None:
+    small = np.array([1e-200])
+    at_once, others = [], []
+
+    @jit.subnormals_as_zero
+    def product() -> float:
+        others.append(float(pool.submit(lambda: small * 1e-120).result()[0]))
+        at_once.append(float((small * 1e-120)[0]))
+        raise LookupError
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()  # a thread begins with the settings of the one that starts it
+        with pytest.raises(LookupError):
+            product()
+    intel = platform.machine().lower() in ("x86_64", "amd64")
+    assert at_once == [0.0 if intel else 1e-320] and others == [1e-320]
+    assert float((small * 1e-120)[0]) == 1e-320
 
 
 KEEPS = """

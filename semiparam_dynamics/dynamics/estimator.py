@@ -123,27 +123,23 @@ class SemiparametricEstimator:
         self.model = model
         self.config = config = replace(config or EstimatorConfig(), **overrides)
         self.rigid_body = RigidBodyIdentifier.of(model, config.rigid_body)
-        self.residual = self._new_residual(config.kernel.EXACT)
+        kernel = config.kernel
+        self.residual = KernelResidual(
+            kernel,
+            kernel.INPUTS,
+            model.n_joints,
+            model.n_axes,
+            active=expected_scales(model).active if kernel.EXACT else None,
+            joints=model.config.target == "effort",
+            seed=config.seed,
+            turning=model.turning,
+            floors=input_floors(model, kernel.INPUTS),
+        )
         self.trust = Trust(config.trust, always=not self.residual.local)
         names = ("rigid_body", "semiparametric")
         self.errors = ErrorSpreads(names, model.n_axes, config.error_horizon)
         self.bound = OutputBound(model, config.output)
         self.gate = LearningGate(config.output)
-        self._last: Prediction | None = None  # of a predictor
-
-    def _new_residual(self, exact: bool) -> KernelResidual:
-        kernel, model = self.config.kernel, self.model
-        return KernelResidual(
-            kernel,
-            kernel.INPUTS,
-            model.n_joints,
-            model.n_axes,
-            active=expected_scales(model).active if exact else None,
-            joints=model.config.target == "effort",
-            seed=self.config.seed,
-            turning=model.turning,
-            floors=input_floors(model, kernel.INPUTS),
-        )
 
     @property
     def n_learned(self) -> int:
@@ -184,11 +180,6 @@ class SemiparametricEstimator:
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
         inputs, pi = self._inputs(s, rigid), self.rigid_body.parameters
-        if s.between and (last := self._last) is not None:
-            left = self.residual.predict(inputs, pi, confidence=last.residual.confidence)
-            both = self.bound(rigid + left.weighed(last.trust), rigid)
-            stds = last.rigid_body_std, last.semiparametric_std
-            return Prediction(rigid, both, *stds, left, last.trust, last.factor)
         left = self.residual.predict(inputs, pi)
         trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
@@ -198,16 +189,13 @@ class SemiparametricEstimator:
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
         both = self.bound(rigid + left.weighed(trust), rigid)
-        prediction = Prediction(rigid, both, rigid_std, std, left, trust, factor)
-        if self.residual.follows:
-            self._last = prediction
-        return prediction
+        return Prediction(rigid, both, rigid_std, std, left, trust, factor)
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
         """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.
 
-        prediction : by :meth:`predict`, maybe before other samples were learned, or by a
-            :meth:`predictor`; None: it is made here.
+        prediction : by :meth:`predict`, maybe before other samples were learned; None: it is made
+            here.
         """
         if sample.y is None:
             return
@@ -410,31 +398,10 @@ class SemiparametricEstimator:
         The gate and the counts of the bound stay this estimator's own, and the trust is the other's
         as it was when a sample was last learned.
         """
-        self._copy_but_residual(other)
         self.residual.copy_from(other.residual)
-
-    def _copy_but_residual(self, other: SemiparametricEstimator) -> None:
         self.rigid_body.copy_from(other.rigid_body)
         self.trust.restore(other.trust.state())
         self.errors.restore(other.errors.state())
-
-    def predictor(self) -> SemiparametricEstimator:
-        """Another estimator that predicts what this one does, at a lower cost, and never learns.
-
-        It stays as this one is now until it is told to :meth:`follow`. A sample `between` those
-        that are learned, a few milliseconds after one that isn't, has the confidence, the trust and
-        the standard deviations of that one.
-        """
-        other = SemiparametricEstimator(self.model, self.config)
-        other.residual = self._new_residual(exact=False)
-        other.follow(self)
-        return other
-
-    def follow(self, other: SemiparametricEstimator) -> None:
-        """Predict from now on as `other` does now, whose :meth:`predictor` this is."""
-        self._last = None
-        self._copy_but_residual(other)
-        self.residual.follow(other.residual, other.rigid_body.parameters)
 
     def state(self) -> dict[str, Array]:
         """Everything learned, as named arrays."""

@@ -18,8 +18,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
-from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.jit import compiled, subnormals_as_zero
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, weighted_block
 from semiparam_dynamics.recursion.features import (
@@ -29,7 +28,6 @@ from semiparam_dynamics.recursion.features import (
 )
 from semiparam_dynamics.recursion.forgetting import ForgettingClock
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
-from semiparam_dynamics.recursion.vectors import exponentials
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
@@ -279,8 +277,8 @@ class KernelResidual:
         turning: Mask | None = None,
         floors: Array | None = None,
     ) -> None:
-        self._turning: Indices = np.flatnonzero(False if turning is None else turning)
-        widths = input_widths(config, groups, n_joints, n_axes, len(self._turning))
+        self.turning: Indices = np.flatnonzero(False if turning is None else turning)
+        widths = input_widths(config, groups, n_joints, n_axes, len(self.turning))
         self.groups = tuple(groups)
         self.exact = active is not None
         features = config.features(len(widths), seed)
@@ -297,16 +295,14 @@ class KernelResidual:
         self._rescaled = 0  # `_n_updates` when the scales were last changed
         # Inputs, targets and weights of what was learned while scales may still change.
         self._kept: list[tuple[Array, Array, Array]] = []
-        self.follows = False  # another residual: its second models are weights then
-        self._joint_weights: JointWeights | None = None
         self._blank = [model.state() for model in self.models] if self._keeps else []
 
     def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
         models, n = [], len(active)
-        positions = n + len(self._turning)
+        positions = n + len(self.turning)
         for j in range(n):
             own = np.array([j, positions + j, positions + n + j])
-            own = np.append(own, n + np.flatnonzero(self._turning == j))
+            own = np.append(own, n + np.flatnonzero(self.turning == j))
             if (features := config.joint_features(len(own))) is None:
                 return []
             model = KernelModel(features, 1, active[j : j + 1], config.joint_penalty)
@@ -331,10 +327,10 @@ class KernelResidual:
 
     def inputs(self, q: Array, dq: Array, ddq: Array, rigid_body: Array) -> Array:
         """The inputs (d,) at a state (n_joints,) and prediction (n_axes,), or (k, d) of k."""
-        if len(self._turning):
-            angles = q[..., self._turning]
+        if len(self.turning):
+            angles = q[..., self.turning]
             q = np.concatenate((q, np.cos(angles)), axis=-1)
-            q[..., self._turning] = np.sin(angles)
+            q[..., self.turning] = np.sin(angles)
         parts = dict(zip(GROUPS, (q, dq, ddq, rigid_body), strict=True))
         return np.concatenate([parts[group] for group in self.groups], axis=-1)
 
@@ -342,10 +338,7 @@ class KernelResidual:
         """Regression targets (T,), or (k, T) of k samples: see the class.
 
         Of an axis that was not measured they are 0, and so no residual, whatever the parameters.
-        Raises LearningError where this residual only follows another one.
         """
-        if self.follows:
-            raise LearningError("A residual that follows another one can't learn.")
         targets = self.shared.targets(y, regressor) if self.exact else y - rigid_body
         unknown = np.isnan(y)
         if unknown.any():
@@ -363,40 +356,26 @@ class KernelResidual:
         """Take the memory from `config`; what was learned stays as it is."""
         self._clock.memory = config.memory
 
-    def predict(
-        self, x: Array, parameters: Array, *, confidence: float | None = None
-    ) -> ResidualPrediction:
-        """The residual at inputs x (d,) that today's rigid-body `parameters` leave.
-
-        confidence : where it is known, of one that follows another residual: nothing is solved, and
-            the prediction can't be learned.
-        """
+    @subnormals_as_zero
+    def predict(self, x: Array, parameters: Array) -> ResidualPrediction:
+        """The residual at inputs x (d,) that today's rigid-body `parameters` leave."""
         if not self.standardizer.ready:
             zeros = np.zeros(self.shared.n_axes)
             return ResidualPrediction(zeros, zeros, 0.0)
         scaled = self.standardizer.transform(x)
-        if confidence is not None:
-            value = self.shared.multiply(scaled)
-            own = np.zeros_like(value)
-            if self._joint_weights is not None:
-                self._joint_weights.add(scaled[None], value[None], own[None])
-            return ResidualPrediction(value, own, confidence)
         outputs, confidence, phi = self.shared.predict(scaled)
         value, features = self.shared.residuals(outputs, parameters), [phi]
         own = np.zeros_like(value)
-        told: Array | None = outputs
-        if self._joint_weights is not None:
-            self._joint_weights.add(scaled[None], value[None], own[None])
-            told = None
         for j, joint in enumerate(self.joints):
             left, _, phi = joint.model.predict(scaled[joint.inputs])
             left = joint.model.residuals(left, parameters)[0]
             value[j] += left
             own[j] = joint.features.nearest**2 * left
             features.append(phi)
-        known = scaled, tuple(features), told, self._n_updates
-        return ResidualPrediction(value, own, confidence, *known)
+        known = scaled, tuple(features), outputs, self._n_updates
+        return ResidualPrediction(value, own, confidence, True, *known)
 
+    @subnormals_as_zero
     def update(
         self,
         stamp: int,
@@ -409,8 +388,7 @@ class KernelResidual:
     ) -> None:
         """Learn one sample (stamp in ns), with the rigid body's prediction and row weights of it.
 
-        prediction : by :meth:`predict` at x, maybe before other samples were learned, or by
-            one that follows this one.
+        prediction : by :meth:`predict` at x, maybe before other samples were learned.
         """
         targets = self.targets(y, regressor, rigid_body)
         if not self.standardizer.settled:
@@ -434,12 +412,12 @@ class KernelResidual:
         self._n_updates += 1
         counted = _model_weights(weights, y).tolist()
         self.shared.update(scaled, prediction.features[0], targets, counted[0], fraction)
-        known = prediction.features[1:]  # none where it was made by weights
-        for j, joint in enumerate(self.joints):
-            own = scaled[joint.inputs]
-            phi = known[j] if known else joint.model.features.transform(own)
-            joint.model.update(own, phi, left[joint.targets], counted[1 + j], fraction)
+        for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
+            joint.model.update(
+                scaled[joint.inputs], phi, left[joint.targets], counted[1 + j], fraction
+            )
 
+    @subnormals_as_zero
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
         """:meth:`predict` of inputs (k, d), by `parameters` of each (k, n_parameters)."""
         if not self.standardizer.ready:
@@ -448,8 +426,6 @@ class KernelResidual:
         outputs, confidence = self.shared.predict_block(X)
         values = self.shared.residuals(outputs, parameters)
         own = np.zeros_like(values)
-        if self._joint_weights is not None:
-            self._joint_weights.add(X, values, own)
         for j, joint in enumerate(self.joints):
             left, _ = joint.model.predict_block(X[:, joint.inputs])
             own[:, j] = joint.model.residuals(left, parameters)[:, 0]
@@ -457,6 +433,7 @@ class KernelResidual:
             own[:, j] *= joint.features.nearest_rows(X[:, joint.inputs]) ** 2
         return ResidualBlock(values, own, confidence)
 
+    @subnormals_as_zero
     def update_block(
         self,
         stamps: Indices,
@@ -561,24 +538,6 @@ class KernelResidual:
         self._n_updates, self._rescaled = other._n_updates, other._rescaled
         self._kept = list(other._kept)
 
-    def follow(self, other: KernelResidual, parameters: Array) -> None:
-        """Predict from now on as `other` does now, with these rigid-body parameters; never learn.
-
-        With the parameters fixed each axis has one output, instead of one for each column too, and
-        the joints' models, of which no confidence is asked, are weights of kernel rows. So is the
-        first one for samples of which the confidence is known.
-
-        other : of the same configuration, with exact targets or without; this one without.
-        """
-        self.follows = True
-        self.standardizer.restore(other.standardizer.state())
-        self.shared.follow(other.shared, parameters)
-        if other.joints:
-            if self._joint_weights is None:
-                self._joint_weights = JointWeights(other.joints)
-            self._joint_weights.follow(other.joints, parameters)
-        self._n_updates, self._rescaled = other._n_updates, other._rescaled
-
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
@@ -629,79 +588,6 @@ class JointModel(NamedTuple):
         return self.model.features
 
 
-class JointWeights:
-    """The joints' second models for fixed rigid-body parameters: rows of the kernel times weights.
-
-    Without triangular solves, which a confidence would need: a tenth of the models' own time.
-    """
-
-    def __init__(self, joints: Sequence[JointModel]) -> None:
-        most = max(joint.model.features.capacity for joint in joints)
-        widest = max(len(joint.inputs) for joint in joints)
-        self._inputs = np.zeros((len(joints), widest), dtype=np.intp)
-        self._sizes = np.array([[len(joint.inputs), 0] for joint in joints], dtype=np.intp)
-        self._gammas = np.zeros(len(joints))
-        self._centers = np.zeros((len(joints), widest, most))  # inputs first: the loop is over most
-        self._weights = np.zeros((len(joints), most))
-        for j, joint in enumerate(joints):
-            self._inputs[j, : len(joint.inputs)] = joint.inputs
-
-    def follow(self, joints: Sequence[JointModel], parameters: Array) -> None:
-        """Take the centres and weights of today, for these rigid-body parameters."""
-        for j, joint in enumerate(joints):
-            features = joint.features
-            m = features.n_centers
-            self._sizes[j, 1], self._gammas[j] = m, features.gamma
-            self._centers[j, : len(joint.inputs), :m] = features.centers.T
-            self._weights[j, :m] = joint.model.weights(joint.model.folded(parameters))[:, 0]
-
-    def add(self, X: Array, values: Array, own: Array) -> None:
-        """Add the joints' predictions at standardized inputs X (k, d) to values (k, n_axes).
-
-        own : (k, n_axes) filled with those near their data.
-        """
-        sizes = self._inputs, self._sizes, self._gammas
-        _add_kernel_rows(*sizes, self._centers, self._weights, X, values, own)
-
-
-@compiled
-def _add_kernel_rows(
-    inputs: Indices,
-    sizes: Indices,
-    gammas: Array,
-    centers: Array,
-    weights: Array,
-    X: Array,
-    values: Array,
-    own: Array,
-) -> None:
-    """values_kj += sum_i weights_ji exp(-gamma_j |X_k[inputs_j] - centers_j,:,i|^2).
-
-    own_kj is that times the square of the largest of these exponentials.
-    """
-    exponents = np.empty(weights.shape[1])
-    for k in range(len(X)):
-        for j in range(len(weights)):
-            d, m = sizes[j]
-            for i in range(m):
-                exponents[i] = 0.0
-            for axis in range(d):
-                x, row = X[k, inputs[j, axis]], centers[j, axis]
-                for i in range(m):
-                    delta = x - row[i]
-                    exponents[i] -= delta * delta
-            nearest = -np.inf
-            for i in range(m):
-                exponents[i] *= gammas[j]
-                nearest = max(nearest, exponents[i])
-            exponentials(exponents[:m], exponents[:m])
-            total = 0.0
-            for i in range(m):
-                total += weights[j, i] * exponents[i]
-            values[k, j] += total
-            own[k, j] = np.exp(2.0 * nearest) * total
-
-
 LEAST_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
 FIXED_BLOCK = 512  # the same of fixed features
 
@@ -732,7 +618,6 @@ class KernelModel:
             penalty,
             capacity=features.capacity,
         )
-        self._weights: Array | None = None  # of one that follows another
 
     def targets(self, y: Array, regressor: Array) -> Array:
         """y and the active columns of Phi, in one vector (T,); or (k, T) of k samples."""
@@ -756,11 +641,6 @@ class KernelModel:
         outputs, leverage = self.core.predict(phi)
         variance = 1.0 - self.features.explained + self.core.penalty * leverage
         return outputs, min(max(1.0 - variance, 0.0), 1.0), phi
-
-    def multiply(self, x: Array) -> Array:
-        """Outputs (n_axes,) of :meth:`predict` alone, of a model that follows another one."""
-        assert self._weights is not None
-        return self.features.multiply(x, self._weights)
 
     def update(
         self, x: Array, phi: Array, targets: Array, weight: float = 1.0, fraction: float = 0.0
@@ -824,24 +704,6 @@ class KernelModel:
         else:
             mine.copy_from(theirs)  # in the memory at hand
 
-    def follow(self, other: KernelModel, parameters: Array) -> None:
-        """Predict `other`'s residuals with these parameters; this one's outputs are y's alone."""
-        self._copy_features(other)
-        folded = other.folded(parameters)
-        self.core.follow(other.core, folded)
-        self._weights = other.weights(folded)
-
-    def folded(self, parameters: Array) -> Array:
-        """U (m, n_axes) of the residuals y - Phi pi that these parameters leave."""
-        self.core.apply_pending()
-        columns = -parameters[self.column, None] * self._on_axis
-        value: Array = self.core.U @ np.concatenate((np.eye(self.n_axes), columns))
-        return value
-
-    def weights(self, folded: Array) -> Array:
-        """W (m, n_axes) of :meth:`folded`: the residuals are `features.multiply(x, W)`."""
-        return self.features.weights(self.core.solve(folded))
-
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         features = {f"features.{name}": value for name, value in self.features.state().items()}
@@ -893,13 +755,8 @@ class FourierFeatures:
     transform_rows = grow_rows = transform
 
     def weights(self, W: Array) -> Array:
-        """Weights W (D, T) of the features as :meth:`multiply` takes them."""
+        """W (D, T), which are weights of the features as they are."""
         return W
-
-    def multiply(self, x: Array, W: Array) -> Array:
-        """phi(x)' W (T,) of one input (d,) and :meth:`weights`."""
-        outputs: Array = self.transform(x) @ W
-        return outputs
 
     def grow(self, x: Array, phi: Array) -> bool:
         """Nothing is added."""
@@ -943,8 +800,8 @@ class Standardizer:
         self._count = 0
         self._mean = np.zeros(n_inputs)
         self._square = np.zeros(n_inputs)
-        self._scale = np.ones(n_inputs)
-        self._offset = np.zeros(n_inputs)
+        self.scale = np.ones(n_inputs)
+        self.offset = np.zeros(n_inputs)
 
     @property
     def ready(self) -> bool:
@@ -1003,20 +860,20 @@ class Standardizer:
     def _scale_by_seen(self) -> None:
         std = np.maximum(np.sqrt(self._square / self._count), self._floors)
         # An input that never moved has no scale of its own.
-        self._scale = 1.0 / (np.where(std > 1e-9, std, 1.0) * self._widths)
-        self._offset = self._mean.copy()
+        self.scale = 1.0 / (np.where(std > 1e-9, std, 1.0) * self._widths)
+        self.offset = self._mean.copy()
 
     def transform(self, x: Array) -> Array:
         """Standardized x, (d,) or (n, d)."""
-        return (x - self._offset) * self._scale
+        return (x - self.offset) * self.scale
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         return {
             "mean": self._mean.copy(),
             "square": self._square.copy(),
-            "scale": self._scale.copy(),
-            "offset": self._offset.copy(),
+            "scale": self.scale.copy(),
+            "offset": self.offset.copy(),
             "seen": np.array([self.seen]),
             "counts": np.array([self._count, self._last, self._stage], dtype=np.int64),
         }
@@ -1025,6 +882,6 @@ class Standardizer:
         """Continue from a :meth:`state`."""
         self._mean = state["mean"].copy()
         self._square = state["square"].copy()
-        self._scale, self._offset = state["scale"].copy(), state["offset"].copy()
+        self.scale, self.offset = state["scale"].copy(), state["offset"].copy()
         self.seen = float(state["seen"][0])
         self._count, self._last, self._stage = (int(value) for value in state["counts"])

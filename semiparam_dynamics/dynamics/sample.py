@@ -24,6 +24,7 @@ class Sample:
     informative: bool = True  # false: at rest, or `between`
     between: bool = False  # too soon after the last sample that is learned
     weight: float = 1.0  # its share of an independent sample: those close to one another repeat
+    fast: Sample | None = None  # the same instant before the narrow low-pass, where it is wanted
 
     @property
     def teaches(self) -> bool:
@@ -149,7 +150,8 @@ class ResidualPrediction:
     value: Array  # (n_axes,) of all its models
     own: Array  # (n_axes,) of it what the joints' own models say near their data
     confidence: float  # 0: no data near; 1: plenty
-    inputs: Array | None = None  # standardized; None before there are scales
+    ready: bool = False  # there are scales of its inputs
+    inputs: Array | None = None  # standardized; None before that, and by a `Predictor`
     features: tuple[Array, ...] = ()  # of each of its models
     outputs: Array | None = None  # the first model's, as they were after `version` updates
     version: int = 0

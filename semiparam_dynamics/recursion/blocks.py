@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import cholesky
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 # The block's Cholesky factors lose as many digits as the sum of its leverages has: a larger one,
@@ -165,12 +165,9 @@ def _cholesky(K: Array) -> Array:
 
 # -------------------------------------------------------------------------------------------------
 # Triangular solves for a few hundred rows, made of matrix products: OpenBLAS 0.3.31 solves for so
-# many at a third of the speed of its products or less (AVX-512). So blocks on the diagonal are
-# inverted, which costs little, and all else is products.
+# many at a third of the speed of its products or less (AVX-512).
 
-SIZE = 64  # of the blocks on the diagonal
-# A block whose inverse could lose more digits than this is solved with instead.
-MOST_CONDITION = 1e4
+SIZE = 48  # of the blocks on the diagonal, which are solved with
 
 
 def solve_right(rows: Array, R: Array) -> Array:
@@ -179,12 +176,29 @@ def solve_right(rows: Array, R: Array) -> Array:
     n = len(R)
     for start in range(0, n, SIZE):
         part = slice(start, min(start + SIZE, n))
-        left, block = result[:, part], R[part, part]
+        left = result[:, part]
         if start:
             left -= result[:, :start] @ R[:start, part]
-        inverse = dtrtri(block)[0]
-        if np.abs(block).max() * np.abs(inverse).max() < MOST_CONDITION:
-            left[:] = left @ inverse
-        else:
-            left[:] = solve_triangular(block, left.T, trans=1, check_finite=False).T
+        _solve_block(left, R[part, part])
     return result
+
+
+@compiled
+def _solve_block(B: Array, R: Array) -> None:
+    """B (k, n) becomes B R^-1 with an upper-triangular R (n, n)."""
+    k, n = B.shape
+    columns = np.empty((n, k))  # B' by rows, which are subtracted from each other in vectors
+    for i in range(n):
+        for j in range(k):
+            columns[i, j] = B[j, i]
+    for i in range(n):
+        solved, inverse = columns[i], 1.0 / R[i, i]
+        for j in range(k):
+            solved[j] *= inverse
+        for later in range(i + 1, n):
+            share, rest = R[i, later], columns[later]
+            for j in range(k):
+                rest[j] -= share * solved[j]
+    for i in range(n):
+        for j in range(k):
+            B[j, i] = columns[i, j]

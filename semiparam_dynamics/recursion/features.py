@@ -156,16 +156,15 @@ class IncrementalNystromFeatures:
         return phi if len(new) == 1 else np.concatenate(new, axis=1)
 
     def weights(self, W: Array) -> Array:
-        """L^-T W for weights W (m, T) of the features: phi(x)' W = k(x, C) L^-T W."""
+        """L^-T W for weights W (m, T) of the features: phi(x)' W = k(x, C) L^-T W.
+
+        See :func:`kernel_row_times`.
+        """
         if not W.size:
             return W.copy()
         # L by rows is L' by columns, as LAPACK has it: nothing is copied but the result.
         solved: Array = dtrtrs(self._factor[: self.n_centers].T, W)[0]
-        return np.ascontiguousarray(solved)
-
-    def multiply(self, x: Array, W: Array) -> Array:
-        """k(x, C) W (T,) of one input (d,) and :meth:`weights` (m, T); nothing is solved."""
-        return kernel_row_times(self._centers, x, self.gamma, W)
+        return solved
 
     def copy_from(self, other: IncrementalNystromFeatures) -> None:
         """Become a copy of `other`, of the same kernel, in the memory at hand."""
@@ -298,3 +297,22 @@ def fourier_features(X: Array, frequencies: Array) -> Array:
         cosines_and_sines(np.atleast_2d(phase), scale, np.atleast_2d(features))
         return features
     return np.concatenate((np.cos(phase), np.sin(phase)), axis=-1) / math.sqrt(len(frequencies))
+
+
+@compiled
+def fourier_row_times(frequencies: Array, x: Array, W: Array) -> Array:
+    """:func:`fourier_features` of one input (d,) times weights W (2n, T): (T,)."""
+    n = len(frequencies)
+    phase, features = np.empty((1, n)), np.empty((1, 2 * n))
+    for i in range(n):
+        total = 0.0
+        for j in range(x.size):
+            total += frequencies[i, j] * x[j]
+        phase[0, i] = total
+    if np.abs(phase).max() <= LARGEST:
+        cosines_and_sines(phase, 1.0 / math.sqrt(n), features)
+    else:
+        features[0, :n], features[0, n:] = np.cos(phase[0]), np.sin(phase[0])
+        features /= math.sqrt(n)
+    answer: Array = features[0] @ W
+    return answer

@@ -299,12 +299,6 @@ class RecursiveLeastSquares:
         self._prior[:], self._ridge[:] = other._prior, other._ridge
         self._refreshed = other._refreshed
 
-    def follow(self, other: RecursiveLeastSquares, U: Array) -> None:
-        """Take R of `other`, of another number of outputs maybe, and U (D, T): to predict only."""
-        other.apply_pending()
-        self._factor.replace(other.R, U)
-        self.penalty = other.penalty
-
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         self.apply_pending()

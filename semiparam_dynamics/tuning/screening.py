@@ -29,6 +29,7 @@ from semiparam_dynamics.dynamics.residual import (
     input_widths,
     kernel_width,
 )
+from semiparam_dynamics.jit import subnormals_as_zero
 from semiparam_dynamics.learning.ridge import NestedRidge
 from semiparam_dynamics.recursion.blocks import innovations, solve_right, update_block
 from semiparam_dynamics.recursion.features import (
@@ -43,6 +44,7 @@ from semiparam_dynamics.tuning.folds import PreparedSplit
 Scores = dict[tuple[float, int], FoldScore]  # by penalty and number of features
 
 
+@subnormals_as_zero
 def screen_nystrom(
     fold: PreparedSplit, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
 ) -> Scores:
@@ -53,6 +55,7 @@ def screen_nystrom(
     return _scored(fold, fits)
 
 
+@subnormals_as_zero
 def screen_fourier(
     fold: PreparedSplit, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
 ) -> Scores:
@@ -69,6 +72,7 @@ def _scored(fold: PreparedSplit, fits: Mapping[tuple[float, int], LevelFit]) -> 
     return {key: score(fold, fit.delayed, fit.frozen, fit.evidence) for key, fit in fits.items()}
 
 
+@subnormals_as_zero
 def screen_joints(
     fold: PreparedSplit, config: EstimatorConfig, penalties: Sequence[float], sizes: Sequence[int]
 ) -> Scores:

@@ -10,7 +10,7 @@ import pytest
 
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.errors import LearningError, StorageError
+from semiparam_dynamics.errors import StorageError
 
 from .arms import motion, run, samples, small_arm
 
@@ -97,80 +97,6 @@ def test_learning_late_changes_no_parameter(kind: str, stream: list[Sample]) -> 
     assert late.n_learned == prompt.n_learned == 400
     a, b = prompt.rigid_body.parameters, late.rigid_body.parameters
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind, joint_centers", [*((k, 200) for k in KINDS), ("nystrom", 0)])
-def test_a_predictor_predicts_for_the_one_that_learns(
-    kind: str, joint_centers: int, stream: list[Sample]
-) -> None:
-    """To rounding; and what is learned of its predictions is what would be of one's own."""
-    values = {"nystrom.joint_max_centers": joint_centers}
-    late, learning = estimator(kind, **values), estimator(kind, **values)
-    predictor = learning.predictor()
-    for start in range(0, 400, 25):
-        part = stream[start : start + 25]
-        expected = [late.predict(sample) for sample in part]
-        told = [predictor.predict(sample) for sample in part]
-        for sample, p, q in zip(part, expected, told, strict=True):
-            assert np.array_equal(p.rigid_body, q.rigid_body)
-            np.testing.assert_allclose(p.semiparametric, q.semiparametric, rtol=1e-9, atol=1e-9)
-            np.testing.assert_allclose(p.std, q.std, rtol=1e-9)
-            late.update(sample, p)
-            learning.update(sample, q)
-        predictor.follow(learning)
-    assert late.residual.n_features > 20
-    before, after = late.state(), learning.state()
-    for name, value in before.items():
-        if name.startswith("error."):  # of predictions
-            np.testing.assert_allclose(value, after[name], rtol=1e-9, err_msg=name)
-        else:
-            np.testing.assert_array_equal(value, after[name], err_msg=name)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_predictor_solves_for_no_confidence_between_the_samples_that_are_learned(
-    kind: str, stream: list[Sample]
-) -> None:
-    """It has the last one's, and its trust and deviations; the values are those of its state."""
-    target = estimator(kind)
-    run(target, stream[:600])
-    predictor, beside = target.predictor(), target.predictor()
-    for k, sample in enumerate(stream[600:700]):
-        between = k % 10 != 0
-        if k == 55:
-            predictor.follow(target)
-            beside.follow(target)
-        full = beside.predict(sample)
-        told = predictor.predict(dataclasses.replace(sample, between=between))
-        if not between or k == 55:  # where another model is followed all is another
-            last = told
-            assert told.residual.confidence == full.residual.confidence
-        assert told.residual.confidence == last.residual.confidence
-        assert told.trust == last.trust and np.array_equal(told.std, last.std)
-        both = told.rigid_body + told.residual.weighed(last.trust)
-        np.testing.assert_allclose(told.semiparametric, both, rtol=1e-12)
-        for name in ("value", "own"):
-            p, q = getattr(told.residual, name), getattr(full.residual, name)
-            np.testing.assert_allclose(p, q, rtol=1e-9, atol=1e-9)
-        assert np.array_equal(told.rigid_body, full.rigid_body)
-        target.update(sample, told)
-    assert target.n_learned > 600
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_predictor_answers_desired_states_and_learns_nothing(
-    kind: str, stream: list[Sample]
-) -> None:
-    target = estimator(kind)
-    run(target, stream[:600])
-    predictor = target.predictor()
-    states = [np.array([getattr(s, n) for s in stream[600:640]]) for n in ("q", "dq", "ddq")]
-    expected, told = target.feedforward(*states), predictor.feedforward(*states)
-    for name in expected.values:
-        np.testing.assert_allclose(told.values[name], expected.values[name], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(told.stds[name], expected.stds[name], rtol=1e-9)
-    with pytest.raises(LearningError, match="follows another"):
-        predictor.update(stream[600])
 
 
 @pytest.mark.parametrize("kind", KINDS)

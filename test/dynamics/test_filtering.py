@@ -659,3 +659,50 @@ def test_a_second_weighs_the_same_at_any_rate(rate: float, weight: float) -> Non
         list(measurements(model, 1.0, rate))
     )
     assert all(s.weight == 1.0 for s in free)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_a_sample_is_the_low_passed_fast_one(stages: int) -> None:
+    model, config = small_arm(), FilterConfig(stages=stages)
+    fast, plain = SampleFilter(model, config, fast=True), SampleFilter(model, config)
+    rng = np.random.default_rng(0)
+    times = 1.0 + 0.004 * np.arange(300)
+    log = [
+        Measurement(round(1e9 * t), np.sin(t + np.arange(4.0)), np.cos(t + np.arange(4.0)), y)
+        for t, y in zip(times, rng.normal(size=(300, 4)), strict=True)
+    ]
+    pushed = [(fast.push(m), plain.push(m)) for m in log]
+    again = SampleFilter(model, config, fast=True).filter_recording(log)
+    state = np.zeros((stages, 3, 16 + 4 * model.n_parameters))
+    before = 0
+    for (one, other), recorded in zip(
+        [pair for pair in pushed if pair[0] is not None], again, strict=True
+    ):
+        assert other.fast is None
+        for name in ("q", "dq", "ddq", "y", "regressor"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+            for part, same in ((one, recorded), (one.fast, recorded.fast)):
+                assert np.array_equal(getattr(part, name), getattr(same, name))
+        quick = one.fast
+        row = np.concatenate((quick.q, quick.dq, quick.ddq, quick.y, quick.regressor.ravel()))
+        lowpass_row(row, (one.stamp - before) * 1e-9, state, config.cutoff, before > 0)
+        sample = np.concatenate((one.q, one.dq, one.ddq, one.y, one.regressor.ravel()))
+        np.testing.assert_allclose(row, sample, rtol=1e-6, atol=1e-6)
+        before = one.stamp
+
+
+def test_the_lags_are_those_of_a_ramp() -> None:
+    config = FilterConfig(stages=2)
+    accurate, fast = config.lags
+    for sample in (True, False):
+        model = small_arm()
+        source = SampleFilter(model, config, fast=True)
+        last = None
+        for k in range(2000):
+            q = np.full(4, 0.02 * 0.001 * k)
+            last = source.push(Measurement(10**9 + k * 10**6, q, None, q)) or last
+        assert last is not None and last.fast is not None
+        found = last.q if sample else last.fast.q
+        behind = (last.stamp - 10**9) * 1e-9 - found / 0.02
+        np.testing.assert_allclose(behind, accurate if sample else fast, atol=2e-4)
+    assert FilterConfig(cutoff=0.0).lags == (0.0, 0.0)

@@ -198,7 +198,7 @@ def triangle(n: int, rng: np.random.Generator) -> np.ndarray:
     return R
 
 
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("n", [1, 47, 48, 49, 200])
 @pytest.mark.parametrize("k", [1, 7, 90])
 def test_rows_are_solved_for(n: int, k: int) -> None:
     rng = np.random.default_rng(n + k)
