@@ -27,10 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
 from logs import SPLITS, Split, measurements, splits
 
 from semiparam_dynamics.arrays import SECOND, Array
-from semiparam_dynamics.changes.external_wrench import ExternalWrench
+from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.robot.frames import FrameMotion
 from semiparam_dynamics.robot.model import RobotModel
 
 HOLD = 2.0  # s that a wrench lasts

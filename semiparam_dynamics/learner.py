@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import NANO, Array
 from semiparam_dynamics.changes.config import DEFER, EXCLUDE
+from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.changes.touch import ContactEvents, Touch, TouchedLink, at_sensor
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import LIVE, BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.limits import OutputBound
+from semiparam_dynamics.dynamics.predictor import Predictor
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.parameters import to_flat
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.storage import check_finite, load_state, save_state, sub_state
 
@@ -35,6 +39,11 @@ MODELS = ("rigid_body", "nonparametric", "semiparametric")
 KEPT_OUT = "during a change (changes.detect)"
 LOCKED = "locked"  # where the joints that are not learned stand, beside a saved model's parameters
 RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
+FILTERED = 4.0  # messages in a period of the wide low-pass from which on contacts are felt there
+FEEL_NS = (
+    1_500_000  # between two samples that are felt, at least: a low-pass of 20 Hz needs no more
+)
+STEP_RATE = 0.02  # by which the time between messages follows the last one's
 MAX_DEFERRED = 5000  # samples that wait for a verdict on a change; of more the oldest are learned
 
 
@@ -77,6 +86,9 @@ class InverseDynamicsLearner:
     scores, recent: of the published predictions, over all samples and over the last ones in motion:
         at rest efforts hardly change, and soon nothing would be left of motion.
     changes: the monitor of changes; None unless the parameter `changes.detect` is set.
+    contacts: what was told of contacts.
+    external: (n_axes,) measured minus predicted of the last sample before the narrow low-pass, by
+        which contacts are looked for; None before the first. external_at: its stamp, ns.
     bounded: how many predictions were not the model's own values, and why.
     external_bias: (n_axes,) what measured minus predicted was where nothing touched the robot, N m
         or N: kept with what was learned, and taken off external wrenches.
@@ -88,11 +100,12 @@ class InverseDynamicsLearner:
         self.changes: ChangeMonitor | None = None
         self._changes_lock = Lock()
         self._published: PublishedModel | None = None
+        self._touched_link: TouchedLink | None = None
         self.reset()
 
     def reset(self) -> None:
         """Forget everything learned; payloads that were named stay."""
-        self.filter = SampleFilter(self.model, self.config.filter)
+        self.filter = SampleFilter(self.model, self.config.filter, fast=True)
         self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
         self.baseline = self._new_baseline(self.config)
         self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
@@ -101,10 +114,31 @@ class InverseDynamicsLearner:
         self.external_bias: Array = np.zeros(self.model.n_axes)
         self._deferred: deque[Step] = deque()
         self._kept_out = 0
+        efforts = self.model.config.target == "effort"
+        self.contacts = ContactEvents(self._find_touch)
+        self.external: Array | None = None
+        self.external_at = 0
+        self._detector = ContactDetector(
+            self.config.changes, expected_scales(self.model).output, by_speed=efforts
+        )
+        self._felt_s, self._felt_at = 0.0, 0  # s of motion that was felt, and the last stamp
+        self._step_time, self._paused = 0.0, True
         before, self.changes = self.changes, self._new_monitor()
         if before is not None and self.changes is not None:
             self.changes.snapshots = before.snapshots
-        self.predict_beside_learning(self._published is not None)
+        self._publish_anew()
+
+    def _find_touch(self, q: Array, external: Array, std: Array) -> Touch:
+        if self.model.config.target == "wrench":
+            return at_sensor(q, external, std)
+        if self._touched_link is None:
+            self._touched_link = TouchedLink(self.model)
+        return self._touched_link.find(q, external, std)
+
+    def _publish_anew(self) -> None:
+        published = self._published
+        desired = published is not None and published.desired
+        self.predict_beside_learning(published is not None, desired=desired)
 
     def _new_baseline(self, config: InverseDynamicsConfig) -> NonparametricBaseline | None:
         return NonparametricBaseline(self.model, config.estimator) if config.comparison else None
@@ -129,16 +163,68 @@ class InverseDynamicsLearner:
 
     def predict_sample(self, sample: Sample) -> Step:
         """:meth:`predict` of a measurement that is filtered already, as those of a recording."""
-        with self._predictor() as model:
-            unchanged = prediction = model.predict(sample)
-            if self.changes is not None:
-                with self._changes_lock:
-                    self.changes.watch(sample, unchanged)
-                    prediction = self.changes.correction.apply(unchanged, sample.regressor)
-            if prediction is not unchanged:
-                within = model.bound(prediction.semiparametric, unchanged.semiparametric)
-                prediction = dataclasses.replace(prediction, semiparametric=within)
+        unchanged = prediction = self._predict(sample)
+        if self.changes is not None:
+            before = self._felt(sample)
+            fast = None if before is sample else self._predict(before)
+            with self._changes_lock:
+                self.changes.watch(sample, unchanged, fast)
+                if (external := self.changes.external) is not None:
+                    self._tell_contact(sample, external, self.changes.contact)
+                prediction = self.changes.correction.apply(unchanged, sample.regressor)
+        if prediction is not unchanged:
+            bound = self.estimator.bound if self._published is None else self._published.bound
+            within = bound(prediction.semiparametric, unchanged.semiparametric)
+            prediction = dataclasses.replace(prediction, semiparametric=within)
         return Step(sample, prediction, unchanged, sample.y if sample.teaches else None)
+
+    def _predict(self, sample: Sample) -> Prediction:
+        model = self.estimator if self._published is None else self._published
+        return model.predict(sample)
+
+    def _felt(self, sample: Sample) -> Sample:
+        """The sample before the narrow low-pass, where the wide one has messages enough to filter.
+
+        Else the sample itself: a single message that is off would be a contact.
+        """
+        step, self._felt_at = (sample.stamp - self._felt_at) * NANO, sample.stamp
+        self._paused = not 0.0 < step < self.config.filter.max_gap
+        if not self._paused:
+            self._step_time += STEP_RATE * (step - self._step_time)
+        config = self.config.filter
+        enough = FILTERED * self._step_time * config.prefilter_ratio * config.cutoff <= 1.0
+        return sample.fast if enough and sample.fast is not None else sample
+
+    def _tell_contact(self, sample: Sample, external: Array, detector: ContactDetector) -> None:
+        self.external, self.external_at = external, sample.stamp
+        self.contacts.follow(sample.stamp, sample.q, external, detector)
+
+    def feel(self, step: Step) -> None:
+        """Look for a contact in a step that was predicted; with `changes.detect` that is done.
+
+        Of more than some 600 a second only some are looked at. Nothing that is predicted or learned
+        changes by it.
+        """
+        config, y = self.config.changes, step.y
+        if self.changes is not None or config.contact <= 0.0 or y is None:
+            return
+        if 0 <= step.stamp - self._felt_at < FEEL_NS:
+            return
+        since, before = self._felt_at, self._felt(step.sample)
+        if not step.unchanged.residual.ready or before.y is None:
+            return
+        if self._paused:
+            self._detector.reset()
+        elif step.sample.informative or step.sample.between:
+            self._felt_s += (step.stamp - since) * NANO
+        prediction = step.unchanged if before is step.sample else self._predict(before)
+        external, confidence = before.y - prediction.semiparametric, step.unchanged.confidence
+        speeds = before.dq if self.model.config.target == "effort" else None
+        if self._felt_s >= config.settle:
+            self._detector.add(step.stamp, external, confidence, speeds)
+        elif self._felt_s >= 0.5 * config.settle:
+            self._detector.observe(step.stamp, external, confidence, speeds)
+        self._tell_contact(step.sample, external, self._detector)
 
     def admit(self, step: Step) -> list[Step]:
         """The measured steps that :meth:`update` is to take now, in order.
@@ -178,10 +264,11 @@ class InverseDynamicsLearner:
     def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
         """The estimator's `feedforward`, with the changes noticed, such as a payload.
 
-        The states are taken as one motion that begins where the last measurement was.
+        The states are taken as one motion that begins where the last measurement was. Raises
+        ConfigurationError where predictions are made beside learning without `desired`.
         """
         stops = self.filter.stops_along(q)
-        with self._predictor() as model:
+        with self._whole_model() as model:
             predicted = model.feedforward(q, dq, ddq, stops)
             if self.changes is None or not self.changes.correction.active:
                 return predicted
@@ -195,22 +282,34 @@ class InverseDynamicsLearner:
 
     # Called where learning is done.
 
-    def update(self, steps: Sequence[Step]) -> list[BaselinePrediction | None]:
+    def update(
+        self, steps: Sequence[Step], between: Callable[[], None] = lambda: None
+    ) -> list[BaselinePrediction | None]:
         """Learn the steps that have a target, and score all of them, in order.
 
-        One by one: a block of the estimator's is faster only from hundreds of samples on.
+        One by one: a block of the estimator's is faster only from hundreds of samples on. Where
+        predictions are made beside, what is learned does not depend on them: the estimator
+        predicts what it learns itself, and otherwise the last sample. `between` is called after
+        each part of the work that takes long.
 
         Returns the baseline's prediction of each; None where there is no baseline.
         """
         baselines: list[BaselinePrediction | None] = []
+        published = self._published
         for step in steps:
-            learned = False
+            learned, sample = False, step.sample
             if step.target is not None:
-                sample = step.sample
                 if step.target is not sample.y:
                     sample = dataclasses.replace(sample, y=step.target)
-                self.estimator.update(sample, step.unchanged)
+                prediction = step.unchanged
+                if published is not None:
+                    published.last = prediction = self.estimator.predict(sample)
+                    between()
+                self.estimator.update(sample, prediction)
+                between()
                 learned = not self.estimator.gate.closed
+            elif published is not None and step is steps[-1]:
+                published.last = self.estimator.predict(sample)
             baseline = None
             if self.baseline is not None:
                 baseline = self.baseline.predict(step.sample)
@@ -245,15 +344,18 @@ class InverseDynamicsLearner:
 
     # Called with both at rest.
 
-    def predict_beside_learning(self, enabled: bool) -> None:
-        """Have predictors of the estimator predict from now on, see :meth:`publish`, or itself."""
+    def predict_beside_learning(self, enabled: bool, *, desired: bool = False) -> None:
+        """Predict by what was published from now on, see :meth:`publish`, or by the estimator.
+
+        desired : :meth:`feedforward` is to be asked, too.
+        """
         self._published = None
-        if enabled:
-            self._published = PublishedModel(self.estimator, self.bounded)
         self.estimator.bound.counts = Counter() if enabled else self.bounded
+        if enabled:
+            self._published = PublishedModel(self.estimator, self.bounded, desired)
 
     @contextmanager
-    def _predictor(self) -> Iterator[SemiparametricEstimator]:
+    def _whole_model(self) -> Iterator[SemiparametricEstimator]:
         if self._published is None:
             yield self.estimator
         else:
@@ -276,8 +378,9 @@ class InverseDynamicsLearner:
             self.baseline = self._new_baseline(config)
         if self.changes is not None:
             self.changes.configure(config.changes)
+        self._detector.config = config.changes
         self.config = config
-        self.predict_beside_learning(self._published is not None)
+        self._publish_anew()
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -344,7 +447,7 @@ class InverseDynamicsLearner:
             why = error if isinstance(error, ConfigurationError) else repr(error)
             raise StorageError(f"cannot resume from {path}: {why}") from None
         self._deferred.clear()
-        self.publish()
+        self._publish_anew()
 
     def _restore(self, state: dict[str, Array]) -> None:
         if self.changes is not None:
@@ -358,33 +461,61 @@ class InverseDynamicsLearner:
 
 
 class PublishedModel:
-    """Two predictors of an estimator: one predicts, while the other takes what was learned.
+    """What predictions are made by while the estimator learns in another thread.
 
-    Reading never waits for writing: a lock that cannot be had at once is that of the one that has
-    just been replaced. Writing waits for the end of a prediction by the older one.
+    Messages are answered by an immutable :class:`Predictor`, replaced as a whole, and by the
+    estimator's own `last` prediction: nothing waits. With `desired` there are two copies of the
+    estimator as well, for desired states: one is read, while the other takes what was learned. A
+    lock that cannot be had at once is that of the one that has just been replaced; writing waits
+    for the end of an answer by the older one.
+
+    Attributes
+    ----------
+    last: the estimator's prediction of one of the last samples; may be set.
+    bound: that of predictions, which counts in `bounded`.
+    desired: as given.
     """
 
-    def __init__(self, estimator: SemiparametricEstimator, bounded: Counter[str]) -> None:
-        self._predictors = [(estimator.predictor(), Lock()) for _ in range(2)]
-        for predictor, _ in self._predictors:
-            predictor.bound.counts = bounded
+    def __init__(
+        self, estimator: SemiparametricEstimator, bounded: Counter[str], desired: bool
+    ) -> None:
+        self.desired = desired
+        self.bound = OutputBound(estimator.model, estimator.config.output)
+        self.bound.counts = bounded
+        self._copies = [(estimator.copy(), Lock()) for _ in range(2 if desired else 0)]
+        for copy, _ in self._copies:
+            copy.bound.counts = bounded
         self._newest = 0
+        still = np.zeros(estimator.model.n_joints)
+        self.last = estimator.predict(estimator.sample(still, still, still))
+        self._predictor = Predictor(estimator, self.bound)
+
+    def predict(self, sample: Sample) -> Prediction:
+        """Predict a sample by what was written last."""
+        return self._predictor.predict(sample, self.last)
 
     @contextmanager
     def read(self) -> Iterator[SemiparametricEstimator]:
-        """The newest one, which is not written to meanwhile; for one thread at a time."""
-        predictor, lock = self._predictors[self._newest]
+        """The newest copy, which is not written to meanwhile; for one thread at a time.
+
+        Raises ConfigurationError without `desired`.
+        """
+        if not self._copies:
+            raise ConfigurationError("desired states are not answered here (feedforward)")
+        copy, lock = self._copies[self._newest]
         while not lock.acquire(blocking=False):
-            predictor, lock = self._predictors[self._newest]
+            copy, lock = self._copies[self._newest]
         try:
-            yield predictor
+            yield copy
         finally:
             lock.release()
 
     def write(self, estimator: SemiparametricEstimator) -> None:
         """Take what `estimator` knows; later predictions are by that."""
-        older = 1 - self._newest
-        predictor, lock = self._predictors[older]
-        with lock:
-            predictor.follow(estimator)
-        self._newest = older
+        self._predictor = Predictor(estimator, self.bound)
+        if self._copies:
+            older = 1 - self._newest
+            copy, lock = self._copies[older]
+            with lock:
+                copy.copy_from(estimator)
+            self._newest = older

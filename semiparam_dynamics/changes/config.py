@@ -10,6 +10,7 @@ from semiparam_dynamics.parameters import parameter
 # Phases and causes of a status or an event, beside the causes of `hypotheses`.
 SETTLING, WATCHING, DISTURBED, ESTIMATING = "settling", "watching", "disturbed", "estimating"
 CONTACT, OVER, UNEXPLAINED = "contact", "contact over", "unexplained"
+COLLISION = "collision"
 # Verdicts on whether a sample is learned.
 LEARN, DEFER, EXCLUDE = "learn", "defer", "exclude"
 
@@ -66,8 +67,9 @@ class ChangesConfig:
     offset: bool = parameter(True, "detect changed offsets", live=True)
     contact: float = parameter(
         6.0,
-        "predicted standard deviations that the external effort or wrench of any axis exceeds in a "
-        "contact, during which nothing is learned; 0: contacts aren't detected",
+        "standard deviations of the usual errors that the external effort or wrench of any axis "
+        "exceeds in a contact, which is published on ~/contact; with changes.detect nothing is "
+        "learned during it; 0: contacts aren't detected",
         low=0.0,
         high=1e6,
         live=True,

@@ -1,36 +1,69 @@
-"""Contacts: external efforts or wrenches far beyond the predictions' standard deviations."""
+"""Contacts: external efforts or wrenches far beyond the errors that are usual.
+
+They are tested before the narrow low-pass (`Sample.fast`), behind the wide one alone, where a push
+is seen within some milliseconds. What is measured minus predicted there is what a generalized
+momentum observer of that bandwidth gives (De Luca, Albu-Schaeffer, Haddadin and Hirzinger 2006,
+Collision detection and safe reaction with the DLR-III lightweight manipulator arm, section III): a
+filter of both sides of the equation, so that no acceleration is needed that the filter does not
+give. Errors are larger there, where a joint turns round above all: friction changes its sign
+within milliseconds.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, ndtr
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.storage import sub_state
 
 SUSPICION_SHARE = 0.75  # of the threshold, above which a contact may be beginning
 END_SHARE = 0.5  # of the threshold, below which a contact ends
 END_TIME_S = 0.3  # for which the deviation must stay below that
-USUAL_HORIZON_S = 120.0  # over which usual errors are forgotten
+USUAL_HORIZON_S = 120.0  # over which the sizes of usual errors are forgotten
+LARGEST_HORIZON_S = 600.0  # and the largest deviations
+PAUSE, RESUMING = 500_000_000, 200_000_000  # ns without samples, and for which it shows
+USUAL_STEP = 8_000_000  # ns at least between errors that are counted
 USUAL_DELAY_S = 1.0  # after which errors without a contact count as usual
-USUAL_FACTOR = 1.5  # times the largest usual error is no longer usual
-UNKNOWN_MOTION_FACTOR = 2.0  # of the standard deviation in motion that isn't known
-MIN_ERROR_RATIO = 0.1  # of errors to predicted standard deviations
+USUAL_FACTOR = 1.3  # times the largest usual deviation is no longer usual
+FIRST_S = 10.0  # of errors, that count whatever their size
+GROWTH = 0.1  # 1/s, by which the largest usual deviation grows at most after that
+SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
+SHORT_GROWTH = 1.5  # by which such a one raises the largest usual deviation at most
+UNKNOWN_MOTION_FACTOR = 3.0  # of the standard deviation in motion that isn't known
+CLIPPED = 4.0  # standard deviations that an error counts for at most, after `FIRST_S`
+LEAST = 0.005  # of an output's scale, that a standard deviation is at least
 MAX_LIMIT = 30.0  # beyond it, probabilities are too small to be numbers
+# Classes of speed, between these (rad/s or m/s), of which errors have their own sizes.
+SPEEDS = (0.01, 0.03, 0.06, 0.12, 0.25)
+RECOVERY = 1.0  # rad/s^2 or m/s^2, by which a joint that turned round counts as faster again
+NEIGHBOUR = 2.0  # of the speed of a joint beside, that counts as well
+CLASS_PRIOR = 20.0  # samples of all classes that count in each
+UNCORRELATED = 0.1  # share of the correlation that is taken off
+WHITEN_EVERY_S = 0.2
 
 
 class ContactDetector:
     """Tests each sample, so that no contact waits for a block to be complete.
 
-    Deviations are in standard deviations: predicted ones, corrected by their ratio to the errors of
-    the last minutes (:meth:`spread`). A model's errors have longer tails than a normal
-    distribution, depending on the joint; so a contact must also exceed the largest usual deviation
-    of its axis. A push moves several joints, each perhaps by little: so the root of the sum of
-    their squares counts like a further axis, with a threshold that noise exceeds as rarely.
+    Deviations are in standard deviations of the errors of the last minutes (`ErrorSizes`). These
+    have longer tails than a normal distribution, depending on the joint; so a contact must also
+    exceed the largest usual deviation of its axis. A push moves several joints, each perhaps by
+    little, and not as usual errors do: so the length of all deviations, whitened by their usual
+    correlation, counts like a further axis, with a threshold that noise exceeds as rarely.
+
+    Parameters
+    ----------
+    config: `contact` and `contact_longest` of it.
+    scales: (n_axes,) of the outputs, N m or N: a small share of them is no error worth telling.
+    by_speed: errors have their sizes by their joint's speed.
 
     Attributes
     ----------
@@ -41,17 +74,27 @@ class ContactDetector:
         own until the errors are small again.
     deviation: the last sample's external effort, in such standard deviations: of the axis, or of
         all together, whichever is nearest to a contact.
+    scaled: (n_axes,) the same of each axis, with its sign.
     """
 
-    def __init__(self, config: ChangesConfig, n_axes: int) -> None:
+    def __init__(self, config: ChangesConfig, scales: Array, *, by_speed: bool = False) -> None:
+        n_axes = len(scales)
         self.config = config
-        self._square: Array = np.ones(n_axes)
-        self._weight = 1.0
+        self.sizes = ErrorSizes(LEAST * scales, by_speed)
+        self._correlation: Array = np.eye(n_axes)
+        self._white: Array = np.eye(n_axes)
+        self._whitened = 0.0  # s since `_white` was made anew
+        self._seen = 0.0  # s of usual errors
+        self.scaled: Array = np.zeros(n_axes)
         self._usual: Array = np.zeros(n_axes + 1)  # of each axis, and of all together
+        self._limits: Array = self._usual  # of a threshold and these usual deviations
+        self._limits_of: tuple[float, Array] = -1.0, self._usual
         self._axis = 0  # nearest to a contact
         self._limit = 0.0  # that the last sample was compared with there
-        self._last = 0  # ns, stamp of the last usual error
-        self._pending: deque[tuple[int, Array, float, Array]] = deque()
+        self._pending: deque[Usual] = deque()
+        self._at = self._resumed = (
+            0  # ns, stamps of the last sample, and of the first after a pause
+        )
         self.reset()
 
     def reset(self) -> None:
@@ -59,6 +102,7 @@ class ContactDetector:
         self.active = self.given_up = False
         self.since = self._last_large = 0
         self.deviation = 0.0
+        self._peak: Array = np.zeros_like(self._usual)  # during a contact
         self._pending.clear()
 
     @property
@@ -67,11 +111,14 @@ class ContactDetector:
 
         Infinite where contacts aren't detected.
         """
-        limits: Array = USUAL_FACTOR * self._usual
-        limit, n = self.config.contact or np.inf, len(self._square)
-        np.maximum(limits[:n], limit, out=limits[:n])
-        limits[n] = max(limits[n], as_rare(limit, n))
-        return limits
+        of, known = (self.config.contact, self._usual), self._limits_of
+        if of[0] != known[0] or of[1] is not known[1]:
+            limits: Array = USUAL_FACTOR * self._usual
+            limit, n = self.config.contact or np.inf, len(self._white)
+            np.maximum(limits[:n], limit, out=limits[:n])
+            limits[n] = max(limits[n], as_rare(limit, n))
+            self._limits, self._limits_of = limits, of
+        return self._limits
 
     @property
     def threshold(self) -> float:
@@ -83,35 +130,27 @@ class ContactDetector:
         """Whether the last sample may be the beginning of a contact."""
         return 0.0 < self._limit * SUSPICION_SHARE < self.deviation
 
-    def spread(self, std: Array, confidence: float) -> Array:
-        """(n_axes,) corrected standard deviations, from predicted ones.
-
-        Smaller errors than predicted reduce them as far as the motion is known. Where it isn't
-        (`confidence` 0), a rigid body's errors are no noise: they last as long as the motion stays
-        there, and the standard deviations grow.
-        """
-        size = np.maximum(np.sqrt(self._square), MIN_ERROR_RATIO)
-        known = np.maximum(size, 1.0 + confidence * (size - 1.0))
-        spread: Array = (
-            std * known * (UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR))
-        )
-        return spread
+    def spread(self, confidence: float) -> Array:
+        """(n_axes,) standard deviations of the last sample's errors at a confidence."""
+        return self.sizes.spread(confidence)
 
     def add(
         self,
         stamp: int,
         error: Array,
-        std: Array,
         confidence: float = 1.0,
+        speeds: Array | None = None,
         longest: float = math.inf,
     ) -> str:
-        """Test the errors and predicted standard deviations (n_axes,) of a sample, `stamp` in ns.
+        """Test the errors (n_axes,) of a sample, `stamp` in ns.
 
         error: NaN on an axis that was not measured. confidence: of the prediction, 0 to 1.
+        speeds: (n_axes,) of the axes' joints, in rad/s or m/s.
         longest: s after which a contact is given up, if that is less than configured.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
-        deviations, limits = self._deviations(error, std, confidence), self.limits
+        usual = self._look(stamp, error, confidence, speeds)
+        deviations, limits = usual.deviations, self.limits
         enabled = self.config.contact > 0.0
         self._axis = int(np.argmax(deviations / limits if enabled else deviations))
         self.deviation = float(deviations[self._axis])
@@ -120,57 +159,256 @@ class ContactDetector:
             self._last_large = stamp
         ended = (stamp - self._last_large) * 1e-9 >= END_TIME_S
         if self.active:
+            np.maximum(self._peak, deviations, out=self._peak)
             if ended or limit <= 0.0:
                 self.active = False
+                if (self._last_large - self.since) * 1e-9 < SHORT_S:
+                    np.minimum(self._peak, SHORT_GROWTH * limits / USUAL_FACTOR, out=self._peak)
+                    self._usual = np.maximum(self._usual, self._peak)
                 return "over"
             if (stamp - self.since) * 1e-9 > min(longest, self.config.contact_longest):
                 self.active, self.given_up = False, True
                 return "given up"
             return ""
+        if self._resumes(stamp):
+            return ""
         if self.given_up:
             self.given_up = not ended
         elif 0.0 < limit < self.deviation:
-            self.active, self.since = True, stamp
+            self.active, self.since, self._peak = True, stamp, deviations
             self._pending.clear()
             return "begins"
-        self.observe(stamp, error, std, confidence)
+        self._wait(usual)
         return ""
 
-    def observe(self, stamp: int, error: Array, std: Array, confidence: float) -> None:
+    def observe(
+        self, stamp: int, error: Array, confidence: float, speeds: Array | None = None
+    ) -> None:
         """Count a sample's errors as usual, once `USUAL_DELAY_S` has passed without a contact."""
-        deviations = self._deviations(error, std, confidence)
-        self._pending.append((stamp, error / std, confidence, deviations))
-        while stamp - self._pending[0][0] > USUAL_DELAY_S * 1e9:
-            self._update_usual(*self._pending.popleft())
+        usual = self._look(stamp, error, confidence, speeds)
+        if not self._resumes(stamp):
+            self._wait(usual)
+
+    def _resumes(self, stamp: int) -> bool:
+        """Whether a pause is so short ago that filters still show it."""
+        if not 0 <= stamp - self._at <= PAUSE:
+            self._resumed = stamp
+        self._at = stamp
+        return stamp - self._resumed < RESUMING
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        return {"square": self._square.copy(), "usual": np.array([self._weight, *self._usual])}
+        sizes = {f"sizes.{name}": value for name, value in self.sizes.state().items()}
+        usual = {
+            "usual": np.array([*self._usual, self._seen, self._whitened]),
+            "correlation": self._correlation,
+            "white": self._white,
+        }
+        return sizes | {name: value.copy() for name, value in usual.items()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where it has another number of axes."""
-        if (state["square"].size, state["usual"].size) != (len(self._square), len(self._usual) + 1):
-            raise ValueError("the usual errors that were saved are of another number of axes")
         self.reset()
-        self._square = state["square"].copy()
-        self._weight, self._usual = float(state["usual"][0]), state["usual"][1:].copy()
+        if "correlation" not in state:
+            return  # of an earlier version, which knew other errors
+        if state["correlation"].shape != self._correlation.shape:
+            raise ValueError("the usual errors that were saved are of another number of axes")
+        self.sizes.restore(sub_state(state, "sizes."))
+        self._usual = state["usual"][:-2].copy()
+        self._seen, self._whitened = state["usual"][-2:].tolist()
+        self._correlation, self._white = state["correlation"].copy(), state["white"].copy()
+
+    def _look(self, stamp: int, error: Array, confidence: float, speeds: Array | None) -> Usual:
+        classes = self.sizes.look(stamp, speeds)
+        n = len(error)
+        scaled, deviations = np.empty(n), np.empty(n + 1)
+        _deviate(error, self.sizes.spread(confidence), self._white, scaled, deviations)
+        self.scaled = scaled
+        return Usual(stamp, error, confidence, classes, scaled, deviations)
+
+    def _wait(self, usual: Usual) -> None:
+        # Errors behind a low-pass hardly change from one to the next: the largest of some counts.
+        if self._pending and 0 <= usual.stamp - self._pending[-1].stamp < USUAL_STEP:
+            np.maximum(
+                self._pending[-1].deviations, usual.deviations, out=self._pending[-1].deviations
+            )
+            return
+        self._pending.append(usual)
+        while usual.stamp - self._pending[0].stamp > USUAL_DELAY_S * 1e9:
+            self._count(self._pending.popleft())
+
+    def _count(self, usual: Usual) -> None:
+        first = self._seen < FIRST_S
+        ahead = self.sizes.count(usual, math.inf if first else CLIPPED)
+        self._seen += ahead
+        grown = usual.deviations
+        if not first:
+            grown = np.minimum(grown, (1.0 + GROWTH * ahead) * self._usual)
+        if self._seen > 0.5 * FIRST_S:  # before that too few are known to say what is large
+            self._usual = np.maximum(math.exp(-ahead / LARGEST_HORIZON_S) * self._usual, grown)
+        share = 1.0 - math.exp(-ahead / USUAL_HORIZON_S)
+        clipped = np.clip(usual.scaled, -CLIPPED, CLIPPED)
+        self._correlation += share * (np.outer(clipped, clipped) - self._correlation)
+        self._whitened += ahead
+        if self._whitened > WHITEN_EVERY_S:
+            self._whiten()
+
+    def _whiten(self) -> None:
+        self._whitened = 0.0
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(self._correlation), 1e-12))
+        correlation = (1.0 - UNCORRELATED) * scale[:, None] * self._correlation * scale
+        np.fill_diagonal(correlation, 1.0)
+        self._white = np.linalg.inv(np.linalg.cholesky(correlation))
+
+
+class Usual(NamedTuple):
+    """A sample's errors, which may turn out to be usual."""
+
+    stamp: int  # ns
+    error: Array  # (n_axes,)
+    confidence: float
+    classes: Indices  # (n_axes,)
+    scaled: Array  # (n_axes,) in standard deviations, 0 where not measured
+    deviations: Array  # (n_axes + 1,) their sizes, and that of all together
+
+
+class ErrorSizes:
+    """Usual errors over the last minutes, root mean square.
+
+    Of each axis, and with `by_speed` of each class of its joint's speed: where a joint turns round,
+    friction changes its sign within milliseconds, and errors are larger. A joint that has just
+    turned round counts as slow for a while, and so does one beside it, to which the jerk passes on.
+    """
+
+    def __init__(self, least: Array, by_speed: bool = False) -> None:
+        n_axes = len(least)
+        self._least = least
+        n_classes = len(SPEEDS) + 1 if by_speed else 1
+        self._by_speed = by_speed
+        # Sums of squares and weights of the axes; the last row is of all classes.
+        self._squares: Array = np.zeros((n_classes + 1, n_axes))
+        self._weights: Array = np.zeros((n_classes + 1, n_axes))
+        self._last = self._at = 0  # ns, stamps of the last error counted, and looked at
+        self._speeds: Array = np.full(n_axes, np.inf)
+        self._classes: Indices = np.zeros(n_axes, dtype=np.intp)
+
+    def look(self, stamp: int, speeds: Array | None) -> Indices:
+        """Choose each axis' class at its joint's speed (n_axes,); None: not known."""
+        if self._by_speed and speeds is not None:
+            recovered = RECOVERY * max((stamp - self._at) * 1e-9, 0.0)
+            self._at = stamp
+            classes = np.empty_like(self._classes)
+            _classify(speeds, recovered, self._speeds, classes)
+            self._classes = classes
+        return self._classes
+
+    def spread(self, confidence: float) -> Array:
+        """(n_axes,) standard deviations in the classes looked at; infinite where none is known.
+
+        Where the motion isn't known (`confidence` 0), errors last as long as it stays there, and
+        the standard deviations grow.
+        """
+        spread = np.empty(len(self._classes))
+        unknown = UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR)
+        _fill_spread(self._squares, self._weights, self._classes, unknown, self._least, spread)
+        return spread
+
+    def count(self, usual: Usual, most: float) -> float:
+        """Count a sample's errors, of at most so many standard deviations each.
+
+        Returns the seconds since the last ones, 0 for the first, 1 at most.
+        """
+        ahead = min(max((usual.stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
+        self._last = usual.stamp
+        arrays = self._squares, self._weights, usual.error, usual.scaled, usual.classes
+        _count(*arrays, math.exp(-ahead / USUAL_HORIZON_S), usual.confidence, most)
+        return ahead
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {"squares": self._squares.copy(), "weights": self._weights.copy()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`."""
+        self._squares, self._weights = state["squares"].copy(), state["weights"].copy()
         self._last = 0
 
-    def _deviations(self, error: Array, std: Array, confidence: float) -> Array:
-        """(n_axes + 1,) of each axis, and of all together."""
-        each = np.abs(np.where(np.isnan(error), 0.0, error)) / self.spread(std, confidence)
-        return np.append(each, np.sqrt(each @ each))
 
-    def _update_usual(
-        self, stamp: int, scaled: Array, confidence: float, deviations: Array
-    ) -> None:
-        ahead = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
-        keep, self._last = math.exp(-ahead / USUAL_HORIZON_S), stamp
-        self._weight = keep * self._weight + confidence
-        measured = ~np.isnan(scaled)
-        step = (scaled**2 - self._square) * (confidence / self._weight)
-        np.add(self._square, step, out=self._square, where=measured)
-        self._usual = np.maximum(keep * self._usual, deviations)
+@compiled
+def _deviate(error: Array, spread: Array, white: Array, scaled: Array, deviations: Array) -> None:
+    """Errors in standard deviations, their sizes, and last the length of all, whitened."""
+    n, total = error.size, 0.0
+    for j in range(n):
+        scaled[j] = 0.0 if math.isnan(error[j]) else error[j] / spread[j]
+        deviations[j] = abs(scaled[j])
+    for i in range(n):
+        value = 0.0
+        for j in range(i + 1):
+            value += white[i, j] * scaled[j]
+        total += value * value
+    deviations[n] = math.sqrt(total)
+
+
+@compiled
+def _classify(speeds: Array, recovered: float, slowest: Array, classes: Indices) -> None:
+    """See `ErrorSizes`; `slowest` (n_axes,) are the speeds that count, kept from call to call."""
+    n = speeds.size
+    for j in range(n):
+        slowest[j] = min(abs(speeds[j]), slowest[j] + recovered)
+    for j in range(n):
+        speed = slowest[j]
+        if j > 0:
+            speed = min(speed, NEIGHBOUR * slowest[j - 1])
+        if j < n - 1:
+            speed = min(speed, NEIGHBOUR * slowest[j + 1])
+        classes[j] = 0
+        for edge in SPEEDS:
+            classes[j] += speed > edge
+
+
+@compiled
+def _fill_spread(
+    squares: Array,
+    weights: Array,
+    classes: Indices,
+    unknown: float,
+    least: Array,
+    spread: Array,
+) -> None:
+    """See `ErrorSizes.spread`. A class of which little is known is taken for all together."""
+    every = len(squares) - 1
+    for j in range(spread.size):
+        spread[j] = np.inf
+        if weights[every, j] > 0.0:
+            c, mean = classes[j], squares[every, j] / weights[every, j]
+            mean = (squares[c, j] + CLASS_PRIOR * mean) / (weights[c, j] + CLASS_PRIOR)
+            spread[j] = max(math.sqrt(mean) * unknown, least[j])
+
+
+@compiled
+def _count(
+    squares: Array,
+    weights: Array,
+    error: Array,
+    scaled: Array,
+    classes: Indices,
+    keep: float,
+    confidence: float,
+    most: float,
+) -> None:
+    for c in range(len(squares)):
+        for j in range(error.size):
+            squares[c, j] *= keep
+            weights[c, j] *= keep
+    every = len(squares) - 1
+    for j in range(error.size):
+        if not math.isnan(error[j]):
+            size = abs(error[j])
+            if abs(scaled[j]) > most:
+                size *= most / abs(scaled[j])
+            for c in (classes[j], every):
+                squares[c, j] += confidence * size * size
+                weights[c, j] += confidence
 
 
 @lru_cache

@@ -225,3 +225,70 @@ class NoiseModel:
         self._square, self._product = state["square"].copy(), state["product"].copy()
         self._outer, self._weight = state["outer"].copy(), float(state["weight"])
         self._refresh()
+
+
+RATIO_HORIZON_S = 120.0  # over which errors beside their predicted size are forgotten
+RATIO_DELAY_S = 1.0  # after which errors without a contact count
+UNKNOWN_MOTION_FACTOR = 2.0  # of the standard deviation in motion that isn't known
+MIN_ERROR_RATIO = 0.1  # of errors to predicted standard deviations
+
+
+class ErrorRatios:
+    """Errors beside predicted standard deviations over the last minutes, root mean square."""
+
+    def __init__(self, n_axes: int) -> None:
+        self._square: Array = np.ones(n_axes)
+        self._weight = 1.0
+        self._last = 0  # ns, stamp of the last error counted
+        self._pending: deque[tuple[int, Array, float]] = deque()
+
+    def spread(self, std: Array, confidence: float) -> Array:
+        """(n_axes,) corrected standard deviations, from predicted ones.
+
+        Smaller errors than predicted reduce them as far as the motion is known. Where it isn't
+        (`confidence` 0), a rigid body's errors are no noise: they last as long as the motion stays
+        there, and the standard deviations grow.
+        """
+        size = np.maximum(np.sqrt(self._square), MIN_ERROR_RATIO)
+        known = np.maximum(size, 1.0 + confidence * (size - 1.0))
+        spread: Array = (
+            std * known * (UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR))
+        )
+        return spread
+
+    def push(self, stamp: int, scaled: Array, confidence: float) -> None:
+        """Count errors over predicted standard deviations (n_axes,), `RATIO_DELAY_S` later.
+
+        NaN where not measured; `stamp` in ns.
+        """
+        self._pending.append((stamp, scaled, confidence))
+        while stamp - self._pending[0][0] > RATIO_DELAY_S * 1e9:
+            self._count(*self._pending.popleft())
+
+    def discard(self) -> None:
+        """Do not count the last ones: they may belong to a contact."""
+        self._pending.clear()
+
+    def _count(self, stamp: int, scaled: Array, confidence: float) -> None:
+        ahead = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
+        self._last = stamp
+        self._weight = math.exp(-ahead / RATIO_HORIZON_S) * self._weight + confidence
+        step = (scaled**2 - self._square) * (confidence / self._weight)
+        np.add(self._square, step, out=self._square, where=~np.isnan(scaled))
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {"square": self._square.copy(), "weight": np.array(self._weight)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`; from an empty one, of an earlier version, anew.
+
+        Raises ValueError where it has another number of axes.
+        """
+        if not state:
+            return
+        if state["square"].shape != self._square.shape:
+            raise ValueError("the usual errors that were saved are of another number of axes")
+        self._square, self._weight = state["square"].copy(), float(state["weight"])
+        self._last = 0
+        self._pending.clear()

@@ -36,12 +36,12 @@ from semiparam_dynamics.changes.hypotheses import (
     hypotheses,
     weigh,
 )
-from semiparam_dynamics.changes.innovations import Block, BlockMean, Innovations
+from semiparam_dynamics.changes.innovations import Block, BlockMean, ErrorRatios, Innovations
 from semiparam_dynamics.changes.payload import BARE, Snapshots, as_array, as_text, payload_status
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
 UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
@@ -71,6 +71,8 @@ class ChangeMonitor:
     Attributes
     ----------
     status: after the last sample. events: the last ones, oldest first. counts: of all, by cause.
+    external: (n_axes,) measured minus predicted of the last sample, by which contacts are looked
+        for; None where it was not measured. contact: looks for them.
     correction: the present changes. snapshots: known payloads. exclusions: from learning.
     """
 
@@ -82,7 +84,9 @@ class ChangeMonitor:
         self.snapshots = Snapshots()
         self._cutoff, self._gap = filter_config.cutoff, filter_config.max_gap
         n = model.n_axes
-        self._kinds = np.arange(n) // 3 if model.config.target == "wrench" else np.arange(n)
+        self._efforts = model.config.target == "effort"
+        self._scales = expected_scales(model).output
+        self._kinds = np.arange(n) if self._efforts else np.arange(n) // 3
         self.reset()
 
     def reset(self) -> None:
@@ -90,7 +94,9 @@ class ChangeMonitor:
         length = 0.5 / self._cutoff if self._cutoff > 0.0 else UNFILTERED_BLOCK_S
         self._blocks = BlockMean(length, self._gap)
         self.innovations = Innovations(self.causes.n_columns, self._kinds, length)
-        self.contact = ContactDetector(self.config, len(self._kinds))
+        self.contact = ContactDetector(self.config, self._scales, by_speed=self._efforts)
+        self.ratios = ErrorRatios(len(self._kinds))
+        self.external: Array | None = None
         self.correction = Correction(self.causes)
         self.exclusions = LearningExclusions()
         self.events: deque[ChangeEvent] = deque(maxlen=MAX_EVENTS)
@@ -119,22 +125,37 @@ class ChangeMonitor:
         tests = 3600.0 / self._blocks.length * len(self.causes.all)
         return max(math.log(tests / self.config.false_alarms), CLEAR_MARGIN)
 
-    def watch(self, sample: Sample, prediction: Prediction) -> ChangeStatus:
-        """Test a sample, by the prediction of the learned model without correction."""
+    def watch(
+        self, sample: Sample, prediction: Prediction, fast: Prediction | None = None
+    ) -> ChangeStatus:
+        """Test a sample, by the prediction of the learned model without correction.
+
+        fast : of `sample.fast`, by which contacts are looked for; without it by the sample itself.
+        """
         self._check_pause(sample.stamp)
-        if sample.y is None or prediction.residual.inputs is None:
+        self.external = None
+        if sample.y is None or not prediction.residual.ready:
             return self._report(sample.stamp, None)
         confidence = prediction.confidence
         corrected = self.correction.apply(prediction, sample.regressor)
         external = sample.y - corrected.semiparametric
-        std = np.maximum(corrected.spread, 1e-12)
+        before = sample
+        if fast is not None and sample.fast is not None and sample.fast.y is not None:
+            before = sample.fast
+            corrected = self.correction.apply(fast, before.regressor)
+        assert before.y is not None
+        self.external = before.y - corrected.semiparametric
+        speeds = before.dq if self._efforts else None
         if self._learned_s >= self.config.settle:
-            self._test_contact(sample.stamp, external, std, confidence)
+            self._test_contact(sample.stamp, self.external, confidence, speeds)
         elif self._learned_s >= 0.5 * self.config.settle:
-            self.contact.observe(sample.stamp, external, std, confidence)
+            self.contact.observe(sample.stamp, self.external, confidence, speeds)
         columns = sample.regressor @ self.causes.combination
         error = sample.y - prediction.semiparametric
-        std = self.contact.spread(np.maximum(prediction.spread, 1e-12), confidence)
+        std = np.maximum(prediction.spread, 1e-12)
+        if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
+            self.ratios.push(sample.stamp, external / std, confidence)
+        std = self.ratios.spread(std, confidence)
         block = self._blocks.add(sample.stamp, error, columns, std)
         if block is not None:
             self._test_block(block)
@@ -155,12 +176,15 @@ class ChangeMonitor:
         if stamp < last:
             self.exclusions.restart(stamp)
 
-    def _test_contact(self, stamp: int, external: Array, std: Array, confidence: float) -> None:
+    def _test_contact(
+        self, stamp: int, external: Array, confidence: float, speeds: Array | None
+    ) -> None:
         """Test a sample for the beginning or the end of a contact."""
         estimating = self.correction.estimating is not None
         longest = MAX_CONTACT_S if estimating else math.inf
-        transition = self.contact.add(stamp, external, std, confidence, longest)
+        transition = self.contact.add(stamp, external, confidence, speeds, longest)
         if transition == "begins":
+            self.ratios.discard()
             self._record(stamp, stamp, CONTACT, evidence=self.contact.deviation)
             self.exclusions.exclude(stamp)
             self.innovations.discard_usual()
@@ -349,6 +373,7 @@ class ChangeMonitor:
             "correction": self.correction.state(),
             "noise": self.innovations.noise.state(),
             "contact": self.contact.state(),
+            "ratios": self.ratios.state(),
             "snapshots": self.snapshots.state(),
         }
         state = {f"{n}.{key}": value for n, own in parts.items() for key, value in own.items()}
@@ -371,6 +396,7 @@ class ChangeMonitor:
         self.correction.restore(sub_state(state, "correction."))
         self.innovations.noise.restore(sub_state(state, "noise."))
         self.contact.restore(sub_state(state, "contact."))
+        self.ratios.restore(sub_state(state, "ratios."))
         self.snapshots.restore(sub_state(state, "snapshots."))
         self._learned_s = float(state["settled"])
 

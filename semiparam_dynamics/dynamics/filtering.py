@@ -169,6 +169,18 @@ class FilterConfig:
         high=1e5,
     )
 
+    @property
+    def lags(self) -> tuple[float, float]:
+        """Seconds that a steady change is behind, of samples and of `Sample.fast`.
+
+        Of each second-order stage that is sqrt(2) / w, see `lowpass_step`.
+        """
+        if self.cutoff <= 0.0:
+            return 0.0, 0.0
+        each = math.sqrt(2.0) / (2.0 * math.pi * self.cutoff)
+        wide = each / self.prefilter_ratio
+        return wide + self.stages * each, wide
+
 
 class SampleFilter:
     """Turns measurements, in the order of their stamps, into samples one measurement back.
@@ -176,12 +188,14 @@ class SampleFilter:
     A measurement whose stamp isn't later than the last one's is counted and left out, unless the
     clock went back by more than filter.max_gap (a bag played again): then, as after a long pause,
     the filters start anew. Joints that turn without end are unwrapped, and so are others that wrap.
+    With `fast` each has beside it what it was before the narrow low-pass (`Sample.fast`).
     Of what a robot cannot do a single message is left out, and where the next ones confirm it, the
     filters start anew; see `REASONS`.
     """
 
-    def __init__(self, model: RobotModel, config: FilterConfig) -> None:
+    def __init__(self, model: RobotModel, config: FilterConfig, *, fast: bool = False) -> None:
         n, axes, cutoff = model.n_joints, model.n_axes, config.cutoff
+        self._fast = fast
         width, self._end = 2 * n + axes, 3 * n + axes
         self._n_joints, self._n_axes = n, axes
         self._size = self._end + axes * model.n_parameters
@@ -215,6 +229,7 @@ class SampleFilter:
         speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
         joints["fastest"] = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
         joints["turning"] = model.turning
+        self._before = np.empty((0, self._size))
         self._past, self._stops = np.zeros((3, width)), np.zeros((1, model.n_stops))
         self._ways, self._turning = model.stops, model.turning
         self._found = np.zeros((BLOCK, 4), dtype=np.int64)
@@ -253,7 +268,7 @@ class SampleFilter:
         """Take the next measurement; return the sample of the instant before, if there is one."""
         rows = np.empty((1, self._size))
         found = self._filter((measurement,), rows)
-        return self._sample(rows[0], float(self._weights[0]), *found[0]) if found else None
+        return self._sample(rows[0], 0, float(self._weights[0]), *found[0]) if found else None
 
     def stops_along(self, q: Array) -> Array | None:
         """The stop operators (k, n_stops) at positions q (k, n_joints), rad or m, in turn.
@@ -287,9 +302,9 @@ class SampleFilter:
             rows = np.empty((len(block), self._size))
             found = self._filter(block, rows)
             weights: list[float] = self._weights[: len(found)].tolist()
-            for row, weight, kind in zip(rows, weights, found, strict=False):
+            for i, (weight, kind) in enumerate(zip(weights, found, strict=True)):
                 if between or not kind[-1]:
-                    yield self._sample(row, weight, *kind)
+                    yield self._sample(rows[i], i, weight, *kind)
 
     def _filter(self, block: Sequence[Measurement], rows: Array) -> list[list[int]]:
         """Filter into `rows` (k, size); of each sample what `filter_rows` found."""
@@ -300,23 +315,29 @@ class SampleFilter:
             instants.append((m.stamp, dq is not None, y is not None))
             signals += (m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y)
         flat = np.concatenate(signals).reshape(len(block), -1)
-        count = filter_rows(np.array(instants, np.int64), flat, rows, *self._arrays)
+        if self._fast:
+            self._before = np.empty_like(rows)
+        count = filter_rows(np.array(instants, np.int64), flat, rows, self._before, *self._arrays)
         found: list[list[int]] = self._found[:count].tolist()
         return found
 
-    def _sample(self, row: Array, weight: float, stamp: int, *kind: int) -> Sample:
-        n, end = self._n_joints, self._end
+    def _sample(self, row: Array, number: int, weight: float, stamp: int, *kind: int) -> Sample:
         measured, informative, between = kind
-        return Sample(
-            stamp,
+        of = bool(informative), bool(between), weight
+        fast = None
+        if self._fast:
+            fast = Sample(stamp, *self._parts(self._before[number], measured), *of)
+        return Sample(stamp, *self._parts(row, measured), *of, fast)
+
+    def _parts(self, row: Array, measured: int) -> tuple[Array, Array, Array, Array, Array | None]:
+        """q, dq, ddq, the regressor and y of a row (size,)."""
+        n, end = self._n_joints, self._end
+        return (
             row[:n],
             row[n : 2 * n],
             row[2 * n : 3 * n],
             row[end:].reshape(self._n_axes, -1),
             row[3 * n : end] if measured else None,
-            bool(informative),
-            bool(between),
-            weight,
         )
 
 
@@ -325,6 +346,7 @@ def filter_rows(
     instants: Stamps,
     signals: Array,
     rows: Array,
+    before: Array,
     joints: npt.NDArray[np.void],
     memory: npt.NDArray[np.void],
     past: Array,
@@ -348,6 +370,7 @@ def filter_rows(
         where one axis of y was not.
     rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered; y of an axis is NaN where
         and as long after it was not measured as all of y is unused where none was.
+    before : (k, size) of each sample the same before the narrow low-pass; (0, size): not wanted.
     joints : (n_joints,) of `JOINTS`.
     memory : (1,) of `MEMORY`.
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
@@ -465,6 +488,9 @@ def filter_rows(
                 row[n + j] = past[1, j]
             out = rows[samples : samples + 1]
             fill(state[0], state[1], state[2], stops, out, n + c.size, *regressor)
+            if len(before) > 0:
+                for j in range(row.size):
+                    before[samples, j] = row[j]
             # The first input is a filter's equilibrium, so that its first step never counts.
             lowpass_row(row, back, narrow, m.cutoff, m.count > 2)
             known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)

@@ -224,7 +224,8 @@ def _samples(
     A recording is filtered in blocks; each sample of one counts as having taken its share.
     every: also those `between` the ones that are learned, which are not counted.
     """
-    sampler = SampleFilter(evaluation.model, evaluation.config.filter)
+    changes = evaluation.config.changes.detect
+    sampler = SampleFilter(evaluation.model, evaluation.config.filter, fast=changes)
     # Those that are not learned for coming too soon are scored as little: ten times as many
     # samples of a recording at 1 kHz tell nothing more about it.
     samples = sampler.filter_recording(recording, between=every)

@@ -130,7 +130,6 @@ class ArmSimulator:
         model.dof_armature[:] = self.config.effects.rotor_inertia
         hand = model.body(arm.hand_link).id
         self.hand = HandLoad(mujoco, model, hand)
-        self._pushed_past_sensor = hand == self._sensor_body
 
     def _start(self) -> None:
         """Put the arm at rest at the beginning of its motion, and set up the effects."""
@@ -208,7 +207,7 @@ class ArmSimulator:
         passed_on = torque - self._friction(q, dq) if self._friction.active else torque
         data.qfrc_applied[order] = passed_on
         bypass = self._pull_past_sensor()
-        self.hand.apply(data, add=self._pushed_past_sensor and self._bypass is not None)
+        self.hand.apply(data, -1 if self._bypass is None else self._sensor_body)
         self._mujoco.mj_step2(self._model, data)
         if self._transmission.active:
             rotors = self.config.effects.rotor_inertia * data.qacc[order]
@@ -327,6 +326,7 @@ class HandLoad:
         self._own = _moments(float(model.body_mass[body]), model.body_ipos[body].copy(), inertia)
         self.force = np.zeros(3)
         self.point = np.zeros(3)
+        self._pushed_body = body
         self._pushed = False
 
     def attach(self, mass: float, center: np.ndarray, inertia: np.ndarray) -> None:
@@ -354,20 +354,27 @@ class HandLoad:
         model.body_sameframe[body] = 0
         self._mujoco.mj_setConst(model, self._mujoco.MjData(model))
 
-    def push(self, force: np.ndarray, point: np.ndarray | None = None) -> None:
-        """Push with `force` (3,) in N, base axes, at a `point` (3,) of the hand, from now on."""
+    def push(self, force: np.ndarray, point: np.ndarray | None = None, link: str = "") -> None:
+        """Push with `force` (3,) in N, base axes, at a `point` (3,) of a link, from now on.
+
+        link: of the URDF; empty: the hand.
+        """
+        body = self._model.body(link).id if link else self._body
+        if body != self._pushed_body and self._pushed:
+            raise ConfigurationError("end a push on one link before you push another")
+        self._pushed_body = body
         self.force = np.asarray(force, dtype=float)
         self.point = np.zeros(3) if point is None else np.asarray(point, dtype=float)
 
-    def apply(self, data: Any, add: bool) -> None:
-        """Set the push in MuJoCo's state, or `add` it to the forces that act on the link."""
+    def apply(self, data: Any, pulled: int) -> None:
+        """Set the push in MuJoCo's state; beside what acts on the body `pulled` already, if any."""
         if not self._pushed and not self.force.any():
             return
         self._pushed = bool(self.force.any())
-        body = self._body
+        body = self._pushed_body
         place = data.xpos[body] + data.xmat[body].reshape(3, 3) @ self.point
         wrench = np.concatenate((self.force, np.cross(place - data.xipos[body], self.force)))
-        data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if add else 0.0)
+        data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if body == pulled else 0.0)
 
 
 def _moments(

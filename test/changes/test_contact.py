@@ -8,8 +8,11 @@ from scipy import stats
 
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import (
+    CLASS_PRIOR,
     END_TIME_S,
+    SHORT_GROWTH,
     UNKNOWN_MOTION_FACTOR,
+    USUAL_FACTOR,
     ContactDetector,
     as_rare,
 )
@@ -18,74 +21,137 @@ STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
 
 
-def run(detector: ContactDetector, deviations: list[float], start: int = 0) -> dict[int, str]:
-    """What is said, by sample, where axis 1 deviates so many standard deviations."""
+def calm(
+    n: int = 2, samples: int = 3000, std: np.ndarray | None = None, **config: float
+) -> tuple[ContactDetector, int]:
+    """A detector that has seen usual errors of these sizes, and the number of its next sample."""
+    detector = ContactDetector(ChangesConfig(**{"contact": 6.0, **config}), np.ones(n))
+    rng = np.random.default_rng(0)
+    std = STD if std is None else std
+    for k in range(samples):
+        detector.observe(k * STEP, std * np.clip(rng.standard_normal(n), -3.0, 3.0), 1.0)
+    return detector, samples
+
+
+def run(detector: ContactDetector, deviations: list[float], start: int) -> dict[int, str]:
+    """What is said, by sample from `start` on, where axis 1 deviates so many of `STD`."""
     said = {}
-    for k, size in enumerate(deviations, start):
-        what = detector.add(k * STEP, np.array([0.1, -2.0 * size]), STD)
+    for k, size in enumerate(deviations):
+        what = detector.add((start + k) * STEP, np.array([0.05, -2.0 * size]))
         if what:
             said[k] = what
     return said
 
 
 def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
-    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
-    calm = round(END_TIME_S * 1e9 / STEP)
-    said = run(detector, [1.0] * 5 + [6.1] + [4.0] * 9 + [1.0] * 50)
-    assert said == {5: "begins", 14 + calm: "over"}
+    detector, start = calm()
+    still = round(END_TIME_S * 1e9 / STEP)
+    said = run(detector, [1.0] * 5 + [7.0] + [4.0] * 9 + [1.0] * 50, start)
+    assert said == {5: "begins", 14 + still: "over"}
 
 
 def test_a_short_pause_does_not_end_it() -> None:
-    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
-    said = run(detector, [9.0] * 5 + [1.0] * 20 + [9.0] * 5 + [1.0] * 10)
+    detector, start = calm()
+    said = run(detector, [9.0] * 5 + [1.0] * 20 + [9.0] * 5 + [1.0] * 10, start)
     assert said == {0: "begins"}
 
 
 def test_what_lasts_is_given_up_until_it_is_over() -> None:
-    detector = ContactDetector(ChangesConfig(contact=6.0, contact_longest=1.0), 2)
-    said = run(detector, [9.0] * 400)
+    detector, start = calm(contact_longest=1.0)
+    said = run(detector, [9.0] * 400, start)
     assert said == {0: "begins", 101: "given up"} and not detector.active
-    assert run(detector, [1.0] * 100 + [300.0], 400) == {500: "begins"}
+    assert run(detector, [1.0] * 100 + [300.0], start + 400) == {100: "begins"}
 
 
 def test_without_a_threshold_there_is_none() -> None:
-    detector = ContactDetector(ChangesConfig(contact=0.0), 2)
-    assert run(detector, [1e6] * 10) == {} and not detector.suspicious
+    detector, start = calm(contact=0.0)
+    assert run(detector, [1e6] * 10, start) == {} and not detector.suspicious
 
 
-def test_errors_that_are_usual_for_the_robot_are_no_contact() -> None:
-    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
-    rng = np.random.default_rng(0)
-    # Predicted standard deviations a third of the errors, and twelve times as much now and then.
-    for k in range(3000):
-        error = 3.0 * STD * rng.standard_normal(2) * (4.0 if k % 50 == 0 else 1.0)
-        detector.observe(k * STEP, error, STD, 1.0)
-    assert (detector.limits > 9.0).all()
-    usual = float(detector.limits[1]) / 1.5
-    detector.add(3000 * STEP, np.array([0.0, 3.0 * 2.0]), STD)
-    assert 0.7 < detector.deviation < 1.3  # in what the errors are, not in what was predicted
-    said = run(detector, [3.0 * usual] * 3, 3001)
-    assert said == {}
-    assert run(detector, [6.0 * usual], 3004) == {3004: "begins"}
+def test_before_errors_were_seen_there_is_none() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
+    assert run(detector, [1e6] * 10, 1) == {} and detector.deviation == 0.0
+
+
+def test_deviations_are_in_what_the_errors_are() -> None:
+    detector, start = calm()
+    detector.add(start * STEP, np.array([0.0, 3.0 * 2.0]))
+    np.testing.assert_allclose(detector.scaled, [0.0, 3.0], rtol=0.1)
+    np.testing.assert_allclose(detector.spread(1.0), STD, rtol=0.1)
+    np.testing.assert_allclose(
+        detector.spread(0.0), UNKNOWN_MOTION_FACTOR * detector.spread(1.0), rtol=1e-12
+    )
+    detector.add((start + 1) * STEP, np.array([np.nan, 2.0]))
+    assert detector.scaled[0] == 0.0
 
 
 def test_each_axis_has_its_own_usual_errors() -> None:
-    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
     rng = np.random.default_rng(0)
     # Axis 0 is off by twenty times its usual error now and then, axis 1 never is.
     for k in range(3000):
-        error = STD * rng.standard_normal(2)
-        error[0] *= 20.0 if k % 50 == 0 else 1.0
-        detector.observe(k * STEP, error, STD, 1.0)
-    assert detector.limits[0] > 10.0 and detector.limits[1] == 6.0
-    assert detector.add(3000 * STEP, np.array([4.0, 0.1]), STD) == ""
-    assert detector.threshold in detector.limits[[0, 2]]
-    assert run(detector, [7.0], 3001) == {3001: "begins"}
+        error = STD * np.clip(rng.standard_normal(2), -3.0, 3.0)
+        error[0] *= 40.0 if k % 200 == 0 else 1.0
+        detector.observe(k * STEP, error, 1.0)
+    first, second, both = detector.limits
+    assert first > 10.0 and second == 6.0 and both >= first - 1.0
+    assert detector.add(3000 * STEP, np.array([0.9 * first * detector.spread(1.0)[0], 0.1])) == ""
+    assert run(detector, [7.0], 3001) == {0: "begins"}
     assert detector.threshold == 6.0 and detector.deviation > 6.0
 
 
+def test_a_push_that_was_not_seen_hardly_moves_the_limits() -> None:
+    detector, start = calm()
+    before, sizes = detector.limits.copy(), detector.spread(1.0)
+    assert run(detector, [5.0] * 50, start) == {}
+    run(detector, [0.1] * 200, start + 50)
+    assert (detector.limits <= before * 1.1).all()
+    assert (detector.spread(1.0) <= 1.2 * sizes).all()
+
+
+def test_what_is_over_at_once_becomes_usual() -> None:
+    detector, start = calm()
+    said = run(detector, [0.1] * 5 + [8.0, 8.0] + [0.1] * 60, start)
+    assert said[5] == "begins" and "over" in said.values()
+    assert 8.0 < detector.limits[1] <= SHORT_GROWTH * 6.0 + 1e-9
+    assert run(detector, [8.0] * 2 + [0.1] * 60, start + 100) == {}
+    assert detector.limits[1] <= USUAL_FACTOR * 9.0
+
+
+def test_errors_have_their_sizes_by_speed_and_a_joint_that_turned_round_counts_as_slow() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(1), by_speed=True)
+    rng = np.random.default_rng(0)
+    for k in range(20_000):
+        slow = k % 10 < 5
+        error = np.clip(rng.standard_normal(1), -3.0, 3.0) * (5.0 if slow else 0.5)
+        # By jumps of more than it recovers in a step, from rest to a speed and back.
+        speed = np.array([0.005 if slow else 1.0])
+        detector.sizes._speeds[:] = np.inf
+        detector.observe(k * STEP, error, 1.0, speed)
+    assert CLASS_PRIOR < 1000
+    at = 20_000 * STEP
+    found = {}
+    for name, later, speed in (("slow", 0.0, 0.0), ("just after", 0.02, 1.0), ("fast", 0.5, 1.0)):
+        detector.add(at + round(later * 1e9), np.zeros(1), 1.0, np.array([speed]))
+        found[name] = float(detector.spread(1.0)[0])
+    assert found["slow"] == pytest.approx(5.0, rel=0.1) and found["fast"] < 0.7
+    assert found["just after"] > found["fast"]
+
+
+def test_a_push_against_the_usual_correlation_counts_for_more() -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
+    rng = np.random.default_rng(0)
+    for k in range(20_000):
+        common = np.clip(rng.standard_normal(), -2.5, 2.5)
+        detector.observe(k * STEP, common + 0.05 * rng.standard_normal(2), 1.0)
+    detector.add(20_000 * STEP, np.array([2.0, 2.0]))
+    along = detector.deviation
+    detector.add(20_001 * STEP, np.array([2.0, -2.0]))
+    assert detector.deviation > 2.0 * along
+
+
 def test_the_usual_errors_of_another_number_of_axes_are_refused() -> None:
-    one, other = (ContactDetector(ChangesConfig(contact=6.0), n) for n in (2, 3))
+    one, other = (ContactDetector(ChangesConfig(contact=6.0), np.ones(n)) for n in (2, 3))
     with pytest.raises(ValueError, match="another number of axes"):
         other.restore(one.state())
 
@@ -97,18 +163,10 @@ def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
         assert stats.chi(n).logsf(length) == pytest.approx(stats.chi(1).logsf(limit), rel=1e-6)
     assert as_rare(6.0, 1) == pytest.approx(6.0)
     assert as_rare(31.0, n) - as_rare(30.0, n) == pytest.approx(1.0)
-    detector = ContactDetector(ChangesConfig(contact=6.0), n)
-    each = as_rare(6.0, n) / np.sqrt(n)
-    assert each < 3.0
-    assert detector.add(STEP, np.full(n, 0.99 * each), np.ones(n)) == ""
-    assert detector.add(2 * STEP, np.full(n, 1.01 * each), np.ones(n)) == "begins"
-    assert detector.threshold == pytest.approx(as_rare(6.0, n))
-
-
-def test_errors_smaller_than_predicted_are_expected_only_where_the_motion_is_known() -> None:
-    detector = ContactDetector(ChangesConfig(contact=6.0), 2)
-    rng = np.random.default_rng(0)
-    for k in range(1000):
-        detector.observe(k * STEP, 0.2 * STD * rng.standard_normal(2), STD, 1.0)
-    np.testing.assert_allclose(detector.spread(STD, 1.0), 0.2 * STD, rtol=0.1)
-    np.testing.assert_allclose(detector.spread(STD, 0.0), UNKNOWN_MOTION_FACTOR * STD)
+    detector, start = calm(n, std=np.ones(n))
+    each = float(detector.limits[n]) / np.sqrt(n) * detector.spread(1.0)
+    white = np.linalg.norm(detector._white @ np.ones(n)) / np.sqrt(n)
+    assert detector.limits[n] >= as_rare(6.0, n) and (each < 6.0).all()
+    assert detector.add(start * STEP, 0.99 / white * each) == ""
+    assert detector.add((start + 1) * STEP, 1.01 / white * each) == "begins"
+    assert detector.threshold == detector.limits[n]

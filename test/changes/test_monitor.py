@@ -202,7 +202,7 @@ def test_a_restored_monitor_continues_alike(holding) -> None:
     assert np.array_equal(same.whiten(np.eye(4)), noise.whiten(np.eye(4)))
     for each in (one, other):
         each.contact.reset()
-        each.contact.add(10**12, np.ones(4), np.ones(4))
+        each.contact.add(10**12, np.ones(4), speeds=np.ones(4))
     assert other.contact.deviation == one.contact.deviation > 0.0
 
 

@@ -1,0 +1,243 @@
+"""Pushes on simulated arms at 1 kHz: which are seen, when, and on which link; and false alarms.
+
+    python benchmarks/contact.py pushes --robot ur10 --data DATA
+    python benchmarks/contact.py pushes --robot xmate --data DATA
+    python benchmarks/contact.py pushes --robot icub
+    python benchmarks/contact.py quiet --robot ur10 --data DATA --minutes 60
+    python benchmarks/contact.py logs --data DATA
+
+DATA holds robots/ and the logs. Pushes of 5 to 50 N last 0.1 to 1 s; on the iCub they are on the
+hand and felt by the sensor, else anywhere on a link but the first, which are felt by the motors.
+Predictions are the node's, of what was learned up to 30 ms before. `thresholds` is a curve of
+misses against false alarms: a fixed threshold on the largest effort or force beside the detector's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from changes import UR10, learner_of
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.config import CONTACT, OVER
+from semiparam_dynamics.changes.touch import ContactEvent
+from semiparam_dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
+
+LEARN = 45.0  # s before the first push
+TOGETHER = 30  # steps that are learned together
+URDFS = {
+    "ur10": ("ur10/ur10_robot.urdf", "tool0"),
+    "xmate": ("xmate7p/xmate7p.urdf", ""),
+}
+
+
+class Push(NamedTuple):
+    begin: float  # s
+    end: float
+    size: float  # N
+    link: str
+
+
+class Watched:
+    """A learner that feels contacts, as the node has it."""
+
+    def __init__(self, learner: InverseDynamicsLearner) -> None:
+        self.learner = learner
+        learner.predict_beside_learning(True)
+        self._steps: list[Step] = []
+        self.events: list[tuple[float, ContactEvent]] = []  # with the time at which each was told
+        self.samples: list[tuple[float, float]] = []  # of each time, the largest |external|
+
+    def take(self, measurement: Measurement) -> None:
+        """Predict, feel and learn what a measurement completes."""
+        learner, now = self.learner, measurement.stamp * 1e-9
+        if (step := learner.predict(measurement)) is None:
+            return
+        told = learner.contacts.total
+        learner.feel(step)
+        new = learner.contacts.total - told
+        self.events += [(now, event) for event in list(learner.contacts.events)[-new:] if new]
+        if learner.external is not None:
+            self.samples.append((now, float(np.nanmax(np.abs(learner.external)))))
+        self._steps += learner.admit(step)
+        if len(self._steps) >= TOGETHER:
+            learner.update(self._steps)
+            learner.publish()
+            self._steps = []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("study", choices=("pushes", "quiet", "logs"))
+    parser.add_argument("--robot", choices=("ur10", "xmate", "icub"), default="ur10")
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--pushes", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--detect", action="store_true", help="other changes, too")
+    arguments = parser.parse_args()
+    if arguments.study == "logs":
+        return logs(arguments.data)
+    arm = arm_of(arguments)
+    detect = {"changes.detect": arguments.detect, "filter.cutoff": 5.0}
+    watched = Watched(learner_of(arm, **detect))
+    if arguments.study == "quiet":
+        return quiet(arm, watched, arguments.minutes)
+    pushes = list(pushed(arm, watched, arguments))
+    shown(pushes, watched)
+    return None
+
+
+def arm_of(arguments: argparse.Namespace) -> ArmSimulator:
+    values: dict[str, Any] = {"rate": 1000.0, "seed": arguments.seed}
+    if arguments.robot == "icub":
+        return ArmSimulator(**values)
+    urdf, hand = URDFS[arguments.robot]
+    return ArmSimulator(
+        str(arguments.data / "robots" / urdf), **UR10 | {"hand_frame": hand} | values
+    )
+
+
+def pushed(arm: ArmSimulator, watched: Watched, arguments: argparse.Namespace) -> Iterator[Push]:
+    """Push after push, one and a half to two seconds apart."""
+    model = watched.learner.model
+    rng = np.random.default_rng([arguments.seed, 11])
+    tree, source = parse_urdf(model.urdf_text), simulated(arm, model.config.target)
+    links = [tree.joints[name].child for name in model.joint_names]
+
+    def until(end: float) -> float:
+        for measurement in source:
+            watched.take(measurement)
+            if measurement.stamp * 1e-9 >= end:
+                return measurement.stamp * 1e-9
+        return end
+
+    now = until(LEARN)
+    for _ in range(arguments.pushes):
+        begin = now = until(now + rng.uniform(1.5, 2.0))
+        force, size = rng.standard_normal(3), 5.0 * 10.0 ** rng.uniform()
+        force *= size / np.linalg.norm(force)
+        link, point = "", rng.uniform(-0.04, 0.04, 3)
+        if arguments.robot != "icub":
+            link = links[int(rng.integers(1, len(links)))]
+            point = point + rng.uniform(0.4, 1.0) * way(tree, model.joint_names, link)
+        arm.hand.push(force, point, link)
+        now = until(begin + 0.1 * 10.0 ** rng.uniform())
+        arm.hand.push(np.zeros(3), point, link)
+        yield Push(begin, now, size, link)
+    until(now + 2.0)
+
+
+def way(tree: Any, joints: tuple[str, ...], link: str) -> Array:
+    """From a link's joint to the next one, in its frame, m."""
+    for name in joints:
+        if tree.joints[name].parent == link:
+            return np.array(tree.joints[name].element.find("origin").get("xyz").split(), float)
+    return np.array([0.0, 0.0, 0.05])
+
+
+def shown(pushes: list[Push], watched: Watched) -> None:
+    """What was seen of them."""
+    begun = [(now, event) for now, event in watched.events if event.kind == CONTACT]
+    begun = [(now, event) for now, event in begun if event.touch is None]
+    delays, right, near, used = [], [], [], set()
+    tree = parse_urdf(watched.learner.model.urdf_text)
+    links = [tree.joints[name].child for name in watched.learner.model.joint_names]
+    for push in pushes:
+        seen = [now for now, _ in begun if push.begin < now < push.end + 0.05]
+        used.update(seen)
+        delays.append(1e3 * (seen[0] - push.begin) if seen else np.nan)
+        ends = [e for now, e in watched.events if e.kind == OVER and push.begin < e.since * 1e-9]
+        touch = next((e.touch for e in ends if e.since * 1e-9 < push.end + 0.05), None)
+        if seen and touch is not None and push.link:
+            right.append(touch.link == push.link)
+            near.append(abs(links.index(touch.link) - links.index(push.link)) <= 1)
+    found, sizes = np.array(delays), np.array([push.size for push in pushes])
+    for least in (5.0, 10.0, 20.0):
+        chosen = found[sizes >= least]
+        known = chosen[np.isfinite(chosen)]
+        print(
+            f"of {least:g} N and more: {len(known)} of {len(chosen)} seen, after "
+            f"{np.median(known):.0f} ms in the median, {np.percentile(known, 95):.0f} ms in 95 %"
+        )
+    if right:
+        print(f"right link {np.mean(right):.0%}, it or one beside it {np.mean(near):.0%}")
+    calm = sum(now not in used for now, _ in begun)
+    print(f"contacts told without a push: {calm} in {watched.samples[-1][0] / 60.0:.1f} min")
+    if watched.learner.changes is not None:
+        print("changes named:", dict(watched.learner.changes.counts))
+    curve(pushes, watched.samples)
+
+
+def curve(pushes: list[Push], samples: list[tuple[float, float]]) -> None:
+    """Misses of 10 N and more, and alarms without a push, of fixed thresholds."""
+    times, sizes = np.array(samples).T
+    calm = times > LEARN
+    for push in pushes:
+        calm &= ~((times > push.begin - 0.05) & (times < push.end + 0.6))
+    hard = [push for push in pushes if push.size >= 10.0]
+    for threshold in np.quantile(sizes[calm], (0.99, 0.999, 0.9999, 1.0)):
+        beyond = calm & (sizes > threshold)
+        alarms = int(np.sum(np.diff(times[beyond]) > 0.3) + beyond.any())
+        missed = sum(
+            not (sizes[(times > p.begin) & (times < p.end + 0.05)] > threshold).any() for p in hard
+        )
+        print(
+            f"a fixed threshold of {threshold:.3g}: {missed} of {len(hard)} missed, "
+            f"{alarms} alarms without a push"
+        )
+
+
+def quiet(arm: ArmSimulator, watched: Watched, minutes: float) -> None:
+    """False alarms while nothing happens."""
+    for measurement in simulated(arm, watched.learner.model.config.target):
+        watched.take(measurement)
+        if measurement.stamp * 1e-9 >= LEARN + 60.0 * minutes:
+            break
+    told = [round(e.since * 1e-9, 2) for _, e in watched.events if e.kind == OVER]
+    print(f"{len(told)} contacts told in {minutes:g} min: {told}")
+
+
+def logs(data: Path) -> None:
+    """False alarms on recordings of real arms that nothing touched."""
+    from logs import SPLITS, measurements, splits
+
+    total = 0.0
+    for name in SPLITS:
+        for split in splits(data, [name]):
+            model = RobotModel(split.urdf, split.config.robot)
+            watched = Watched(InverseDynamicsLearner(model, split.config))
+            log: list[Measurement] = []
+            for part in (*split.train, split.test):
+                log += measurements(part, model, split.config)
+            for measurement in log:
+                watched.take(measurement)
+            total += told_of(name, watched, log)
+    print(f"{total / 60.0:.1f} min in all")
+
+
+def told_of(name: str, watched: Watched, log: list[Measurement]) -> float:
+    steps = np.diff([m.stamp for m in log]) * 1e-9
+    seconds = float(steps[(steps > 0.0) & (steps < 1.0)].sum())
+    over = [event for _, event in watched.events if event.kind == OVER]
+    told = [
+        f"{e.since * 1e-9:.1f} s, {e.deviation:.2g} times its threshold for {e.seconds:.2f} s"
+        for e in over
+    ]
+    print(f"{name}: {len(told)} contacts told in {seconds:.0f} s{': ' if told else ''}{told}")
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Contacts as events: when, how hard, and which link was touched."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from semiparam_dynamics.arrays import NANO, Array
+from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER
+from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import reduced_model
+from semiparam_dynamics.robot.urdf import parse_urdf
+
+FORCE = 30.0  # N, of a touch, as a standard deviation
+THICK = 0.05  # m, between a point of a link and the line along it, as a standard deviation
+PLACES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the way to the next joint, where a link may be touched
+LAST = 0.1  # m that the last link is taken to be long, where nothing is fixed to it
+
+
+HARD = 3.0  # times its threshold that a contact's deviation exceeds in a collision
+LOOKED_AT = 50_000_000  # ns after which a contact that lasts is told with its link and force
+KEPT = 50  # events
+
+
+class ContactEvent(NamedTuple):
+    """What is told of a contact: its beginning, that it is hard, where it is, and its end."""
+
+    stamp: int  # ns, of the sample
+    since: int  # ns, of the contact's first sample
+    kind: str  # "contact", "collision" or "contact over"
+    deviation: float  # the largest so far, in multiples of the threshold
+    touch: Touch | None = None  # where and how hard, on the mean; None while it is too early
+
+    @property
+    def seconds(self) -> float:
+        """For how long the contact has lasted."""
+        return (self.stamp - self.since) * NANO
+
+
+class ContactEvents:
+    """Follows a detector, and makes events of what it says.
+
+    Parameters
+    ----------
+    find: the touch of q (n_joints,), external efforts or wrench and usual errors (n_axes,).
+
+    Attributes
+    ----------
+    events: the last ones, oldest first. total: of all.
+    touched, hard: whether there is a contact, and one that is a collision.
+    """
+
+    def __init__(self, find: Callable[[Array, Array, Array], Touch]) -> None:
+        self._find = find
+        self.events: deque[ContactEvent] = deque(maxlen=KEPT)
+        self.total = 0
+        self.touched = self.hard = False
+        self._told = False  # with its touch
+        self._since = 0
+
+    def follow(self, stamp: int, q: Array, external: Array, detector: ContactDetector) -> None:
+        """Look at the detector after a sample, with its `external` efforts or wrench (n_axes,)."""
+        if not self.touched and not detector.active:
+            return
+        began = detector.active and not self.touched
+        if began:
+            self._since, self._largest, self._count = detector.since, 0.0, 0
+            self._sums = [np.zeros_like(q), np.zeros_like(external)]
+            self.hard = self._told = False
+        if detector.active:
+            relative = detector.deviation / max(detector.threshold, 1e-12)
+            self._largest = max(self._largest, relative)
+            if relative > 0.5:  # not what comes after a push is over
+                self._count += 1
+                self._sums[0] += q
+                self._sums[1] += external
+        if began:
+            self._tell(stamp, CONTACT)
+        if detector.active and not self.hard and self._largest > HARD:
+            self.hard = True
+            self._tell(stamp, COLLISION)
+        if detector.active and not self._told and stamp - self._since >= LOOKED_AT:
+            self._told = True
+            self._tell(stamp, COLLISION if self.hard else CONTACT, self._touch(detector))
+        if not detector.active:
+            self._tell(stamp, OVER, self._touch(detector))
+            self.hard = False
+        self.touched = detector.active
+
+    def _touch(self, detector: ContactDetector) -> Touch:
+        q, external = (total / max(self._count, 1) for total in self._sums)
+        return self._find(q, external, detector.spread(1.0))
+
+    def _tell(self, stamp: int, kind: str, touch: Touch | None = None) -> None:
+        self.events.append(ContactEvent(stamp, self._since, kind, self._largest, touch))
+        self.total += 1
+
+
+def at_sensor(q: Array, external: Array, std: Array) -> Touch:
+    """The touch that a sensor's external wrench (6,) shows, in its axes: its link isn't known."""
+    return Touch("", -external[:3], 1.0)
+
+
+# -------------------------------------------------------------------------------------------------
+# Which link was touched.
+
+
+class Touch(NamedTuple):
+    """What explains external efforts best: one force at a point of one link."""
+
+    link: str  # empty where it isn't known
+    force: Array  # (3,) N, that the surroundings exert, in the base's or the sensor's axes
+    sure: float  # the link's probability among the links
+
+
+class TouchedLink:
+    """Finds the link that was touched, by Bayes' rule over a force at any point of any link.
+
+    A force moves the joints between the base and its link, and no others; but a force through a
+    joint's axis doesn't move that joint either. So each link is weighed by how probable the efforts
+    are with a force of any direction at a point near the line to the next joint, beside the errors
+    that are usual.
+
+    Not thread-safe. Joints that are not learned are locked.
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        tree = parse_urdf(model.urdf_text)
+        self._model = reduced_model(tree, model.joint_names, model.locked)
+        self._data = self._model.createData()
+        ids = [self._model.getJointId(name) for name in model.joint_names]
+        joints = [self._model.joints[k] for k in ids]
+        self._ids = ids
+        self._columns = np.array([joint.idx_v for joint in joints])
+        self._places = np.array([joint.idx_q for joint in joints])
+        self._round = np.array([joint.nq == 2 for joint in joints])  # a cosine and a sine
+        self._q: Array = pin.neutral(self._model)
+        self.links = tuple(tree.joints[name].child for name in model.joint_names)
+        self._ends = [self._end(k) for k in ids]
+
+    def _end(self, joint: int) -> Array:
+        """Where a joint's link ends, in its frame: at the next joint, or what is fixed to it."""
+        ends = [
+            self._model.jointPlacements[k].translation
+            for k in range(1, self._model.njoints)
+            if self._model.parents[k] == joint
+        ]
+        ends += [
+            frame.placement.translation
+            for frame in self._model.frames
+            if frame.parentJoint == joint and frame.type == pin.FrameType.BODY
+        ]
+        furthest: Array = max(ends, key=np.linalg.norm, default=np.zeros(3))
+        center = self._model.inertias[joint].lever
+        if np.linalg.norm(furthest) < 1e-6 and np.linalg.norm(center) > 1e-6:
+            furthest = LAST * center / np.linalg.norm(center)
+        return furthest.copy()
+
+    def find(self, q: Array, external: Array, std: Array) -> Touch:
+        """The touch at q that explains `external` efforts best; all (n_joints,).
+
+        external : measured minus predicted, NaN where not measured. std : of usual errors.
+        """
+        self._q[self._places] = np.where(self._round, np.cos(q), q)
+        turning = self._places[self._round] + 1
+        self._q[turning] = np.sin(q[self._round])
+        pin.computeJointJacobians(self._model, self._data, self._q)
+        error = np.where(np.isnan(external), 0.0, external)
+        noise = np.where(np.isnan(external), 1e6, std) ** 2
+        scores = np.full((len(self._ids), len(PLACES)), -np.inf)
+        forces = np.zeros((*scores.shape, 3))
+        for k, joint in enumerate(self._ids):
+            J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
+            linear, angular = J[:3, self._columns], J[3:, self._columns]
+            end = self._data.oMi[joint].rotation @ self._ends[k]
+            for i, share in enumerate(PLACES):
+                at = linear - pin.skew(share * end) @ angular
+                scores[k, i], forces[k, i] = _explained(at, angular, error, noise)
+        weights = np.exp(scores - scores.max())
+        links = weights.sum(axis=1)
+        best = int(np.argmax(links))
+        force = forces[best, int(np.argmax(scores[best]))]
+        return Touch(self.links[best], force, float(links[best] / links.sum()))
+
+
+def _explained(at: Array, angular: Array, error: Array, noise: Array) -> tuple[float, Array]:
+    """The log probability of the efforts with a force there, and that force (3,).
+
+    The efforts that the motors exert beside it are minus its own.
+    """
+    spread = FORCE**2 * (at.T @ at + 2.0 * THICK**2 * (angular.T @ angular))
+    root = np.linalg.cholesky(spread + np.diag(noise))
+    white = np.linalg.solve(root, error)
+    score = -0.5 * float(white @ white) - float(np.log(np.diag(root)).sum())
+    force: Array = -(FORCE**2) * at @ np.linalg.solve(root.T, white)
+    return score, force

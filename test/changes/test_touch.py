@@ -1,0 +1,158 @@
+"""Contacts as events, and the link that was touched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER, ChangesConfig
+from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.changes.touch import (
+    LOOKED_AT,
+    ContactEvents,
+    Touch,
+    TouchedLink,
+    at_sensor,
+)
+from semiparam_dynamics.robot.model import RobotModel
+
+from ..dynamics.arms import small_arm
+from .changing_arm import ON, largest_weight, learner, moving, pushed, seconds
+
+STEP = 1_000_000  # ns
+N = 3
+LINK = (
+    '<link name="{0}"><inertial><origin xyz="0 0 0.15"/><mass value="1"/>'
+    '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    '<joint name="j{0}" type="{3}"><parent link="{1}"/><child link="{0}"/><origin xyz="0 0 0.3"/>'
+    '<axis xyz="{2}"/><limit lower="-3" upper="3" effort="50" velocity="5"/></joint>'
+)
+AXES = ("0 0 1", "0 1 0", "0 1 0", "1 0 0", "0 1 0")
+
+
+@pytest.fixture(scope="module")
+def arm() -> RobotModel:
+    """Five joints, and a hand fixed to the last link."""
+    names = ("base", "a", "b", "c", "d", "e")
+    kinds = ("revolute", "revolute", "continuous", "revolute", "revolute")
+    links = [LINK.format(*row) for row in zip(names[1:], names, AXES, kinds, strict=False)]
+    hand = LINK.format("hand", "e", "1 0 0", "fixed")
+    return RobotModel(f'<robot name="r"><link name="base"/>{"".join(links)}{hand}</robot>')
+
+
+def efforts(model: RobotModel, q: Array, link: str, at: Array, force: Array) -> Array:
+    """What motors exert less where a force (3,) in the base's axes pushes a link at a point."""
+    full = model.kinematics
+    data = full.createData()
+    places = np.concatenate(
+        [[np.cos(v), np.sin(v)] if t else [v] for v, t in zip(q, model.turning, strict=True)]
+    )
+    pin.computeJointJacobians(full, data, places)
+    pin.updateFramePlacements(full, data)
+    J = pin.getFrameJacobian(full, data, full.getFrameId(link), pin.LOCAL_WORLD_ALIGNED)
+    lever = data.oMf[full.getFrameId(link)].rotation @ at
+    found: Array = -(J[:3] - pin.skew(lever) @ J[3:]).T @ force
+    return found
+
+
+def test_the_link_is_found_and_the_force(arm: RobotModel) -> None:
+    find = TouchedLink(arm)
+    assert find.links == ("a", "b", "c", "d", "e")
+    rng = np.random.default_rng(0)
+    right, near, errors = 0, 0, []
+    for _ in range(200):
+        k = int(rng.integers(1, 5))
+        q = rng.uniform(-1.5, 1.5, 5)
+        force = rng.standard_normal(3)
+        force *= 30.0 / np.linalg.norm(force)
+        at = np.array([*rng.uniform(-0.03, 0.03, 2), rng.uniform(0.1, 0.28)])
+        external = efforts(arm, q, find.links[k], at, force) + 0.02 * rng.standard_normal(5)
+        touch = find.find(q, external, np.full(5, 0.02))
+        right += touch.link == find.links[k]
+        near += abs(find.links.index(touch.link) - k) <= 1
+        errors.append(np.linalg.norm(touch.force - force) / 30.0)
+        assert 0.2 <= touch.sure <= 1.0
+    assert right >= 130 and near >= 185
+    assert np.median(errors) < 0.5
+
+
+def test_a_joint_whose_effort_was_not_measured_tells_nothing(arm: RobotModel) -> None:
+    find, q = TouchedLink(arm), np.array([0.3, 0.5, -0.4, 0.2, 0.1])
+    force = np.array([0.0, 20.0, -10.0])
+    external = efforts(arm, q, "c", np.array([0.0, 0.0, 0.25]), force)
+    external[4] = np.nan
+    assert find.find(q, external, np.full(5, 0.02)).link in ("b", "c")
+    with np.errstate(all="raise"):
+        find.find(q, np.full(5, np.nan), np.full(5, 0.02))
+
+
+def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
+    find = TouchedLink(small_arm())
+    assert all(np.linalg.norm(end) > 0.0 for end in find._ends)
+
+
+def watch(sizes: list[float]) -> tuple[ContactEvents, list[tuple[float, str]]]:
+    """Events, with their times in s, of errors of these sizes on one axis after calm."""
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
+    seen: list[Array] = []
+
+    def find(q: Array, external: Array, std: Array) -> Touch:
+        seen.append(external)
+        return Touch("arm", external, 1.0)
+
+    events = ContactEvents(find)
+    rng = np.random.default_rng(0)
+    for k in range(12_000):
+        noise = np.clip(rng.standard_normal(N), -3.0, 3.0)
+        detector.observe((k - 12_000) * STEP + 10**12, noise, 1.0)
+    for k, size in enumerate(sizes):
+        stamp, external = 10**12 + k * STEP, np.array([size, 0.0, 0.0])
+        detector.add(stamp, external)
+        events.follow(stamp, np.zeros(N), external, detector)
+    assert events.total == len(events.events)
+    return events, [(round((e.stamp - 10**12) * 1e-9, 3), e.kind) for e in events.events]
+
+
+def test_a_contact_is_told_when_it_begins_with_its_link_later_and_when_it_is_over() -> None:
+    events, told = watch([0.0] * 10 + [10.0] * 200 + [0.0] * 400)
+    kinds = [kind for _, kind in told]
+    assert kinds == [CONTACT, CONTACT, OVER] and not events.touched
+    assert told[0][0] == 0.01 and told[1][0] == pytest.approx(0.01 + LOOKED_AT * 1e-9)
+    begun, looked, over = events.events
+    assert begun.touch is None and looked.touch is not None and over.touch is not None
+    np.testing.assert_allclose(over.touch.force, [10.0, 0.0, 0.0])  # not what came after
+    assert 0.45 < over.seconds < 0.55
+
+
+def test_a_hard_contact_is_a_collision() -> None:
+    events, told = watch([10.0] * 5 + [100.0] * 20 + [0.0] * 400)
+    assert [kind for _, kind in told] == [CONTACT, COLLISION, COLLISION, OVER][: len(told)]
+    assert told[1] == (0.005, COLLISION) and not events.hard
+    assert watch([1.0] * 100)[1] == []
+
+
+def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -> None:
+    """By default: what is learned is, to the last bit, what it is without contacts."""
+    push = pushed(2.0 * largest_weight() * np.ones(4), ON, ON + 1.0)
+    values = {"changes.detect": False}
+    feeling, blind = learner(**values), learner(**values, **{"changes.contact": 0.0})
+    for of in (feeling, blind):
+        for measurement in moving(ON + 3.0, push):
+            step = of.predict(measurement)
+            if step is not None:
+                of.feel(step)
+                of.update(of.admit(step))
+    told = [(seconds(event.stamp) - ON, event.kind) for event in feeling.contacts.events]
+    assert {kind for _, kind in told} == {CONTACT, COLLISION, OVER} and told[-1][1] == OVER
+    assert 0.0 <= told[0][0] <= 0.08 and 1.0 < told[-1][0] < 2.0
+    assert not blind.contacts.events and blind.external is None
+    one, other = feeling.estimator.state(), blind.estimator.state()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name)
+
+
+def test_a_sensor_feels_the_force_but_not_the_link() -> None:
+    touch = at_sensor(np.zeros(7), np.array([1.0, -2.0, 3.0, 9.0, 9.0, 9.0]), np.ones(6))
+    assert touch.link == "" and touch.force.tolist() == [-1.0, 2.0, -3.0]
