@@ -61,12 +61,8 @@ class ComputedTorque:
         self._bandwidth = one_or_each("gains.bandwidth", gains.bandwidth, n, "joints")
         self._damping = 2.0 * one_or_each("gains.damping_ratio", gains.damping_ratio, n, "joints")
         self._rotors = one_or_each("gains.rotor_inertia", gains.rotor_inertia, n, "joints")
-        limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
-        self.limit: Array = np.minimum(config.bounds.effort_share * limits, NO_LIMIT)
-        if config.bounds.effort:
-            bound = one_or_each("bounds.effort", config.bounds.effort, n, "joints")
-            self.limit = np.minimum(self.limit, bound)
         bounds = config.bounds
+        self.limit = effort_bound(model, bounds.effort_share, "bounds.effort", bounds.effort)
         self.correction = LearnedCorrection(
             bounds.correction * self.limit, bounds.correction_rate * self.limit, config.trust
         )
@@ -113,6 +109,19 @@ class ComputedTorque:
         self.commands += 1
         self.followed += float(self.correction.share.mean())
         return effort
+
+
+def effort_bound(model: RobotModel, share: float, name: str, bound: tuple[float, ...]) -> Array:
+    """(n_joints,) N m: the share of the URDF's effort limits, and no more than `bound`.
+
+    bound: of the parameter `name`, for all joints or for each; empty: none. Raises as
+    `ComputedTorque`.
+    """
+    limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
+    limit: Array = share * np.minimum(limits, NO_LIMIT)
+    if bound:
+        limit = np.minimum(limit, one_or_each(name, bound, model.n_joints, "joints"))
+    return limit
 
 
 class LearnedCorrection:

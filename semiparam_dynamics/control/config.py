@@ -129,3 +129,51 @@ class ControlConfig:
     gains: GainsConfig = group(GainsConfig)
     bounds: BoundsConfig = group(BoundsConfig)
     trust: TrustConfig = group(TrustConfig)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrajectoryEffortsConfig:
+    """Efforts in the points of a trajectory."""
+
+    feedforward: str = parameter(
+        "semiparametric",
+        "the learner's model whose efforts are filled in",
+        choices=FEEDFORWARDS[1:],
+    )
+    gravity: str = parameter(
+        "exclude",
+        "include: the efforts hold the arm, too; exclude: the driver compensates gravity by the "
+        "URDF, whose efforts against gravity at each point are taken off. Where both hold the arm "
+        "it is pushed up by its weight; where neither does the controller's feedback has to",
+        choices=("include", "exclude"),
+    )
+    effort_share: float = parameter(
+        1.0,
+        "share of the URDF's effort limits that efforts are clipped to (none for joints whose "
+        "limit is 0 or missing)",
+        low=0.0,
+        high=1.0,
+    )
+    effort: tuple[float, ...] = parameter(
+        (),
+        "size that efforts are clipped to, too: one number, or one for each joint; empty: no such "
+        "bound",
+        unit="N m or N",
+        low=0.0,
+        high=1e9,
+    )
+    unsure: float = parameter(
+        0.1,
+        "standard deviation of the learner's answer, as a share of that bound, beyond which a "
+        "joint gets no efforts in the whole trajectory",
+        low=0.0,
+        high=1.0,
+    )
+    period: float = parameter(
+        0.0,
+        "points are added until they are at most so far apart, or as near as 1000 points are: "
+        "between points a controller's efforts go straight; 0: none are added",
+        unit="s",
+        low=0.0,
+        high=10.0,
+    )

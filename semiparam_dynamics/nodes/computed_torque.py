@@ -14,24 +14,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import Executor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.control.plan import trajectory_of
 from semiparam_dynamics.control.session import ControlSession
-from semiparam_dynamics.errors import SampleError, SemiparamError
+from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig
 from semiparam_dynamics.nodes.diagnostics import timing_values
-from semiparam_dynamics.nodes.managed import Outlet
+from semiparam_dynamics.nodes.managed import Outlet, await_description
 from semiparam_dynamics.nodes.messages import ReusedEffort, desired_message, efforts, stamp_of
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.stream import JointMatcher
@@ -39,7 +36,6 @@ from semiparam_dynamics.samples.stream import JointMatcher
 QUEUE_DEPTH = 50
 # Joint states that wait longer than this many are outdated.
 SENSOR_QOS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LEARNER = "inverse_dynamics"
 ANSWERS = {"semiparametric": "feedforward", "rigid_body": "feedforward_rigid_body"}
 FALLBACK_WARNING_SHARE = 0.5  # of the URDF's feed-forward, above which the node warns
@@ -73,17 +69,12 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         if self._config.urdf:
             self._set_up(os.path.expanduser(self._config.urdf))
         else:
-            self.create_subscription(String, "robot_description", self._set_description, LATCHED)
+            await_description(self, self._set_up, self._refuse)
         self.create_subscription(JointState, "joint_states", self._measured, SENSOR_QOS)
 
-    def _set_description(self, message: String) -> None:
-        if self.session is not None or "<" not in message.data:
-            return  # the first description is kept, and a message may not name a file
-        try:
-            self._set_up(message.data)
-        except SemiparamError as error:
-            self._problem = str(error)
-            self.get_logger().error(self._problem)
+    def _refuse(self, problem: str) -> None:
+        self._problem = problem
+        self.get_logger().error(problem)
 
     def _set_up(self, urdf: str) -> None:
         config = self._config
@@ -220,16 +211,9 @@ class ControlReport:
         return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
 
 
-def spin(node: Node, executor: Executor) -> int:
-    """Run the node until shutdown; returns the exit code."""
-    while rclpy.ok():
-        executor.spin_once(timeout_sec=runtime.IDLE_WAIT)
-    return 0
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
-    return runtime.run("computed_torque", ComputedTorqueNode, spin, arguments)
+    return runtime.run("computed_torque", ComputedTorqueNode, runtime.spin_node, arguments)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,260 @@
+"""The node between a trajectory's sender and a controller: what it fills in, and bad inputs."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+pytest.importorskip("trajectory_msgs.msg", reason="trajectories need trajectory_msgs")
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.control.config import TrajectoryEffortsConfig
+from semiparam_dynamics.control.plan import Answer
+from semiparam_dynamics.control.trajectory_efforts import TrajectoryEfforts, resampled, states_at
+from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.nodes.managed import LATCHED
+from semiparam_dynamics.nodes.messages import (
+    STATE,
+    desired_message,
+    trajectory_effort_message,
+)
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.nodes.trajectory_efforts import fill_efforts, is_finite, waypoints
+from semiparam_dynamics.parameters import from_flat, replace
+from semiparam_dynamics.robot.model import RobotModel
+
+from .conftest import take
+
+NAMES = ("shoulder", "elbow")
+IN, OUT = "/trajectory_efforts/joint_trajectory", "/joint_trajectory_controller/joint_trajectory"
+K = 5
+
+
+def trajectory(fields: int = 3, names: tuple[str, ...] = NAMES[::-1]) -> JointTrajectory:
+    """Points of a motion 0.1 s apart, with efforts of their own, of which nothing may be left."""
+    w = 2.0 + np.arange(len(names))
+    angle = 0.1 * np.arange(K)[:, None] * w
+    states = (np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle))
+    message = desired_message(7_000_000_001, names, states, 0.1)
+    message.header.frame_id = "world"
+    for point in message.points:
+        point.effort = [1e3] * len(names)
+        for name in STATE[fields:]:
+            setattr(point, name, [])
+    return message
+
+
+def bare(message: JointTrajectory) -> JointTrajectory:
+    """The same without efforts."""
+    message = copy.deepcopy(message)
+    for point in message.points:
+        point.effort = []
+    return message
+
+
+def test_points_are_read_by_name_and_refused_with_a_reason() -> None:
+    message = trajectory()
+    points = waypoints(message, NAMES)
+    for read, name in zip((points.q, points.dq, points.ddq), STATE, strict=True):
+        sent = [getattr(point, name)[::-1] for point in message.points]
+        np.testing.assert_array_equal(read, sent)
+    assert points.times.tolist() == [100_000_000 * k for k in range(K)]
+    message.points[2].velocities = message.points[2].accelerations = []
+    assert np.isnan(waypoints(message, NAMES).dq).any(axis=1).tolist() == [k == 2 for k in range(K)]
+    message.points[1].velocities = [1.0]
+    with pytest.raises(SampleError, match="needs 2 velocities"):
+        waypoints(message, NAMES)
+    with pytest.raises(SampleError, match="needs 2 positions"):
+        waypoints(JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint()]), NAMES)
+    with pytest.raises(SampleError, match="joints beside shoulder, elbow"):
+        waypoints(trajectory(names=(*NAMES, "gripper")), NAMES)
+    message = trajectory()
+    assert is_finite(message)
+    message.points[3].accelerations[1] = math.nan
+    assert not is_finite(message)
+    with pytest.raises(SampleError, match="accelerations are not finite"):
+        waypoints(message, NAMES)
+
+
+def test_added_points_carry_what_the_given_ones_do() -> None:
+    for fields in (1, 2, 3):
+        message = trajectory(fields)
+        points = resampled(waypoints(message, NAMES), 0.03, 1000)
+        fill_efforts(message, NAMES, points, np.arange(2.0 * len(points.times)).reshape(-1, 2))
+        assert len(message.points) == 4 * (K - 1) + 1
+        for name in STATE:
+            sizes = {len(getattr(point, name)) for point in message.points}
+            assert sizes == {2 if name in STATE[:fields] else 0}
+        again = waypoints(message, NAMES)
+        np.testing.assert_array_equal(again.times, points.times)
+        np.testing.assert_array_equal(again.q, points.q)
+        assert list(message.points[3].effort) == [7.0, 6.0]
+
+
+class Between:
+    """Sends trajectories to the node and hears what goes on to the controller.
+
+    answered: whether there is a learner; it and the node then know of each other.
+    """
+
+    def __init__(self, peer, answered: bool = True) -> None:
+        self._peer = peer
+        self._heard: list[JointTrajectory] = peer.listen(JointTrajectory, OUT)
+        self._sender = peer.node.create_publisher(JointTrajectory, IN, 10)
+        peer.until(lambda: self._sender.get_subscription_count() > 0, "the node's subscription")
+        self._sent = 0
+        peer.until(lambda: self._connected(answered), "trajectories with efforts")
+
+    def _connected(self, answered: bool) -> bool:
+        """Send one, unless one has come out as it is to be."""
+        if any(len(message.points[0].effort) or not answered for message in self._heard):
+            return True
+        self.send(trajectory())
+        self._peer.spin(0.2)
+        return False
+
+    def send(self, message: JointTrajectory) -> None:
+        """Send a trajectory with a stamp of its own."""
+        self._sent += 1
+        message.header.stamp.sec = self._sent
+        self._sender.publish(message)
+
+    def heard(self, stamp: int) -> list[JointTrajectory]:
+        """What came out of one of that stamp, in s."""
+        return [message for message in self._heard if message.header.stamp.sec == stamp]
+
+    def __call__(self, message: JointTrajectory) -> JointTrajectory:
+        """What the node makes of a trajectory."""
+        self.send(message)
+        self._peer.until(lambda: bool(self.heard(self._sent)), "the trajectory to go on")
+        (came,) = self.heard(self._sent)
+        return came
+
+
+def summary(peer) -> str:
+    """The last sentence of the node's diagnostics."""
+    status = peer.status
+    return status.message if status is not None and status.name == "trajectory_efforts" else ""
+
+
+@pytest.fixture
+def learned(peer, start, urdf, connect) -> Session:
+    """The learner as a node that has learned a motion, and the same one here."""
+    start("inverse_dynamics", urdf=urdf, feedforward="true", defer_learning="false")
+    arm = connect()
+    states = peer.listen(JointState, "joint_states")
+    arm.move(300)
+    peer.until(lambda: peer.figures().get("samples learned", "0") == "298", "298 samples learned")
+    session = Session(str(urdf), from_flat(InverseDynamicsNodeConfig, {"defer_learning": False}))
+    for state in states:
+        take(session, state)
+    return session
+
+
+@pytest.mark.parametrize("gravity", ["include", "exclude"])
+def test_trajectories_get_the_learner_s_efforts_and_are_else_the_same(
+    peer, start, urdf, learned: Session, gravity: str
+) -> None:
+    settings = {"gravity": gravity, "unsure": 1.0}
+    start("trajectory_efforts", urdf=urdf, timeout=5.0, **settings)
+    between = Between(peer)
+    model = RobotModel(urdf)
+    rule = TrajectoryEfforts(model, replace(TrajectoryEffortsConfig(), **settings))
+    for fields in (1, 2, 3):
+        sent = trajectory(fields)
+        came = between(sent)
+        assert bare(came) == bare(sent)
+        states = states_at(waypoints(sent, NAMES))
+        said = learned.learner.feedforward(*states)
+        answer = Answer(said.values["semiparametric"], said.stds["semiparametric"])
+        expected, told = rule(states[0], answer)
+        assert not told and np.ptp(expected, axis=0).min() > 0.05
+        np.testing.assert_allclose(
+            [point.effort[::-1] for point in came.points], expected, rtol=1e-9, atol=1e-9
+        )
+    peer.until(lambda: "with efforts" in summary(peer), "no complaint")
+
+
+def test_a_trajectory_is_resampled_and_an_unsure_joint_gets_no_efforts(
+    peer, start, urdf, learned: Session
+) -> None:
+    limits = {"unsure": 1e-9, "effort": "[1e-3,50.0]"}
+    start("trajectory_efforts", urdf=urdf, timeout=5.0, period=0.02, **limits)
+    came = Between(peer)(trajectory())
+    assert len(came.points) == 5 * (K - 1) + 1
+    np.testing.assert_array_equal([point.effort for point in came.points], 0.0)
+    peer.until(lambda: "no efforts for shoulder, elbow" in summary(peer), "the sentence")
+
+
+def test_without_a_learner_trajectories_go_on_without_efforts(peer, start, urdf, tmp_path) -> None:
+    start("trajectory_efforts", timeout=0.2)
+    between = Between(peer, answered=False)
+    sent = trajectory()
+    assert between(sent) == bare(sent)
+    missing = "no efforts: the robot's URDF has not come on robot_description"
+    peer.until(lambda: summary(peer) == missing, "the first sentence")
+    between(sent)
+    peer.until(lambda: int(peer.figures().get(missing, "0")) > 1, "the same again")
+    description = peer.node.create_publisher(String, "robot_description", LATCHED)
+    description.publish(String(data="<robot>"))
+    peer.until(lambda: "URDF" in summary(peer) and summary(peer) != missing, "a bad URDF")
+    description.publish(String(data=urdf.read_text()))
+    peer.until(lambda: "trajectories with efforts" in summary(peer), "the URDF")
+    assert between(sent) == bare(sent)
+    peer.until(lambda: "nobody answers" in summary(peer), "the learner to be missed")
+
+    # Somebody listens who answers too late, or with what fits no question.
+    asked = peer.listen(JointTrajectory, "/inverse_dynamics/desired")
+    answers = [
+        peer.node.create_publisher(JointTrajectory, f"/inverse_dynamics/feedforward{end}", 10)
+        for end in ("", "_std")
+    ]
+    peer.until(lambda: all(one.get_subscription_count() for one in answers), "the node to listen")
+    peer.until(lambda: between(sent) is not None and bool(asked), "a question")
+    assert between(sent) == bare(sent)
+    peer.until(lambda: "did not answer in time" in summary(peer), "the late answer")
+    late, ones = asked[-1], np.ones((K, 2))
+    for publisher in answers:
+        publisher.publish(trajectory_effort_message(7_000_000_002, NAMES, ones, late))
+    assert between(sent) == bare(sent)
+    assert peer.figures()["with efforts"] == "0"
+    log = (tmp_path / "trajectory_efforts.log").read_text()
+    assert "no efforts: " in log and "Traceback" not in log
+
+
+def test_bad_trajectories_are_not_harmful(peer, start, urdf, learned: Session) -> None:
+    start("trajectory_efforts", urdf=urdf, timeout=5.0, unsure=1.0)
+    between = Between(peer)
+
+    def refused(message: JointTrajectory, sentence: str) -> None:
+        assert between(message) == bare(message)
+        peer.until(lambda: sentence in summary(peer), sentence)
+
+    refused(JointTrajectory(joint_names=list(NAMES)), "0 points")
+    refused(trajectory(names=("shoulder", "wrist")), "each of shoulder, elbow once")
+    refused(trajectory(names=(*NAMES, "gripper")), "joints beside")
+    backwards = trajectory()
+    backwards.points.reverse()
+    refused(backwards, "must increase")
+    short = trajectory()
+    short.points[1].positions = [0.1]
+    refused(short, "needs 2 positions")
+    odd = trajectory()
+    for point in odd.points:
+        point.velocities = []
+    refused(odd, "accelerations and no velocities")
+
+    wild = trajectory()
+    wild.points[0].positions = [0.0, math.inf]
+    between.send(wild)
+    peer.until(lambda: "not sent on" in summary(peer), "the refusal")
+    good = between(trajectory())
+    assert not between.heard(good.header.stamp.sec - 1)
+    assert np.isfinite([point.effort for point in good.points]).all()
+    assert (np.abs([point.effort for point in good.points]) <= 100.0).all()
