@@ -1,0 +1,443 @@
+"""What a robot's driver is told about its payload, and when.
+
+The estimate is of what is held beyond what the model has learned. A driver is told all that hangs
+on its flange: the tool's load, and the payload. Where the efforts that the robot reports contain no
+longer what the driver was told (`compensated`), an estimate is what is left of the payload:
+
+    payload = estimate + what the driver has - the tool's load,
+
+with what the driver had when that estimate was made. Nothing is left once the driver has it all,
+so the estimator is told then that nothing is held: what it had estimated before would be wrong, and
+it would take the driver's change for one of the robot. Loads are told in steps, on the line between
+two loads, whose points all are bodies; each changes the joints' efforts by a bounded share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.load import Load, LoadFrame, load_of, tool_parameters
+from semiparam_dynamics.changes.payload import compact_body
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.robot.inertia import is_body
+
+LEVER_M = 0.1  # at which a shift of the smallest mass counts as much as that mass itself
+RELEASE_S = 0.3  # until the estimator's filters have seen what the driver does
+REVERSAL_S = 2.0  # after a call, within which a payload that is gone may be gone by the call
+REVERSALS = 3  # such in a row: the efforts seem to be compensated
+LONGEST_HOLD_S = 60.0  # that a payload must then be held before it is told again
+NO_TOOL = "nothing is told: the parameter tool_mass must say what hangs on the flange, 0 if nothing"
+OUTCOMES = ACCEPTED, REFUSED, UNANSWERED = "accepted", "refused", "not answered"
+
+
+@dataclasses.dataclass(frozen=True)
+class PayloadBridgeConfig:
+    """When a payload is told to the driver, and within which bounds."""
+
+    compensated: bool = parameter(
+        False,
+        "whether the efforts that the robot reports no longer contain what its driver was told; "
+        "false for motor currents and measured joint torques",
+    )
+    tool_mass: float = parameter(
+        -1.0,
+        "mass that the driver is to have with nothing held, a gripper's say, or 0; -1: not given, "
+        "and nothing is told",
+        unit="kg",
+        low=-1.0,
+        high=1e3,
+    )
+    tool_center: tuple[float, ...] = parameter(
+        (), "its centre in the driver's frame; empty: the origin", unit="m", low=-10.0, high=10.0
+    )
+    tool_inertia: tuple[float, ...] = parameter(
+        (),
+        "its Ixx, Ixy, Ixz, Iyy, Iyz, Izz about that centre; empty: those of a compact body",
+        unit="kg m^2",
+        low=-1e3,
+        high=1e3,
+    )
+    mass_std: float = parameter(
+        0.1,
+        "largest standard deviation of the mass of an estimate that is told, and largest "
+        "difference between those that agree",
+        unit="kg",
+        low=0.0,
+        high=1e3,
+        live=True,
+    )
+    agreeing: int = parameter(
+        3, "messages in a row that must agree, while a payload is estimated", low=1, high=100
+    )
+    quiet: float = parameter(
+        1.5,
+        "time without a newer estimate after which the last one is final, whether others agree "
+        "or not",
+        unit="s",
+        low=0.0,
+        high=600.0,
+        live=True,
+    )
+    min_mass: float = parameter(
+        0.1,
+        "payloads that are lighter count as none, and changes that are smaller aren't told",
+        unit="kg",
+        low=0.0,
+        high=1e3,
+        live=True,
+    )
+    max_mass: float = parameter(
+        5.0, "largest mass that is told, with the tool's", unit="kg", low=0.0, high=1e4, live=True
+    )
+    max_distance: float = parameter(
+        0.3,
+        "largest distance from the frame's origin of a centre that is told",
+        unit="m",
+        low=0.0,
+        high=10.0,
+        live=True,
+    )
+    period: float = parameter(
+        2.0,
+        "shortest time between one load and another, and after a refusal until it is told again",
+        unit="s",
+        low=0.0,
+        high=3600.0,
+        live=True,
+    )
+    step_share: float = parameter(
+        0.05,
+        "largest share of any joint's effort limit by which a step may change the efforts against "
+        "the load's weight, in any pose; joints without a limit don't count",
+        low=1e-3,
+        high=1.0,
+        live=True,
+    )
+    step_period: float = parameter(
+        0.2,
+        "shortest time between two steps on the way to a load",
+        unit="s",
+        low=0.0,
+        high=60.0,
+        live=True,
+    )
+    timeout: float = parameter(
+        3.0, "time within which the driver must answer", unit="s", low=0.01, high=600.0, live=True
+    )
+    follow: float = parameter(
+        3.0,
+        "with compensated: time that the estimate is given to follow what the driver was told",
+        unit="s",
+        low=0.0,
+        high=600.0,
+        live=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """A load for the driver; its answer is given back with the number."""
+
+    number: int
+    parameters: Array  # (10,)
+    sent: float  # s
+
+    @property
+    def load(self) -> Load:
+        """The load as the driver takes it."""
+        return load_of(self.parameters)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate's parameters (10,) in the driver's frame."""
+
+    parameters: Array
+    mass_std: float  # kg
+    received: float  # s
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing is held, which the estimator says with zeros."""
+        return self.parameters[0] == 0.0 and self.mass_std == 0.0
+
+
+class PayloadBridge:
+    """The state of one driver's load. Times are seconds of one clock that never goes back.
+
+    Pass each estimate to :meth:`estimated`, ask :meth:`advance` often for the call to make, and
+    pass its outcome to :meth:`answered`. A call that is not answered in time counts as refused:
+    the load accepted last stays what the driver has.
+
+    Parameters
+    ----------
+    frame: of the loads. config: the configuration. Raises ConfigurationError on its tool.
+
+    Attributes
+    ----------
+    driver: (10,) the load accepted last, or the tool's where nothing was told yet. known: whether
+    it was told. estimate: the last one. reason: why nothing is told now, empty where all is.
+    trouble: whether somebody should look at it. counts: of calls, by outcome.
+    """
+
+    def __init__(self, frame: LoadFrame, config: PayloadBridgeConfig) -> None:
+        self.config, self._frame = config, frame
+        tool = config.tool_center, config.tool_inertia
+        self._tool = tool_parameters(max(config.tool_mass, 0.0), *tool)
+        if config.tool_mass > config.max_mass:
+            raise ConfigurationError("'tool_mass' is more than 'max_mass'")
+        self.driver: Array = self._tool
+        # A model was learned of what such a driver leaves of the efforts with the tool's load.
+        self.known = config.compensated
+        self.estimate: Estimate | None = None
+        self.reason, self.trouble = "no estimate has come yet", False
+        self.counts: Counter[str] = Counter()
+        self._masses: deque[float] = deque(maxlen=config.agreeing)
+        self._judged = True  # whether the last estimate was
+        self._wanted: Array | None = None
+        self._aim: Array = self._tool  # the load that the steps lead to
+        self._aimed = -np.inf  # s, since when
+        self._call: Call | None = None
+        self._late: Call | None = None  # the last one that was not answered in time
+        self._numbers = 0
+        self._changed = -np.inf  # s, when the driver accepted its load
+        self._next = -np.inf  # s, of the next step
+        self._failure, self._again = "", -np.inf
+        self._refusal = ""  # why the last estimate that was judged isn't told
+        self._reversals = 0  # in a row
+        self._held = -np.inf  # s, since when something is held by the estimates
+        self._released = True  # whether the estimator knows that the driver has it all
+
+    def configure(self, config: PayloadBridgeConfig) -> None:
+        """Continue with other values of the live parameters."""
+        self.config = config
+
+    def estimated(self, now: float, link: str, parameters: Array, mass_std: float) -> None:
+        """Take an estimate: parameters (10,) in the frame of a link, zeros for the bare hand.
+
+        Raises RobotModelError where they are not finite, or the link isn't fixed to the flange.
+        """
+        if not (np.isfinite(parameters).all() and np.isfinite(mass_std)):
+            raise RobotModelError("the payload's estimate has numbers that are not finite")
+        moved = self._frame.moved(link, parameters)
+        last = self.estimate
+        if last is None or abs(last.parameters[0]) < self.config.min_mass:
+            self._held = now
+        self.estimate = Estimate(moved, float(mass_std), now)
+        self._masses.append(float(moved[0]))
+        self._judged = False
+
+    def answered(self, now: float, number: int, accepted: bool, error: str = "") -> None:
+        """Take the driver's answer to a call; one that comes late counts if it is the last."""
+        late = self._late is not None and self._late.number == number
+        call = self._late if late else self._call
+        if call is None or call.number != number:
+            return
+        self._late = None
+        self._call = self._call if late else None
+        if not accepted:
+            if not late:
+                self._fail(now, REFUSED, f"the driver refused{f' ({error})' if error else ''}")
+            return
+        self.counts[ACCEPTED] += 1
+        self.driver, self.known = call.parameters, True
+        self._changed, self._next = now, now + self.config.step_period
+        self._failure, self._again = "", -np.inf
+        self._released = False
+
+    def release_due(self, now: float) -> bool:
+        """Whether to tell the estimator now that nothing is held; true once after a change.
+
+        That is where efforts no longer contain what the driver has been told in whole.
+        """
+        whole = np.array_equal(self.driver, self._aim) and now >= self._changed + RELEASE_S
+        due = self.config.compensated and not self._released and whole
+        self._released = self._released or due
+        return due
+
+    def advance(self, now: float, ready: bool = True) -> Call | None:
+        """The call to make now, or None. ready: whether the driver's service is there."""
+        config = self.config
+        if self._call is not None:
+            if now - self._call.sent <= config.timeout:
+                return None
+            self._late, self._call = self._call, None
+            self._fail(now, UNANSWERED, f"the driver did not answer within {config.timeout:g} s")
+        if config.tool_mass < 0.0:
+            # Zero as the default would take a gripper's weight off a driver that knows it.
+            self.reason, self.trouble = NO_TOOL, True
+            return None
+        self.reason, self.trouble = "", False
+        self._judge(now)
+        wanted = self._wanted
+        if wanted is None:
+            return None
+        if self._differs(wanted):
+            if now < self._aimed + config.period:
+                self._wait(f"loads are told {config.period:g} s apart at least")
+                return None
+            self._aim, self._aimed = wanted, now
+        if self.known and np.array_equal(self.driver, self._aim):
+            return None
+        if self._failure and now < self._again:
+            self.reason, self.trouble = self._failure, True
+            return None
+        if now < self._next:
+            self._wait("the next step follows")
+            return None
+        # Limits may have been lowered since it was judged.
+        if self._aim is not self._tool and (why := self._implausible(self._aim)):
+            self.reason, self.trouble = why, True
+            return None
+        if not ready:
+            self.reason, self.trouble = "the driver's service is not there", True
+            return None
+        self._numbers += 1
+        self._call, self._late = Call(self._numbers, self._step(), now), None
+        return self._call
+
+    def sentence(self) -> str:
+        """What the driver has, what is estimated, and why that is not told."""
+        has = f"the driver has {self.driver[0]:.2f} kg" if self.known else "the driver was not told"
+        if self._call is not None:
+            has += f", {self._call.parameters[0]:.2f} kg is being told"
+        held = "nothing is estimated yet"
+        if (estimate := self.estimate) is not None:
+            held = f"{estimate.parameters[0]:.2f} kg is estimated"
+            held = "nothing is held by the estimate" if estimate.bare else held
+        return "; ".join(filter(None, (has, held, self.reason)))
+
+    def values(self) -> dict[str, str]:
+        """The figures behind the sentence, by name."""
+        loads = {"driver": self.driver, "aim": self._aim}
+        values = {"frame": self._frame.name}
+        if (estimate := self.estimate) is not None:
+            loads["estimate"] = estimate.parameters
+            values["estimate: mass' standard deviation [kg]"] = f"{estimate.mass_std:.4g}"
+        for name, parameters in loads.items():
+            mass = float(parameters[0])
+            values[f"{name}: mass [kg]"] = f"{mass:.4g}"
+            center = parameters[1:4] / mass if mass else np.zeros(3)
+            for axis, value in zip("xyz", center.tolist(), strict=True):
+                values[f"{name}: centre {axis} [m]"] = f"{value:.4g}"
+        return values | {f"calls {name}": str(self.counts[name]) for name in OUTCOMES}
+
+    def _fail(self, now: float, outcome: str, why: str) -> None:
+        self.counts[outcome] += 1
+        self._again = now + self.config.period
+        self._failure = f"{why}: what it accepted before is taken to be what it has"
+
+    def _wait(self, why: str) -> None:
+        self.reason = self.reason or why
+
+    def _step(self) -> Array:
+        """The load of the next step to the aim; bodies' parameters form a convex cone."""
+        change = self._aim - self.driver
+        share = self._frame.share(change)
+        if share <= self.config.step_share:
+            return self._aim
+        step: Array = self.driver + change * (self.config.step_share / share)
+        return step
+
+    def _differs(self, wanted: Array) -> bool:
+        """Whether a load is another than the aim, by more than estimates differ."""
+        if wanted is self._tool or self._aim is self._tool:
+            return wanted is not self._aim
+        change = wanted - self._aim
+        shift = float(np.linalg.norm(change[1:4])) / LEVER_M
+        return bool(max(abs(change[0]), shift) > self.config.min_mass)
+
+    def _judge(self, now: float) -> None:
+        """Take the last estimate as what is wanted, once it has settled and can be true."""
+        estimate, config = self.estimate, self.config
+        if estimate is None:
+            self.reason = "no estimate has come yet"
+            return
+        # Of a way that has begun and goes on, estimates have seen some steps and not others.
+        begun = self._changed >= self._aimed and not self._failure
+        on_the_way = begun and not np.array_equal(self.driver, self._aim)
+        if config.compensated and (on_the_way or now < self._changed + config.follow):
+            self._wait("the estimate has yet to follow what the driver was told")
+            return
+        self._warn_of_efforts(estimate)
+        if self._judged:
+            self._refuse_again()
+            return
+        if why := self._unsettled(now, estimate):
+            self._wait(why)
+            return
+        self._judged = True
+        payload = estimate.parameters
+        if config.compensated:
+            payload = payload + self.driver - self._tool
+        if abs(payload[0]) < config.min_mass:
+            if self._wanted is not None and self._wanted is not self._tool:
+                by_the_call = not config.compensated and now < self._changed + REVERSAL_S
+                self._reversals = self._reversals + 1 if by_the_call else 0
+            self._wanted, self._refusal = self._tool, ""
+            return
+        total = self._tool + payload
+        self._refusal = self._implausible(total)
+        if self._refusal:
+            self._refuse_again()
+            return
+        body = is_body(total)
+        self._wanted = total if body else compact_body(total[0], total[1:4] / total[0])
+
+    def _refuse_again(self) -> None:
+        if self._refusal:
+            self.reason, self.trouble = self._refusal, True
+
+    def _unsettled(self, now: float, estimate: Estimate) -> str:
+        """Why an estimate can't be told yet, or nothing."""
+        config = self.config
+        if estimate.bare:
+            return ""
+        # Told and taken back in turn, an arm would nod: twice as long apart each time.
+        hold = min(2.0**self._reversals, LONGEST_HOLD_S)
+        if self._reversals >= REVERSALS and now < self._held + hold:
+            return f"the payload is told once it was held for {hold:g} s"
+        if estimate.mass_std > config.mass_std:
+            return (
+                f"the mass' standard deviation is {estimate.mass_std:.2g} kg, more than "
+                f"{config.mass_std:g}"
+            )
+        masses = self._masses
+        agree = len(masses) == masses.maxlen and max(masses) - min(masses) <= config.mass_std
+        if agree or now - estimate.received >= config.quiet:
+            return ""
+        return "the estimate is not settled"
+
+    def _implausible(self, total: Array) -> str:
+        """Why a load can't be true, or nothing."""
+        config, mass = self.config, float(total[0])
+        if not 0.0 < mass <= config.max_mass:
+            return f"{mass:.2f} kg with the tool is not between 0 and {config.max_mass:g} kg"
+        distance = float(np.linalg.norm(total[1:4])) / mass
+        if distance > config.max_distance:
+            return (
+                f"its centre is {distance:.2f} m from {self._frame.name}, more than "
+                f"{config.max_distance:g} m"
+            )
+        return ""
+
+    def _warn_of_efforts(self, estimate: Estimate) -> None:
+        """Say that `compensated` seems to be wrong, where estimates behave so."""
+        told = not np.array_equal(self.driver, self._tool)
+        if self.config.compensated and told and estimate.received < self._aimed:
+            self.trouble = True
+            self._wait(
+                "the estimate did not change when the driver was told: if the efforts contain the "
+                "payload, set compensated to false"
+            )
+        if self._reversals >= REVERSALS:
+            self.trouble = True
+            self._wait(
+                "the payload is gone each time the driver is told: if the efforts no longer "
+                "contain it, set compensated to true"
+            )

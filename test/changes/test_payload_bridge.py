@@ -1,0 +1,335 @@
+"""What the driver is told and when, as times go by that the test sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.changes.load import LoadFrame, load_of, parameters_of
+from semiparam_dynamics.changes.payload import compact_body
+from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge, PayloadBridgeConfig
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.inertia import is_body
+
+URDF = Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf"
+FRAME = LoadFrame(str(URDF), tuple(f"joint{i}" for i in range(1, 8)), "hand")
+CENTER = np.array([0.0, 0.02, 0.08])
+TICK = 0.05  # s
+
+
+class Robot:
+    """A bridge and a driver that answers at once; `says` is its answer, None for none."""
+
+    def __init__(self, **config: Any) -> None:
+        self.bridge = PayloadBridge(
+            FRAME, replace(PayloadBridgeConfig(), **{"tool_mass": 0.0, **config})
+        )
+        self.now = 100.0
+        self.says: bool | None = True
+        self.calls: list[Call] = []
+        self.releases: list[float] = []
+
+    def estimate(self, mass: float, std: float = 0.01, center: np.ndarray = CENTER) -> None:
+        body = compact_body(abs(mass), center) * np.sign(mass) if mass else np.zeros(10)
+        self.bridge.estimated(self.now, "hand", body, std if mass else 0.0)
+
+    def estimates(self, mass: float, times: int = 3, **values: Any) -> None:
+        for _ in range(times):
+            self.estimate(mass, **values)
+            self.go(0.5)
+
+    def go(self, seconds: float, ready: bool = True) -> None:
+        for _ in range(round(seconds / TICK)):
+            self.now += TICK
+            call = self.bridge.advance(self.now, ready)
+            if self.bridge.release_due(self.now):
+                self.releases.append(self.now)
+            if call is not None:
+                self.calls.append(call)
+                if self.says is not None:
+                    error = "" if self.says else "payload too heavy"
+                    self.bridge.answered(self.now, call.number, self.says, error)
+
+    @property
+    def masses(self) -> list[float]:
+        return [round(call.load.mass, 6) for call in self.calls]
+
+    @property
+    def told(self) -> float:
+        return load_of(self.bridge.driver).mass
+
+
+def test_told_in_steps_when_estimates_agree_and_taken_back_on_release() -> None:
+    robot = Robot()
+    robot.go(5.0)
+    assert not robot.calls and "no estimate has come" in robot.bridge.sentence()
+    robot.estimate(0.0)
+    robot.go(2.5)
+    assert robot.masses == [0.0] and "nothing is held" in robot.bridge.sentence()
+    for mass in (1.4, 1.9, 2.0):
+        robot.estimate(mass)
+        robot.go(0.5)
+    assert robot.masses == [0.0] and robot.bridge.reason == "the estimate is not settled"
+    robot.estimates(2.01, times=2)
+    robot.go(2.0)
+    steps = np.diff([call.parameters for call in robot.calls], axis=0)
+    shares = [FRAME.share(step) for step in steps]
+    assert max(shares) <= 0.05 * (1 + 1e-9) and len(steps) == np.ceil(sum(shares) / 0.05)
+    assert robot.told == pytest.approx(2.01) and not robot.bridge.trouble
+    sent = [call.sent for call in robot.calls]
+    assert np.min(np.diff(sent)) >= 0.2
+    assert all(is_body(call.parameters) for call in robot.calls[1:])
+    robot.estimates(2.05)  # no more than estimates differ
+    robot.go(5.0)
+    assert robot.told == pytest.approx(2.01)
+    robot.estimate(0.0)
+    robot.go(2.0)
+    assert robot.told == 0.0 and not robot.bridge.driver.any()
+
+
+def test_a_last_estimate_counts_without_others_once_it_is_old() -> None:
+    robot = Robot(step_share=1.0)
+    robot.estimate(1.0)
+    robot.go(1.4)
+    assert not robot.calls
+    robot.go(0.3)
+    assert robot.masses == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("mass", "values", "reason"),
+    [
+        (2.0, {"std": 0.2}, "standard deviation is 0.2 kg, more than 0.1"),
+        (9.0, {}, "9.50 kg with the tool is not between 0 and 5 kg"),
+        (-1.0, {}, "-0.50 kg with the tool is not between 0 and 5 kg"),
+        (2.0, {"center": np.array([0.5, 0.0, 0.0])}, "its centre is 0.40 m from hand"),
+    ],
+)
+def test_what_cannot_be_true_is_never_sent(mass, values, reason: str) -> None:
+    robot = Robot(tool_mass=0.5, step_share=1.0)
+    robot.estimate(0.0)
+    robot.go(3.0)
+    robot.estimates(mass, **values)
+    robot.go(5.0)
+    assert robot.masses == [0.5] and reason in robot.bridge.sentence()
+    robot.estimates(1.0)
+    robot.go(3.0)
+    assert robot.masses == [0.5, 1.5] and not robot.bridge.reason
+
+
+def test_an_inertia_that_no_body_has_is_replaced_by_a_round_body_s() -> None:
+    robot = Robot(step_share=1.0)
+    flat = parameters_of(1.0, CENTER, np.array([0.1, 0.0, 0.01, 0.0, 0.0, 0.01]))
+    assert not is_body(flat)
+    robot.bridge.estimated(robot.now, "hand", flat, 0.01)
+    robot.go(3.0)
+    (call,) = robot.calls
+    assert is_body(call.parameters)
+    np.testing.assert_allclose(call.parameters[:4], flat[:4], atol=1e-12)
+
+
+def test_the_tool_and_the_payload_are_one_load() -> None:
+    robot = Robot(tool_mass=1.0, tool_center=(0.0, 0.0, 0.05), step_share=1.0)
+    robot.estimates(2.0)
+    robot.go(3.0)
+    load = robot.calls[-1].load
+    assert load.mass == pytest.approx(3.0)
+    expected = (2.0 * CENTER + np.array([0.0, 0.0, 0.05])) / 3.0
+    np.testing.assert_allclose(load.center, expected, atol=1e-12)
+
+
+def test_refused_and_not_answered_the_last_load_stays() -> None:
+    robot = Robot(step_share=1.0)
+    robot.estimates(1.0)
+    assert robot.told == pytest.approx(1.0)
+    robot.says = False
+    robot.go(3.0)
+    robot.estimates(3.0)
+    robot.go(1.0)
+    assert robot.told == pytest.approx(1.0) and robot.bridge.trouble
+    assert "the driver refused (payload too heavy): what it accepted" in robot.bridge.sentence()
+    robot.go(4.0)  # told again, 2 s apart
+    times = [call.sent for call in robot.calls if call.load.mass > 2.0]
+    assert len(times) >= 3 and np.min(np.diff(times)) >= 2.0 - 1e-9
+
+    robot.says = None
+    robot.go(6.0)
+    last = robot.calls[-1]
+    robot.go(last.sent + 3.2 - robot.now)
+    assert "did not answer within 3 s" in robot.bridge.sentence()
+    assert robot.bridge.counts["not answered"] and robot.told == pytest.approx(1.0)
+    robot.bridge.answered(robot.now, last.number, True)  # late, and nothing was asked since
+    robot.go(0.1)
+    assert robot.told == pytest.approx(3.0) and not robot.bridge.trouble
+    assert robot.bridge.advance(robot.now) is None
+    robot.bridge.answered(robot.now, 1, True)  # long forgotten
+    assert robot.told == pytest.approx(3.0)
+
+
+def test_one_refused_step_ends_neither_the_way_nor_the_bound_on_it() -> None:
+    robot = Robot()
+    robot.estimate(0.0)
+    robot.go(3.0)
+    robot.estimates(2.0, times=2)
+    robot.estimate(2.0)
+    robot.go(0.1)
+    robot.says = False
+    robot.go(0.3)
+    halfway = robot.told
+    assert 0.0 < halfway < 1.0
+    robot.says = True
+    robot.go(6.0)
+    assert robot.told == pytest.approx(2.0)
+    accepted = [c.parameters for c in robot.calls if c.load.mass != robot.calls[2].load.mass]
+    steps = np.diff(accepted, axis=0)
+    assert robot.masses[2] == robot.masses[3]  # the one refused was told again
+    assert max(FRAME.share(step) for step in steps) <= 0.1 + 1e-9
+
+
+def test_released_on_the_way_no_more_is_added() -> None:
+    robot = Robot(period=5.0)
+    robot.estimate(0.0)
+    robot.go(6.0)
+    robot.estimates(2.0, times=2)
+    robot.estimate(2.0)
+    robot.go(0.3)
+    halfway, count = robot.told, len(robot.calls)
+    assert 0.0 < halfway < 2.0
+    robot.estimate(0.0)
+    robot.go(2.0)
+    assert len(robot.calls) == count and "5 s apart" in robot.bridge.reason
+    robot.go(6.0)
+    assert robot.told == 0.0 and max(robot.masses) <= halfway + 1e-6
+
+
+def test_without_the_service_nothing_is_told() -> None:
+    robot = Robot()
+    robot.estimate(0.0)
+    robot.go(3.0, ready=False)
+    assert not robot.calls and robot.bridge.trouble
+    assert "service is not there" in robot.bridge.sentence()
+    assert "was not told" in robot.bridge.sentence()
+    robot.go(1.0)
+    assert robot.masses == [0.0]
+
+
+def test_compensated_what_is_left_adds_to_what_the_driver_has() -> None:
+    robot = Robot(compensated=True, tool_mass=0.5)
+    robot.estimate(0.0)
+    robot.go(3.0)
+    assert not robot.calls  # it has the tool's load, of which efforts are without
+    robot.estimates(2.0)
+    robot.go(1.0)
+    assert robot.told == pytest.approx(2.5) and len(robot.releases) == 1
+    last = robot.calls[-1].sent
+    assert last + 0.3 <= robot.releases[0] < last + 0.5
+    count = len(robot.calls)
+    robot.estimate(0.0)  # it compensates all of it
+    robot.go(30.0)
+    assert len(robot.calls) == count and robot.told == pytest.approx(2.5)
+    for times in range(2, 7):  # taken and put down, again and again
+        robot.estimates(-2.0 if times % 2 == 0 else 2.0)
+        robot.go(2.5)
+        assert robot.told == pytest.approx(0.5 if times % 2 == 0 else 2.5)
+        assert len(robot.releases) == times and not robot.bridge.trouble
+        robot.estimate(0.0)
+        robot.go(5.0)
+
+
+def test_compensated_estimates_of_the_way_are_not_added_twice() -> None:
+    robot = Robot(compensated=True)
+    robot.estimates(2.0)
+    robot.estimates(1.2, times=4)  # of which a part was seen before the driver had it all
+    robot.estimate(0.0)
+    robot.go(20.0)
+    assert robot.told == pytest.approx(2.0) and max(robot.masses) <= 2.0
+
+
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_compensated_refused_and_put_down_nothing_is_told_later(accepted: int) -> None:
+    robot = Robot(compensated=True)
+    robot.estimates(2.0, times=2)
+    robot.estimate(2.0)
+    robot.go(0.1 if accepted else 0.0)
+    robot.says = False
+    robot.go(5.0)
+    halfway = robot.told
+    assert (halfway > 0.0) == bool(accepted)
+    robot.estimate(-halfway)  # what the driver holds up, and no more
+    robot.go(2.5)
+    robot.says = True
+    robot.go(10.0)
+    assert robot.told == 0.0 and max(robot.masses[accepted:]) < 2.0
+
+
+def test_limits_that_are_lowered_hold_on_the_way() -> None:
+    robot = Robot()
+    robot.estimates(2.0, times=2)
+    robot.estimate(2.0)
+    robot.go(0.2)
+    halfway = robot.told
+    robot.bridge.configure(replace(robot.bridge.config, max_mass=1.0))
+    robot.go(5.0)
+    assert 0.0 < halfway < 1.0 and robot.told == halfway and robot.bridge.trouble
+    with pytest.raises(ConfigurationError, match="more than 'max_mass'"):
+        Robot(tool_mass=6.0)
+
+
+def test_compensated_wrongly_the_load_does_not_run_away() -> None:
+    robot = Robot(compensated=True)
+    robot.estimates(2.0)
+    robot.go(20.0)
+    assert robot.told == pytest.approx(2.0) and robot.bridge.trouble
+    assert "set compensated to false" in robot.bridge.sentence()
+
+
+def test_wrongly_not_compensated_it_says_so_and_takes_its_time() -> None:
+    robot = Robot(step_share=1.0)
+    starts = []
+    for _ in range(5):
+        robot.go(2.0)
+        before, begin = len(robot.calls), robot.now
+        while len(robot.calls) == before:
+            robot.estimates(2.0, times=1)
+        starts.append(robot.now - begin)
+        robot.go(0.5)
+        robot.estimate(0.0)  # the driver was told, and compensates
+        robot.go(3.0)
+        assert robot.told == 0.0
+    assert robot.bridge.trouble and "set compensated to true" in robot.bridge.sentence()
+    np.testing.assert_allclose(starts, [1.5, 1.5, 1.5, 8.5, 16.5], atol=0.51)
+    robot.go(2.0)
+    robot.estimates(2.0, times=90)
+    robot.go(10.0)
+    assert robot.told == pytest.approx(2.0)
+    robot.estimate(0.0)  # held for long: the hand itself has let it go
+    robot.go(3.0)
+    assert robot.told == 0.0 and not robot.bridge.trouble
+
+
+def test_live_parameters_and_estimates_that_are_no_numbers() -> None:
+    robot = Robot(step_share=1.0)
+    robot.estimates(2.0, std=0.2)
+    assert not robot.calls
+    robot.bridge.configure(replace(robot.bridge.config, mass_std=0.3))
+    robot.go(1.0)
+    assert robot.masses == [2.0]
+    with pytest.raises(RobotModelError, match="not finite"):
+        robot.bridge.estimated(robot.now, "hand", np.full(10, np.nan), 0.1)
+    with pytest.raises(RobotModelError, match="not fixed"):
+        robot.bridge.estimated(robot.now, "link2", np.zeros(10), 0.1)
+    values = robot.bridge.values()
+    assert values["driver: mass [kg]"] == "2" and values["calls accepted"] == "1"
+
+
+def test_nothing_is_told_before_the_tool_s_mass_is_given() -> None:
+    robot = Robot(tool_mass=-1.0)
+    robot.estimate(0.0)
+    robot.go(3.0)
+    robot.estimates(2.0)
+    assert not robot.calls and robot.bridge.trouble
+    assert "the parameter tool_mass must say" in robot.bridge.sentence()

@@ -1,0 +1,67 @@
+"""The whole loop in MuJoCo: picked up, weighed, told, compensated, released."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+
+from semiparam_dynamics.control.payload_trial import PayloadTrial, TrialConfig
+from semiparam_dynamics.parameters import from_flat
+
+URDF = str(Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf")
+JOINTS = tuple(f"joint{i}" for i in range(1, 8))
+EFFECTS = {
+    "compliance": 1e-4,
+    "friction_coulomb": 1.0,
+    "friction_stribeck": 0.5,
+    "friction_viscous": 1.0,
+    "hardening_torque": 30.0,
+    "hysteresis": 3e-4,
+    "noise_effort": 0.1,
+    "noise_position": 2e-5,
+    "noise_velocity": 1e-3,
+    "rotor_inertia": 0.1,
+}
+SETTINGS = {
+    "joints": JOINTS,
+    "hand_frame": "hand",
+    "rate": 250.0,
+    "motion": "exciting",
+    **{f"effects.{name}": value for name, value in EFFECTS.items()},
+    "driver.gains.rotor_inertia": (0.1,),
+    "learner.comparison": False,
+    "learner.rigid_body.prior": "urdf",
+    "learner.filter.max_rate": 100.0,
+    "learner.filter.cutoff": 8.0,
+    "learner.changes.detect": True,
+    "learner.changes.settle": 12.0,
+}
+TAKEN, RELEASED, END = 24.0, 32.0, 36.0
+MASS, CENTER = 2.0, np.array([0.0, 0.0, 0.08])
+
+
+@pytest.mark.parametrize("compensated", [False, True])
+def test_a_body_that_was_weighed_no_longer_pulls_the_arm_down(compensated: bool) -> None:
+    config = from_flat(TrialConfig, SETTINGS | {"bridge.compensated": compensated})
+    trial = PayloadTrial(URDF, config, "hand")
+    trial.until(TAKEN)
+    trial.arm.hand.attach(MASS, CENTER, 0.004 * np.eye(3))
+    trial.until(RELEASED)
+    trial.arm.hand.attach(0.0, np.zeros(3), np.zeros((3, 3)))
+    trial.until(END)
+    record = trial.record
+    masses = [mass for at, mass in record.told if TAKEN < at < RELEASED]
+    assert masses[-1] == pytest.approx(MASS, rel=0.1)
+    assert len(masses) > 2 and record.step <= 0.05
+    assert max(abs(a - b) for a, b in pairwise(m for m in masses if m > 0.9 * MASS)) < 0.2
+    assert record.told[-1][1] == 0.0 and record.told[-1][0] < RELEASED + 3.5
+    usual = record.rms(TAKEN - 8.0, TAKEN)[1]
+    assert record.rms(TAKEN + 0.5, TAKEN + 1.2)[1] > 2.0 * usual  # while it is weighed
+    assert record.rms(TAKEN + 4.0, RELEASED)[1] < 1.3 * usual
+    assert record.largest(TAKEN + 4.0, RELEASED)[0] < record.largest(TAKEN, TAKEN + 2.0)[0]
+    assert trial.bridge is not None and not trial.bridge.trouble
