@@ -9,9 +9,10 @@ from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics, contents
 
 DESCRIPTION = """\
-Write the layouts with which PlotJuggler (3.9 or newer) and Foxglove show what the node
-inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, and the same for a
-wrench. The joints' names are those that are learned, in their order."""
+Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show what the node
+inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, the same for a
+wrench, and DIR/rviz/semiparam_dynamics.rviz. The joints' names are those that are learned, in their
+order."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,11 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             option, default=topic, metavar="TOPIC", help="of what is measured (default %(default)s)"
         )
+    parser.add_argument(
+        "--base",
+        default=default.base,
+        metavar="FRAME",
+        help="that stands still, in three dimensions (default %(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, and print their names."""
-    topics = Topics(args.node, args.joint_states, args.wrench)
+    topics = Topics(args.node, args.joint_states, args.wrench, base=args.base)
     try:
         for name, text in contents(topics, args.joints).items():
             path = args.out / name

@@ -1,4 +1,4 @@
-"""Pages of plots of what `inverse_dynamics` publishes, as layouts of Foxglove and PlotJuggler."""
+"""What `inverse_dynamics` publishes, shown by layouts of Foxglove, PlotJuggler and RViz."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import yaml  # type: ignore[import-untyped]
 
 from semiparam_dynamics.arrays import WRENCH_AXES
 from semiparam_dynamics.learner import MODELS
@@ -24,11 +26,13 @@ UR_JOINTS = (
 
 @dataclass(frozen=True)
 class Topics:
-    """The node's full name, and the topics of what is measured."""
+    """The node's full name, the topics of what is measured, and the frame that stands still."""
 
     node: str = "/inverse_dynamics"
     joint_states: str = "/joint_states"
     wrench: str = "/wrench"
+    description: str = "/robot_description"
+    base: str = "base_link"
 
     @property
     def name(self) -> str:
@@ -92,7 +96,8 @@ def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
         ("wrench", wrench_pages(topics)),
     ):
         files[f"plotjuggler/{target}.xml"] = plotjuggler_layout(pages)
-        files[f"foxglove/{target}.json"] = foxglove_layout(pages)
+        files[f"foxglove/{target}.json"] = foxglove_layout(pages, topics)
+    files["rviz/semiparam_dynamics.rviz"] = rviz_config(topics)
     return files
 
 
@@ -206,10 +211,10 @@ FOXGLOVE_COLORS = (
 SECONDS_SHOWN = 30
 
 
-def foxglove_layout(pages: Sequence[Page]) -> str:
-    """The layout's text: a tab for each page, and one with a summary of /diagnostics."""
-    panels: dict[str, Any] = {}
-    tabs = []
+def foxglove_layout(pages: Sequence[Page], topics: Topics) -> str:
+    """The layout's text: tabs for the robot, for each page, and for a summary of /diagnostics."""
+    panels: dict[str, Any] = {"3D!robot": _scene(topics)}
+    tabs: list[dict[str, Any]] = [{"title": "robot", "layout": "3D!robot"}]
     for page in pages:
         names: list[str] = []
         for plot in _by_index(page.plots):
@@ -281,6 +286,20 @@ def _panel(plot: Plot) -> dict[str, Any]:
         "xAxisVal": "timestamp",
         "followingViewWidth": SECONDS_SHOWN,
         "sidebarDimension": 240,
+    }
+
+
+def _scene(topics: Topics) -> dict[str, Any]:
+    """The robot in three dimensions with the node's markers."""
+    grid = {"layerId": "foxglove.Grid", "label": "grid", "visible": True, "size": 4, "divisions": 8}
+    return {
+        "followTf": topics.base,
+        "followMode": "follow-none",
+        "layers": {"grid": grid},
+        "topics": {
+            topics.description: {"visible": True},
+            f"{topics.node}/markers": {"visible": True},
+        },
     }
 
 
@@ -379,3 +398,42 @@ def _tab(window: ElementTree.Element, page: Page) -> None:
         for k, curve in enumerate(plot.curves):
             color = PLOTJUGGLER_COLORS[k % len(PLOTJUGGLER_COLORS)]
             ElementTree.SubElement(drawn, "curve", {"name": series(curve), "color": color})
+
+
+# RViz 2: the YAML that `rviz2 -d FILE` loads.
+
+
+def rviz_config(topics: Topics) -> str:
+    """The configuration's text: the robot as its description has it, with the node's markers."""
+    displays = [
+        {"Class": "rviz_default_plugins/Grid", "Name": "Grid", "Enabled": True},
+        {
+            "Class": "rviz_default_plugins/RobotModel",
+            "Name": "RobotModel",
+            "Enabled": True,
+            "Alpha": 0.7,
+            "Description Source": "Topic",
+            "Description Topic": {
+                "Value": topics.description,
+                "Durability Policy": "Transient Local",
+                "Reliability Policy": "Reliable",
+            },
+        },
+        {
+            "Class": "rviz_default_plugins/MarkerArray",
+            "Name": "forces, contacts, payload",
+            "Enabled": True,
+            "Topic": {"Value": f"{topics.node}/markers", "Reliability Policy": "Best Effort"},
+        },
+    ]
+    view = {"Class": "rviz_default_plugins/Orbit", "Name": "Current View", "Distance": 2.5}
+    manager = {
+        "Displays": displays,
+        "Global Options": {"Fixed Frame": topics.base, "Frame Rate": 30},
+        "Tools": [{"Class": "rviz_default_plugins/MoveCamera"}],
+        "Views": {"Current": view | {"Pitch": 0.4, "Yaw": 0.8}},
+    }
+    panels = [{"Class": "rviz_common/Displays", "Name": "Displays"}]
+    whole = {"Panels": panels, "Visualization Manager": manager}
+    text: str = yaml.safe_dump(whole, sort_keys=False)
+    return text

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
 from semiparam_dynamics.cli.main import main
@@ -91,6 +92,17 @@ def test_plotjuggler_s_layouts_are_whole(target: str) -> None:
         assert any(curve.attrib["name"].startswith(f"{topic}/") for topic in topics)
 
 
+def test_rviz_shows_the_robot_with_the_node_s_markers() -> None:
+    topics = Topics("/left/inverse_dynamics", base="world")
+    manager = yaml.safe_load(contents(topics, UR_JOINTS)["rviz/semiparam_dynamics.rviz"])[
+        "Visualization Manager"
+    ]
+    assert manager["Global Options"]["Fixed Frame"] == "world"
+    by_class = {display["Class"].split("/")[1]: display for display in manager["Displays"]}
+    assert by_class["RobotModel"]["Description Topic"]["Value"] == "/robot_description"
+    assert by_class["MarkerArray"]["Topic"]["Value"] == "/left/inverse_dynamics/markers"
+
+
 @pytest.mark.parametrize("target", ["effort", "wrench"])
 def test_foxglove_s_layouts_are_whole(target: str) -> None:
     layout = json.loads(contents(Topics(), UR_JOINTS)[f"foxglove/{target}.json"])
@@ -98,7 +110,12 @@ def test_foxglove_s_layouts_are_whole(target: str) -> None:
     (tabs,) = (panels[name]["tabs"] for name in panels_of(layout["layout"]))
     shown = [name for tab in tabs for name in panels_of(tab["layout"])]
     assert sorted([*shown, layout["layout"]]) == sorted(panels)
-    assert {name.partition("!")[0] for name in panels} == {"Plot", "Tab", "DiagnosticSummary"}
+    assert {name.partition("!")[0] for name in panels} == {
+        "Plot",
+        "Tab",
+        "DiagnosticSummary",
+        "3D",
+    }
     for name, panel in panels.items():
         if name.startswith("Plot!"):
             assert panel["xAxisVal"] == "timestamp" and panel["paths"]
