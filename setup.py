@@ -11,8 +11,10 @@ NODES = [
     "inverse_dynamics",
     "arm_simulator",
     "computed_torque",
+    "trajectory_efforts",
     "object_recognition",
     "object_stream",
+    "payload_bridge",
 ]
 ROOT = Path(__file__).parent
 
@@ -34,6 +36,7 @@ ROS = [
     "ros-std-msgs==5.5.1",
     "ros-std-srvs==5.5.1",
     "ros-trajectory-msgs==5.5.1",
+    "ros-visualization-msgs==5.5.1",
 ]
 EXTRAS = {
     "ros": ROS,
@@ -76,7 +79,7 @@ def data_files():
         (f"{share}/config/robots", sorted(str(p) for p in Path("config/robots").glob("*.yaml"))),
         *(
             (f"{share}/config/{viewer}", sorted(str(p) for p in Path("config", viewer).iterdir()))
-            for viewer in ("plotjuggler", "foxglove")
+            for viewer in ("plotjuggler", "foxglove", "rviz")
         ),
     ]
     # pip ignores setup.cfg's install_scripts and puts the executables in bin/ only. colcon doesn't

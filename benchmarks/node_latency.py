@@ -7,7 +7,11 @@ difference: its time counts from just before that message is published until DDS
 what the host of a virtual machine gave to others of the time that was wanted.
 Beside it a bare echo of the same messages in rclpy, which is what no learner in rclpy can beat.
 
-    python benchmarks/node_latency.py --seconds 600                            # 1 kHz, D = 1000
+    python benchmarks/node_latency.py --seconds 600                          # the default residual
+    python benchmarks/node_latency.py --residual random_fourier --features 1000 --seconds 600
+    python benchmarks/node_latency.py --busy 3 --set changes.detect=true
+    python benchmarks/node_latency.py --arms 2
+    python benchmarks/node_latency.py --target wrench
     python benchmarks/node_latency.py --seconds 600 --rate 4000 --features 300
     python benchmarks/node_latency.py --seconds 30 --executors events single
 """
@@ -16,9 +20,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +40,7 @@ from semiparam_dynamics.robot.model import RobotModel
 
 PROGRAM = Path(__file__).resolve().parent / "node_process.py"
 STARTING = 120.0  # s that the node may take, compiling included
+SENSOR = "joint3"  # with the target wrench
 PAUSE = 2.0  # s in which diagnostics come
 COUNTS = ("samples seen", "samples predicted", "samples learned")
 HEAD = (
@@ -61,7 +69,10 @@ def main() -> None:
         urdf = folder / "arm.urdf"
         urdf.write_text(serial_arm_urdf())
         total = arguments.seconds + arguments.first + 1.0
-        stream = Stream(RobotModel(str(urdf)), arguments.rate, total)
+        robot = {"target": arguments.target, "sensor_frame": SENSOR}
+        if arguments.target == "effort":
+            robot = {}
+        stream = Stream(RobotModel(str(urdf), **robot), arguments.rate, total)
         print(machine())
         print(f"{arguments.rate:g} Hz for {arguments.seconds:g} s, {described(arguments)}\n")
         print(row(HEAD), row(["---"] * len(HEAD)), sep="\n", flush=True)
@@ -80,12 +91,16 @@ def parse() -> argparse.Namespace:
         help="seconds before those; the inputs' scales come from the first ten",
     )
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second [Hz]")
-    parser.add_argument("--features", type=int, default=1000)
+    parser.add_argument("--features", type=int, default=500)
+    parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
     parser.add_argument(
-        "--residual", default="random_fourier", choices=("nystrom", "random_fourier")
+        "--joint-centers", type=int, default=200, help="of the second residual of `nystrom`"
     )
+    parser.add_argument("--target", default="effort", choices=("effort", "wrench"))
+    parser.add_argument("--arms", type=int, default=1, help="nodes in the one process")
+    parser.add_argument("--busy", type=int, default=0, help="processes beside that want a core")
     parser.add_argument(
-        "--joint-centers", type=int, default=0, help="of the second residual of `nystrom`"
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of the node"
     )
     parser.add_argument(
         "--comparison", action="store_true", help="with the nonparametric model alone beside it"
@@ -101,7 +116,23 @@ def parse() -> argparse.Namespace:
 
 def described(arguments: argparse.Namespace) -> str:
     models = "three models" if arguments.comparison else "two models"
-    return f"{arguments.residual}, D = {arguments.features}, {models}"
+    parts = [arguments.residual, f"D = {arguments.features}", models, f"target {arguments.target}"]
+    parts += [f"{arguments.arms} arms"] if arguments.arms > 1 else []
+    parts += [f"{arguments.busy} busy processes"] if arguments.busy else []
+    return ", ".join(parts + arguments.set)
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many processes of normal priority that never rest."""
+    program = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(program) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str, object]:
@@ -115,6 +146,9 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
         "nystrom.max_centers": arguments.features,
         "nystrom.joint_max_centers": arguments.joint_centers,
         f"{arguments.residual}.window": min(10.0, 0.8 * arguments.first),
+        "target": arguments.target,
+        **({"sensor_frame": SENSOR} if arguments.target == "wrench" else {}),
+        **dict(pair.split("=", 1) for pair in arguments.set),
     }
 
 
@@ -122,23 +156,28 @@ def measure(
     arguments: argparse.Namespace, node: str, executor: str, urdf: Path, stream: Stream
 ) -> list[str]:
     """A row of the table."""
-    program = [str(PROGRAM), node, "--executor", executor]
+    program = [str(PROGRAM), node, "--executor", executor, "--arms", str(arguments.arms)]
+    wrench = arguments.target == "wrench"
+    program += ["--wrench"] if wrench else []
     log = urdf.parent / "log"
     log.unlink(missing_ok=True)
     stream.rewind()
     rclpy.init()
-    peer, rate = Peer(), arguments.rate
+    peer, rate = Peer(wrench=wrench, arms=arguments.arms), arguments.rate
     started = time.monotonic()
-    with NodeProcess(node, parameters(arguments, node, urdf), log, program=program) as process:
+    with (
+        busy(arguments.busy),
+        NodeProcess(node, parameters(arguments, node, urdf), log, program=program) as process,
+    ):
         first = peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True)
         startup = time.monotonic() - started
         process.check()
-        if not first.heard:
+        if not all(first.heard):
             sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
         stream.rewind()
         peer.send(stream, rate, round(arguments.first * rate))
         patience = 20.0 if node == "learner" else 0.0
-        before = peer.listen(Exchange(), PAUSE, patience)
+        before = peer.listen(Exchange(arguments.arms), PAUSE, patience)
         memory = resident_mb(process.pid)
         used, own, stolen = cpu_seconds(process.pid), cpu_seconds(os.getpid()), stolen_seconds()
         done = peer.send(stream, rate, round(arguments.seconds * rate))
@@ -160,7 +199,7 @@ def measure(
     unanswered = done.unanswered(1 if node == "learner" else 0)
     if after:
         seen, predicted, known = (int(after[name]) - int(before[name]) for name in COUNTS)
-        lost_to, lost_from = str(sent - seen), str(predicted - len(done.heard))
+        lost_to, lost_from = str(sent - seen), str(unanswered)
         learned = f"{100.0 * known / predicted:.1f} %"
     else:
         lost_from = str(unanswered)

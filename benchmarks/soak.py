@@ -88,7 +88,7 @@ def main() -> None:
         given = {"urdf": urdf, "model_file": folder / "model.npz", "save_interval": arguments.save}
         with NodeProcess("inverse_dynamics", given, log) as process:
             peer = Peer()
-            if not peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True).heard:
+            if not all(peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True).heard):
                 sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
             stream.rewind()
             visitors = Visitors(arguments.visitors, arguments.stay)

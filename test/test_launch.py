@@ -19,6 +19,8 @@ from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.config import (
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
+    PayloadBridgeNodeConfig,
+    TrajectoryEffortsNodeConfig,
 )
 from semiparam_dynamics.parameters import parameters
 from semiparam_dynamics.samples.bag_writer import write_measurements
@@ -69,6 +71,8 @@ def test_executables_that_a_launch_file_starts_exist(path: Path) -> None:
         ("inverse_dynamics.launch.py", InverseDynamicsNodeConfig),
         ("object_demo.launch.py", ObjectStreamNodeConfig),
         ("object_recognition.launch.py", ObjectRecognitionNodeConfig),
+        ("trajectory_efforts.launch.py", TrajectoryEffortsNodeConfig),
+        ("payload_bridge.launch.py", PayloadBridgeNodeConfig),
     ],
 )
 def test_arguments_are_parameters_of_the_node(file: str, config: type) -> None:

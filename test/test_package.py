@@ -23,6 +23,8 @@ NODES = [
     "inverse_dynamics",
     "object_recognition",
     "object_stream",
+    "trajectory_efforts",
+    "payload_bridge",
 ]
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
 # Measured by `benchmarks/performance falkon` where they are installed; required by nothing.

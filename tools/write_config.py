@@ -19,6 +19,8 @@ from semiparam_dynamics.nodes.config import (
     ComputedTorqueNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
+    PayloadBridgeNodeConfig,
+    TrajectoryEffortsNodeConfig,
     learner_config,
 )
 from semiparam_dynamics.parameters import Parameter, Value, parameters
@@ -28,6 +30,8 @@ FILES = {
     "demo.yaml": learner_config(),
     "arm_simulator.yaml": ArmSimulatorNodeConfig(),
     "computed_torque.yaml": ComputedTorqueNodeConfig(),
+    "trajectory_efforts.yaml": TrajectoryEffortsNodeConfig(),
+    "payload_bridge.yaml": PayloadBridgeNodeConfig(),
     "object_recognition.yaml": ObjectRecognitionNodeConfig(),
     "object_stream.yaml": ObjectStreamNodeConfig(),
 }

@@ -179,7 +179,7 @@ def medians_of(functions: list[Callable[[int], None]], seconds: float) -> list[f
     end = time.perf_counter() + seconds
     while len(times[0]) < ROUNDS or time.perf_counter() < end:
         for function, count, found in zip(functions, counts, times, strict=True):
-            function(1)  # so that its own numbers are in the caches, not those of the one before
+            function(3)  # so that its own numbers are in the caches, not those of the one before
             start = time.perf_counter()
             function(count)
             found.append((time.perf_counter() - start) / count)

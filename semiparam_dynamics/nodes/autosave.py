@@ -62,11 +62,11 @@ class Autosave:
         """The number of changes that are in no file."""
         return self._changes - self._saved
 
-    def changed(self) -> None:
-        """Count a change of the model."""
+    def changed(self, times: int = 1) -> None:
+        """Count changes of the model."""
         if not self.unsaved:
             self._since = self._clock()
-        self._changes += 1
+        self._changes += times
 
     def mark_saved(self) -> None:
         """Take the model for saved: it was loaded, or has learned nothing."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from semiparam_dynamics.changes.payload_bridge import PayloadBridgeConfig
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.session import SessionConfig
 from semiparam_dynamics.parameters import group, parameter, replace
 from semiparam_dynamics.recognition.config import BackboneConfig, RecognitionConfig
@@ -32,6 +34,61 @@ class ComputedTorqueNodeConfig:
     seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
     motion: MotionConfig = group(MotionConfig, inline=True)
     session: SessionConfig = group(SessionConfig, inline=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class PayloadBridgeNodeConfig:
+    """Parameters of the `payload_bridge` node."""
+
+    driver: str = parameter(
+        "ur",
+        "whose service is called: ur_msgs/srv/SetPayload, or franka_msgs/srv/SetLoad",
+        choices=("ur", "franka"),
+    )
+    service: str = parameter(
+        "",
+        "the service's name; empty: the driver's own, io_and_status_controller/set_payload or "
+        "service_server/set_load",
+    )
+    frame: str = parameter(
+        "",
+        "link in whose frame the driver takes loads, its flange; empty: tool0, or fr3_link8",
+    )
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "the learner's joints, in order; empty: all actuated joints of the URDF"
+    )
+    bridge: PayloadBridgeConfig = group(PayloadBridgeConfig, inline=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrajectoryEffortsNodeConfig:
+    """Parameters of the `trajectory_efforts` node."""
+
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "joints that the learner learns; empty: all actuated joints of the URDF"
+    )
+    gravity_vector: tuple[float, ...] = parameter(
+        (0.0, 0.0, -9.81),
+        "gravity in the frame of the root link, as the driver that compensates it knows it; for "
+        "gravity: exclude only",
+        unit="m/s^2",
+        low=-100.0,
+        high=100.0,
+    )
+    timeout: float = parameter(
+        0.5,
+        "time after which a trajectory goes on without efforts where the learner has not answered",
+        unit="s",
+        low=0.001,
+        high=10.0,
+    )
+    efforts: TrajectoryEffortsConfig = group(TrajectoryEffortsConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True)

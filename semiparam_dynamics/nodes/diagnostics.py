@@ -45,10 +45,7 @@ class ChangeReport:
         monitor, step = self._learner.changes, self.step
         if monitor is None or step is None or step.y is None:
             return None
-        sure = step.unchanged.confidence
-        spread = monitor.contact.spread(step.prediction.spread, sure)
-        external: Array = step.y - step.prediction.semiparametric
-        return external / np.maximum(spread, 1e-12)
+        return monitor.contact.scaled
 
     def summary(self) -> str:
         """The change under way, in a few words; empty where there is none."""
@@ -230,7 +227,13 @@ class SessionReport:
         }
         if session.delays:
             delays = np.fromiter(session.delays, np.float64, len(session.delays))
-            values["outputs behind the joint states [ms]"] = f"{np.median(delays):.1f}"
+            behind = float(np.median(delays))
+            values["outputs behind the joint states [ms]"] = f"{behind:.1f}"
+            accurate, fast = learner.config.filter.lags
+            values["delay of ~/predicted, ~/external [ms]"] = f"{behind + 1e3 * accurate:.1f}"
+            values["delay of ~/external_fast [ms]"] = f"{behind + 1e3 * fast:.1f}"
+        if learner.changes is None:
+            values["contact"] = str(learner.contacts.touched).lower()
         for reason, count in sorted((session.dropped() + self._lost).items()):
             values[f"dropped: {reason}"] = str(count)
         for reason, count in sorted(session.learner.bounded.items()):

@@ -30,7 +30,7 @@ from semiparam_dynamics.nodes.managed import (
     QueueDelay,
 )
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices, answering
-from semiparam_dynamics.nodes.outputs import ChangeOutputs, Outputs
+from semiparam_dynamics.nodes.outputs import ChangeOutputs, ContactOutputs, Outputs
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.regressor import fill
@@ -72,6 +72,7 @@ class InverseDynamicsNode(ManagedNode):
         self.session: Session | None = None
         self._outputs: Outputs | None = None
         self._changes: ChangeOutputs | None = None
+        self._contacts: ContactOutputs | None = None
         self._report: SessionReport | None = None
         self._lost: Counter[str] = Counter()
         self._delay = QueueDelay(self._lost, self._patience())
@@ -113,6 +114,7 @@ class InverseDynamicsNode(ManagedNode):
         self.session = session
         self._lost.clear()
         self._outputs = Outputs(self, session, self._lost, self._config.real_bodies)
+        self._contacts = ContactOutputs(self, session, self._lost)
         if session.learner.changes is not None:
             self._changes = ChangeOutputs(self, session, self._lost)
         self._report = SessionReport(session, self._lost)
@@ -163,10 +165,10 @@ class InverseDynamicsNode(ManagedNode):
         if self._desired is not None:
             self._desired.destroy()
             self._desired = None
-        for outputs in (self._outputs, self._changes):
+        for outputs in (self._outputs, self._changes, self._contacts):
             if outputs is not None:
                 outputs.destroy()
-        self.session = self._outputs = self._changes = self._report = None
+        self.session = self._outputs = self._changes = self._contacts = self._report = None
         self._model_services.close()
 
     def _with_joints(self, config: InverseDynamicsNodeConfig) -> InverseDynamicsNodeConfig:
@@ -264,6 +266,8 @@ class InverseDynamicsNode(ManagedNode):
             for step in predict(session, message):
                 self._publish(step)
                 session.learn(step)
+                if self._contacts is not None:
+                    self._contacts.publish(step.stamp)
 
         self._inputs.append(MonitoredSubscription(self, topic, kind, answer, SENSORS, self._delay))
 

@@ -7,11 +7,12 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Condition, Thread, current_thread
+from threading import Condition, Event, Thread, current_thread
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 MAX_HOLD_S = 0.05  # for which messages that go first may keep entries waiting
+TURN_S = 0.003  # for which one part of an entry's work may wait for the end of a message's
 
 
 class LearnerThread(Generic[T]):
@@ -24,15 +25,16 @@ class LearnerThread(Generic[T]):
 
     Parameters
     ----------
-    work: called with the oldest entries, at most `at_once`. capacity: how many entries may wait;
-        it may be changed.
+    work: called with the oldest entries, at most `at_once`. capacity: the size of all that may
+        wait, but for a larger entry alone; it may be changed.
+    size: of an entry.
     idle: called after work when no entry waits; returns the seconds after which it is to be called
         again unless entries come, or None.
 
     Attributes
     ----------
     held: may be set, to leave the processor to others; a minimum of work goes on.
-    dropped: entries that were dropped because the queue was full.
+    dropped: size of the entries that were dropped because the queue was full.
     problem: the exception that stopped the work, as a sentence; empty while it goes on.
     trace: its traceback.
     """
@@ -43,12 +45,14 @@ class LearnerThread(Generic[T]):
         capacity: int,
         *,
         at_once: int = 1,
+        size: Callable[[T], int] = lambda entry: 1,
         idle: Callable[[], float | None] = lambda: None,
     ) -> None:
-        self._work = work
+        self._work, self._size = work, size
         self._idle = idle
         self._at_once = at_once
         self._queue: deque[T] = deque()
+        self._answered = Event()
         self._changed = Condition()  # guards all that follows
         self._thread: Thread | None = None
         self._working = self._closing = False
@@ -62,7 +66,8 @@ class LearnerThread(Generic[T]):
         self.problem = self.trace = ""
 
     def __len__(self) -> int:
-        return len(self._queue)
+        """The size of all that waits."""
+        return sum(map(self._size, tuple(self._queue)))
 
     @property
     def busy(self) -> bool:
@@ -74,11 +79,27 @@ class LearnerThread(Generic[T]):
         with self._changed:
             if self.problem:
                 return
-            while len(self._queue) >= self.capacity:
-                self._queue.popleft()
-                self.dropped += 1
             self._queue.append(entry)
+            while len(self._queue) > 1 and len(self) > self.capacity:
+                self.dropped += self._size(self._queue.popleft())
             self._start()
+
+    def give_turn(self) -> None:
+        """Have the next part of the work begin: a message was answered, no other is due yet."""
+        self._answered.set()
+
+    def wait_for_turn(self) -> None:
+        """Within the work: wait until :meth:`give_turn`, so that no message meets the next part.
+
+        A thread that is woken while another one computes may wait for milliseconds until the system
+        lets it. It does not wait for longer than `TURN_S`, nor where entries wait, nor in another
+        thread than its own.
+        """
+        if self._thread is not current_thread():
+            return
+        self._answered.clear()
+        if not (self._queue or self._drains or self._pauses or self._closing):
+            self._answered.wait(TURN_S)
 
     def call_idle(self) -> None:
         """Have `idle` called as soon as no entry waits."""
@@ -104,10 +125,12 @@ class LearnerThread(Generic[T]):
         with self._changed:
             if drained:
                 self._drains += 1
+                self._answered.set()
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: not self.busy)
                 self._drains -= 1
             self._pauses += 1
+            self._answered.set()
             self._changed.wait_for(lambda: not self._working)
         try:
             yield
@@ -130,6 +153,7 @@ class LearnerThread(Generic[T]):
         """Work off what waits and end the thread; a later :meth:`put` starts another one."""
         with self._changed:
             thread, self._closing = self._thread, True
+            self._answered.set()
             self._changed.notify_all()
         if thread is not None:
             thread.join()
@@ -139,6 +163,7 @@ class LearnerThread(Generic[T]):
         if self._thread is None:
             self._thread = Thread(target=self._run, name="learner", daemon=True)
             self._thread.start()
+        self._answered.set()
         self._changed.notify_all()
 
     def _run(self) -> None:

@@ -6,7 +6,7 @@ import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import rclpy
@@ -15,6 +15,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
 
 from semiparam_dynamics.errors import SemiparamError
 
@@ -185,6 +186,42 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         # With its namespace: nodes of one name must be told apart.
         name = self.get_fully_qualified_name().removeprefix("/")
         return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
+
+
+def publish_status(
+    outlet: Outlet, node: Node, level: bytes, summary: str, values: Mapping[str, str]
+) -> None:
+    """Publish one status of a node on `/diagnostics`."""
+    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+    # With its namespace: nodes of one name must be told apart.
+    name = node.get_fully_qualified_name().removeprefix("/")
+    status = DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
+    message = DiagnosticArray(status=[status])
+    message.header.stamp = node.get_clock().now().to_msg()
+    outlet.publish(message)
+
+
+def await_description(
+    node: Node, set_up: Callable[[str], None], refuse: Callable[[str], None]
+) -> None:
+    """Set a node up by the first `robot_description` that serves, which is kept.
+
+    refuse: is told why one does not, by the SemiparamError of `set_up`.
+    """
+    done = False
+
+    def take(message: String) -> None:
+        nonlocal done
+        if done or "<" not in message.data:  # no message may name a file
+            return
+        try:
+            set_up(message.data)
+        except SemiparamError as error:
+            refuse(str(error))
+        else:
+            done = True
+
+    node.create_subscription(String, "robot_description", take, LATCHED)
 
 
 UNSENT = "not published, the network took too long"

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Inertia, InertiaStamped, Vector3, Wrench, WrenchStamped
 from sensor_msgs.msg import JointState
@@ -24,8 +25,17 @@ from std_msgs.msg import (
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.changes.config import CONTACT, OVER, UNEXPLAINED, ChangeEvent, PayloadStatus
+from semiparam_dynamics.changes.config import (
+    COLLISION,
+    CONTACT,
+    OVER,
+    UNEXPLAINED,
+    ChangeEvent,
+    PayloadStatus,
+)
+from semiparam_dynamics.changes.load import parameters_of
 from semiparam_dynamics.changes.payload import BARE
+from semiparam_dynamics.changes.touch import ContactEvent
 from semiparam_dynamics.errors import SampleError
 
 NANOSECONDS = 1_000_000_000
@@ -38,7 +48,7 @@ def header(stamp: int, frame: str = "") -> Header:
     return made
 
 
-def stamp_of(message: JointState | WrenchStamped) -> int:
+def stamp_of(message: JointState | WrenchStamped | InertiaStamped) -> int:
     """A message's stamp in nanoseconds."""
     stamp = message.header.stamp
     return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
@@ -176,6 +186,13 @@ def _inertia(stamp: int, frame: str, mass: float, center: Array, six: Array) -> 
     return InertiaStamped(header=header(stamp, frame), inertia=inertia)
 
 
+def payload_parameters(message: InertiaStamped) -> Array:
+    """(10,) the parameters of a payload's message, as `regressor.INERTIAL` names them."""
+    one = message.inertia
+    about_center = np.array([one.ixx, one.ixy, one.iyy, one.ixz, one.iyz, one.izz])
+    return parameters_of(one.m, np.array([one.com.x, one.com.y, one.com.z]), about_center)
+
+
 def event_message(
     node: str,
     event: ChangeEvent,
@@ -210,6 +227,46 @@ def event_message(
         values=[KeyValue(key=key, value=value) for key, value in values.items()],
     )
     return DiagnosticArray(header=header(event.stamp), status=[status])
+
+
+def contact_message(node: str, event: ContactEvent) -> DiagnosticArray:
+    """What is told of a contact as one status: a warning, an error where it is a collision.
+
+    node : the node's full name. Forces in N, in the base's axes or the sensor's.
+    """
+    seconds = event.seconds
+    values = {
+        "kind": event.kind,
+        "began [s]": f"{event.since * 1e-9:.3f}",
+        "lasted [s]": f"{seconds:.3f}",
+        "deviation [thresholds]": f"{event.deviation:.3g}",
+    }
+    if (touch := event.touch) is not None:
+        values |= {"link": touch.link} if touch.link else {}
+        values |= {"link: probability": f"{touch.sure:.2g}"} if touch.link else {}
+        values |= {
+            f"force {axis} [N]": f"{value:.3g}"
+            for axis, value in zip("xyz", touch.force.tolist(), strict=True)
+        }
+    level = {OVER: OK, COLLISION: DiagnosticStatus.ERROR}.get(event.kind, WARN)
+    status = DiagnosticStatus(
+        level=level,
+        name=f"{node.removeprefix('/')}: contact",
+        message=_contact_sentence(event, seconds),
+        values=[KeyValue(key=key, value=value) for key, value in values.items()],
+    )
+    return DiagnosticArray(header=header(event.stamp), status=[status])
+
+
+def _contact_sentence(event: ContactEvent, seconds: float) -> str:
+    where = ""
+    if (touch := event.touch) is not None:
+        size = math.sqrt(float(touch.force @ touch.force))
+        link = f" on {touch.link}" if touch.link else ""
+        where = f", about {size:.2g} N{link}"
+    if event.kind == OVER:
+        return f"contact is over after {seconds:.2f} s{where}"
+    return f"{event.kind}{where or ' begins'}"
 
 
 def _sentence(event: ChangeEvent, seconds: float) -> str:
@@ -257,28 +314,37 @@ def desired_states(message: JointTrajectory, names: Sequence[str]) -> tuple[Arra
 
     Raises SampleError where a joint or a number is missing, isn't finite, or there are too many.
     """
-    q, dq, ddq = (_rows(message, names, field) for field in STATE)
+    q, dq, ddq = (rows_of(message, names, field) for field in STATE)
     return q, dq, ddq
 
 
 def efforts(message: JointTrajectory, names: Sequence[str]) -> Array:
     """Efforts (k, n_joints) of the joints `names`. Raises SampleError as above, but for finite."""
-    return _rows(message, names, "effort", finite=False)
+    return rows_of(message, names, "effort", finite=False)
 
 
-def _rows(
-    message: JointTrajectory, names: Sequence[str], field: str, *, finite: bool = True
+def rows_of(
+    message: JointTrajectory,
+    names: Sequence[str],
+    field: str,
+    *,
+    finite: bool = True,
+    optional: bool = False,
 ) -> Array:
+    """Numbers (k, n_joints) of a field; NaN in points without it, where it is `optional`."""
     given, points = list(message.joint_names), message.points
     if not 0 < len(points) <= MOST_POINTS:
         raise SampleError(f"{len(points)} points, and 1 to {MOST_POINTS} are answered")
     if len(set(given)) < len(given) or not set(names) <= set(given):
         raise SampleError(f"joint_names must have each of {', '.join(names)} once")
     rows = [getattr(point, field) for point in points]
-    if any(len(row) != len(given) for row in rows):
+    there = [len(row) > 0 or not optional for row in rows]
+    if any(len(row) != len(given) for row, is_there in zip(rows, there, strict=True) if is_there):
         raise SampleError(f"each point needs {len(given)} {field}, one for each of joint_names")
-    values = np.array(rows, dtype=float)[:, [given.index(name) for name in names]]
-    if finite and not np.isfinite(values).all():
+    missing = [np.nan] * len(given)
+    filled = [row if is_there else missing for row, is_there in zip(rows, there, strict=True)]
+    values = np.array(filled, dtype=float)[:, [given.index(name) for name in names]]
+    if finite and not np.isfinite(values[there]).all():
         raise SampleError(f"the {field} are not finite")
     return values
 
@@ -291,7 +357,12 @@ def _message(
         # Arrays of the fields' own type are taken as they are.
         fields = {name: array("d", values.tobytes()) for name, values in row.items()}
         point = JointTrajectoryPoint(**fields)
-        later = point.time_from_start
-        later.sec, later.nanosec = divmod(round(k * period * NANOSECONDS), NANOSECONDS)
+        point.time_from_start = duration(round(k * period * NANOSECONDS))
         points.append(point)
     return JointTrajectory(header=header(stamp), joint_names=list(names), points=points)
+
+
+def duration(nanoseconds: int) -> Duration:
+    """A message of so many nanoseconds."""
+    seconds, rest = divmod(nanoseconds, NANOSECONDS)
+    return Duration(sec=seconds, nanosec=rest)

@@ -22,14 +22,17 @@ from semiparam_dynamics.changes.external_wrench import (
     WrenchEstimate,
     unseen_directions,
 )
+from semiparam_dynamics.changes.touch import ContactEvents
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes.diagnostics import ChangeReport, timing_values
 from semiparam_dynamics.nodes.managed import Outlet
+from semiparam_dynamics.nodes.markers import MarkerOutput
 from semiparam_dynamics.nodes.messages import (
     ReusedEffort,
     ReusedWrench,
+    contact_message,
     covariance_message,
     desired_states,
     event_message,
@@ -64,7 +67,6 @@ class ChangeOutputs:
     - `~/payload`, `~/payload_std` (InertiaStamped, latched): what is held beyond what the model has
       learned, and its standard deviations, in the frame of `changes.payload_link`. Published when
       it changes and twice a second while it is estimated; a mass of 0 is the bare hand.
-    - `~/contact` (Bool, latched): published when it changes.
     - `~/contact_external`: the `~/external` of samples in contact.
     - `~/external_deviation`: `~/external` in standard deviations, as `changes.contact` is.
     - `~/changes` (DiagnosticArray, the last 50 latched): each event, with its cause, axis,
@@ -77,15 +79,9 @@ class ChangeOutputs:
         self._name = node.get_fully_qualified_name()
         self._session = session
         self.report = ChangeReport(session.learner)
-        model = session.model
-        wrench = model.config.target == "wrench"
-        kind = WrenchStamped if wrench else JointState
-        self._message: Callable[[int, Array], WrenchStamped | JointState] = (
-            ReusedWrench(model.config.sensor_frame) if wrench else ReusedEffort(model.joint_names)
-        )
+        kind, self._message = kind_of_output(session.model)
         self._payload = Outlet(node, InertiaStamped, "~/payload", LATCHED, lost)
         self._payload_std = Outlet(node, InertiaStamped, "~/payload_std", LATCHED, lost)
-        self._contact = Outlet(node, Bool, "~/contact", LATCHED, lost)
         self._contact_external = Outlet(node, kind, "~/contact_external", DEPTH, lost)
         self._deviation = Outlet(node, kind, "~/external_deviation", DEPTH, lost)
         self._changes = Outlet(node, DiagnosticArray, "~/changes", REMEMBERED, lost)
@@ -93,7 +89,6 @@ class ChangeOutputs:
         self._told = 0  # events of that monitor
         self._held: tuple[object, ...] = ()
         self._held_at = 0
-        self._touched: bool | None = None
         self.refresh()
 
     def publish(self, step: Step) -> None:
@@ -117,9 +112,6 @@ class ChangeOutputs:
         if monitor is not self._monitor or monitor.counts.total() < self._told:
             self._monitor, self._told, self._held = monitor, 0, ()
         self._tell_events(monitor)
-        if monitor.status.contact != self._touched:
-            self._touched = monitor.status.contact
-            self._contact.publish(Bool(data=self._touched))
         self._tell_payload(monitor)
 
     def _tell_events(self, monitor: ChangeMonitor) -> None:
@@ -156,12 +148,74 @@ class ChangeOutputs:
         for outlet in (
             self._payload,
             self._payload_std,
-            self._contact,
             self._contact_external,
             self._deviation,
             self._changes,
         ):
             outlet.destroy()
+
+
+# -------------------------------------------------------------------------------------------------
+# Contacts, with and without other changes.
+
+
+class ContactOutputs:
+    """What is published of contacts, for each sample after its prediction.
+
+    - `~/contact`, `~/collision` (Bool, latched): whether there is one; published when it changes.
+    - `~/contact_events` (DiagnosticArray, the last 50 latched): when a contact begins, where and
+      how hard it is, and for how long it lasted.
+    - `~/external_fast`: `~/external` before the narrow low-pass, by which contacts are looked for.
+
+    `lost` counts what the network did not take.
+    """
+
+    def __init__(self, node: Node, session: Session, lost: Counter[str]) -> None:
+        self._name = node.get_fully_qualified_name()
+        self._session = session
+        kind, self._message = kind_of_output(session.model)
+        self._contact = Outlet(node, Bool, "~/contact", LATCHED, lost)
+        self._collision = Outlet(node, Bool, "~/collision", LATCHED, lost)
+        self._events = Outlet(node, DiagnosticArray, "~/contact_events", REMEMBERED, lost)
+        self._external = Outlet(node, kind, "~/external_fast", DEPTH, lost)
+        self._told: ContactEvents | None = None  # and how many of its events
+        self._count = 0
+        self._last = (True, True)
+        self.publish(0)
+
+    def publish(self, stamp: int) -> None:
+        """Publish what the last sample, at `stamp` (ns), has changed."""
+        learner = self._session.learner
+        contacts, external = learner.contacts, learner.external
+        felt = learner.external_at == stamp
+        if felt and external is not None and self._external.has_subscribers():
+            self._external.publish(self._message(stamp, external))
+        if contacts is self._told and contacts.total == self._count:
+            return
+        new = contacts.total - self._count if contacts is self._told else contacts.total
+        self._told, self._count = contacts, contacts.total
+        for event in list(contacts.events)[len(contacts.events) - new :]:
+            self._events.publish(contact_message(self._name, event))
+        now = contacts.touched, contacts.hard
+        pairs = zip((self._contact, self._collision), now, self._last, strict=True)
+        for outlet, is_so, was_so in pairs:
+            if is_so != was_so:
+                outlet.publish(Bool(data=is_so))
+        self._last = now
+
+    def destroy(self) -> None:
+        """Take the topics down."""
+        for outlet in (self._contact, self._collision, self._events, self._external):
+            outlet.destroy()
+
+
+def kind_of_output(
+    model: RobotModel,
+) -> tuple[type, Callable[[int, Array], WrenchStamped | JointState]]:
+    """The type of outputs for each axis, and what makes such a message of a stamp and values."""
+    if model.config.target == "wrench":
+        return WrenchStamped, ReusedWrench(model.config.sensor_frame)
+    return JointState, ReusedEffort(model.joint_names)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -235,6 +289,7 @@ class Outputs:
       they are; `~/external` is measured minus predicted.
     - `~/external_wrench`, `~/external_wrench_covariance`: the wrench that the surroundings exert
       at `external_frame`, by `changes.external_wrench`.
+    - `~/markers`: see `nodes.markers`.
 
     `lost` counts what the network did not take. With `real_bodies` the parameters published are the
     nearest that real bodies have, where the URDF has masses to begin with.
@@ -250,11 +305,7 @@ class Outputs:
         self._session, self._model = session, (model := session.model)
         self._estimate: WrenchEstimate | None = None
         self._bodies = _bodies(model) if real_bodies else None
-        wrench = model.config.target == "wrench"
-        kind = WrenchStamped if wrench else JointState
-        self._message: Callable[[int, Array], WrenchStamped | JointState] = (
-            ReusedWrench(model.config.sensor_frame) if wrench else ReusedEffort(model.joint_names)
-        )
+        kind, self._message = kind_of_output(model)
         self._predicted = Outlet(node, kind, "~/predicted", DEPTH, lost)
         self._rigid_body = Outlet(node, kind, "~/rigid_body", DEPTH, lost)
         self._measured = Outlet(node, kind, "~/measured", DEPTH, lost)
@@ -264,6 +315,7 @@ class Outputs:
         self._covariance = Outlet(
             node, Float64MultiArray, "~/external_wrench_covariance", DEPTH, lost
         )
+        self._markers = MarkerOutput(node, session, lost)
         self._parameters = Outlet(node, Float64MultiArray, "~/inertial_parameters", 1, lost)
 
     def publish(self, step: Step) -> None:
@@ -285,7 +337,8 @@ class Outputs:
         external = step.y - predicted
         if self._external.has_subscribers():
             self._external.publish(self._message(step.stamp, external))
-        if (wanted := self._wrench.has_subscribers()) or self._covariance.has_subscribers():
+        wanted, drawn = self._wrench.has_subscribers(), self._markers.due(step.stamp)
+        if wanted or drawn or self._covariance.has_subscribers():
             external = external - self._session.learner.external_bias
             std = step.prediction.semiparametric_std
             self._estimate = self._session.external.estimate(step.sample.q, external, std)
@@ -293,6 +346,8 @@ class Outputs:
                 self._wrench.publish(self._wrench_message(step.stamp, self._estimate.value))
             if self._covariance.has_subscribers():
                 self._covariance.publish(covariance_message(self._estimate.covariance))
+            if drawn:
+                self._markers.publish(step, self._estimate)
 
     def values(self) -> dict[str, str]:
         """The external wrench's frame, bias and hidden directions, for the diagnostics."""
@@ -322,7 +377,7 @@ class Outputs:
         """Take the topics down."""
         for outlet in (
             *(self._predicted, self._rigid_body, self._measured, self._external),
-            *(self._wrench, self._covariance, self._parameters),
+            *(self._wrench, self._covariance, self._markers, self._parameters),
         ):
             outlet.destroy()
 

@@ -53,6 +53,12 @@ def spin(executor: Executor) -> None:
             executor.spin_once(timeout_sec=IDLE_WAIT)
 
 
+def spin_node(node: Node, executor: Executor) -> int:
+    """Run a node until shutdown; returns the exit code."""
+    spin(executor)
+    return 0
+
+
 def spin_for(executor: Executor, seconds: float) -> None:
     """Run callbacks for so long."""
     end = time.monotonic() + seconds

@@ -21,20 +21,20 @@ from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.nodes.first_motion import FirstMotion
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
-from semiparam_dynamics.parameters import parameters
+from semiparam_dynamics.parameters import parameters, replace
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.storage import saved_header
 
 TIMINGS = 2000  # steps over which the percentiles are taken
-TOGETHER = 20  # steps at most that go to the thread together, of which the last one is learned
+TOGETHER = 30_000_000  # ns of steps that go to the thread together
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
 WARM_UP_STEPS = 200
-BETWEEN_STEPS = 4
 STOPPED = "learning was stopped by an error"
 TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
+STANDING_STEP = 10_000_000  # ns at least between those
 STILL = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
 BURST = 0.5  # s of which a share may be spent at once
 LONGEST = 0.1  # s after which a sample is learned whatever it takes
@@ -80,18 +80,18 @@ class Session:
             path if config.autosave else None, self._snapshot, config.save_interval
         )
         self._thread: LearnerThread[list[Step]] = LearnerThread(
-            self._update_all, config.learning_queue, idle=self._idle
+            self._update_all, config.learning_queue, size=_size, idle=self._idle
         )
         self.first_motion: FirstMotion | None = None
         if config.examine_start and self.model.config.target == "effort":
             self.first_motion = FirstMotion(self.model, config.learner)
-        self._standing: deque[tuple[int, Array]] = (
-            deque()
-        )  # stamps and external, of the last second
+        # Stamps of the last second at rest, with what was measured beyond the prediction.
+        self._standing: deque[tuple[int, Array]] = deque()
         self._budget = LearningBudget(config.learning_share)
-        self._together: list[Step] = []  # to be scored with the next one that is learned
+        self._together: list[Step] = []  # to be learned and scored with those that follow
+        self._stamp = 0  # of the last of them
         self._learning = True
-        self.learner.predict_beside_learning(config.defer_learning)
+        self._predict_beside_learning(config)
         self._count_anew()
 
     def reset(self) -> None:
@@ -115,6 +115,7 @@ class Session:
             self._config.learner.samples,
             **self._checks,
         )
+        self._standing.clear()  # of what is forgotten now
         self.measured = self.predicted = self.deferred = 0
         self._not_learned: Counter[str] = Counter()
         self.predict_us: deque[float] = deque(maxlen=TIMINGS)
@@ -131,11 +132,15 @@ class Session:
         """
         with self.paused(drained=True):
             self.learner.configure(config.learner)
-            self.learner.predict_beside_learning(config.defer_learning)
+            self._predict_beside_learning(config)
             self._thread.capacity = config.learning_queue
             self._budget.share = config.learning_share
             self.autosave.interval = config.save_interval
             self._config = config
+
+    def _predict_beside_learning(self, config: InverseDynamicsNodeConfig) -> None:
+        wanted = config.defer_learning
+        self.learner.predict_beside_learning(wanted, desired=config.feedforward)
 
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
@@ -172,10 +177,12 @@ class Session:
 
     def _note_standing(self, step: Step) -> None:
         """Keep what is measured beyond the prediction while the robot stands still."""
-        if step.y is None:
+        if step.y is None or step.sample.between:
             return
         if np.abs(step.sample.dq).max() > max(self._config.learner.filter.rest_velocity, STILL):
             self._standing.clear()
+            return
+        if self._standing and 0 <= step.stamp - self._standing[-1][0] < STANDING_STEP:
             return
         self._standing.append((step.stamp, step.y - step.prediction.semiparametric))
         while not 0 <= step.stamp - self._standing[0][0] <= TARED:
@@ -207,6 +214,7 @@ class Session:
 
     def learn(self, step: Step) -> None:
         """Have a step learned and scored, in the thread or, without `defer_learning`, at once."""
+        self.learner.feel(step)
         steps = self.learner.admit(step)
         if not self._learning:
             steps = [dataclasses.replace(one, target=None) for one in steps]
@@ -218,8 +226,11 @@ class Session:
         else:
             for one in map(self._affordable, steps):
                 self._together.append(one)
-                if one.target is not None or len(self._together) == TOGETHER:
+                step_time = one.stamp - self._stamp
+                self._stamp = one.stamp
+                if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
                     self._put_together()
+            self._thread.give_turn()
 
     def _affordable(self, step: Step) -> Step:
         """The step as it is to be learned within the budget, or only scored."""
@@ -233,7 +244,7 @@ class Session:
         return dataclasses.replace(step, sample=dataclasses.replace(step.sample, weight=weight))
 
     def _put_together(self) -> None:
-        # To wake the thread for each score would keep messages waiting for the interpreter.
+        # To wake the thread costs as much as learning two samples more: nothing is in the caches.
         if self._together:
             self._thread.put(self._together)
             self._together = []
@@ -243,18 +254,19 @@ class Session:
     def _update_all(self, together: list[list[Step]]) -> None:
         for steps in together:
             self._update(steps)
+        self._thread.wait_for_turn()
         self.autosave.step()
         self._publish()
 
     def _update(self, steps: list[Step]) -> None:
-        start, busy = time.perf_counter(), time.thread_time()
-        self.learner.update(steps)
-        self._budget.spent(time.thread_time() - busy)
-        for step in steps:
-            if step.target is not None:
-                self.learn_us.append((time.perf_counter() - start) * 1e6)
-                self.autosave.changed()
-                self._unpublished = self._config.defer_learning
+        start = time.thread_time()
+        self.learner.update(steps, self._thread.wait_for_turn)
+        if learned := _learned_of(steps):
+            each = (time.thread_time() - start) / learned
+            self._budget.spent(each)
+            self.learn_us.extend(learned * [1e6 * each])
+            self.autosave.changed(learned)
+            self._unpublished = self._config.defer_learning
 
     def _publish(self) -> float | None:
         """Let predictions know what was learned, or return in how many seconds it is time to."""
@@ -395,6 +407,15 @@ class Session:
         return +dropped
 
 
+def _learned_of(steps: list[Step]) -> int:
+    """The number of steps that are to be learned."""
+    return sum(step.target is not None for step in steps)
+
+
+def _size(steps: list[Step]) -> int:
+    return max(_learned_of(steps), 1)  # to be scored they wait, too
+
+
 class LearningBudget:
     """Chooses the samples that are learned so that these take a share of a core at most.
 
@@ -433,7 +454,7 @@ class LearningBudget:
         return weight
 
     def spent(self, seconds: float) -> None:
-        """Note what learning a sample took of a core."""
+        """Note what learning one sample took of a core."""
         if self._cost == 0.0:
             self._cost = min(seconds, FIRST_COST)
         else:  # a single one, held up by others, must not stop learning
@@ -442,16 +463,14 @@ class LearningBudget:
 
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
     """Lead a learner that is thrown away through a motion, so that everything is compiled."""
-    learner = InverseDynamicsLearner(model, config.learner)
+    learner = InverseDynamicsLearner(model, replace(config.learner, changes__settle=1.0))
     learner.predict_beside_learning(config.defer_learning)
     step_time = 0.5 * config.learner.filter.max_gap
     rng = np.random.default_rng(0)
     for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
-        last = round(k * step_time * 1e9)
         q, y = 0.2 * rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
-        step = learner.predict(Measurement(last, q, q, y))
+        step = learner.predict(Measurement(round(k * step_time * 1e9), q, q, y))
         if step is not None:
+            learner.feel(step)
             learner.update(learner.admit(step))
-    learner.publish()
-    for k in range(1, BETWEEN_STEPS + 1):  # which come too soon to be learned
-        learner.predict(Measurement(last + k * 1_000_000, q + 1e-3 * k * q, q, y))
+            learner.publish()

@@ -128,10 +128,11 @@ def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
     assert np.array_equal(learner.predict(X), scores.argmax(axis=1))
 
 
-def test_the_learners_round_trip_comes_out(run, ros_environment) -> None:
+@pytest.mark.parametrize("options", ["", "--target wrench --arms 2"])
+def test_the_learners_round_trip_comes_out(run, ros_environment, options: str) -> None:
     pytest.importorskip("rclpy")
     times = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
-    echo, learner = run("node_latency.py", *times).splitlines()[-2:]
+    echo, learner = run("node_latency.py", *times, *options.split()).splitlines()[-2:]
     cells = [cell.strip() for cell in learner.strip("|").split("|")]
     assert "echo" in echo and cells[:3] == ["learner", "events", "200"] and "nan" not in echo
     assert cells[4:6] == ["0", "0"]  # lost
@@ -141,3 +142,14 @@ def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
     sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
     output = run("checkpoint_cost.py", *sizes)
     assert "beside a write" in output and "nan" not in output
+
+
+def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator: None) -> None:
+    sizes = ["--seeds", "1", "--learning", "8", "--seconds", "5", "--spacings", "0.5"]
+    output = run("trajectory_efforts.py", "--arms", "icub", *sizes)
+    means = re.findall(r"^\| mean \| (.*) \|$", output, re.MULTILINE)
+    assert len(means) == 2 and "nan" not in output
+    for without, _, learned, *_ in (map(float, row.split(" | ")) for row in means):
+        assert learned < 0.5 * without
+    without, as_given, resampled = map(float, output.splitlines()[-1].split("|")[2:5])
+    assert resampled < as_given < without

@@ -30,6 +30,7 @@ try:
     from semiparam_dynamics.nodes.session import Session
     from semiparam_dynamics.parameters import replace
 
+    from .driver_messages import driver_messages, message_folder  # noqa: F401 # fixtures
     from .forks import ForkedNode
 except ImportError:  # no ROS 2 here: neither the extra 'ros' nor an installation
     collect_ignore_glob = ["test_*.py"]

@@ -25,7 +25,8 @@ import numpy as np
 from semiparam_dynamics.nodes.processes import NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
-NODES = "inverse_dynamics object_recognition arm_simulator computed_torque object_stream".split()
+NODES = "inverse_dynamics object_recognition arm_simulator computed_torque".split()
+NODES += "trajectory_efforts payload_bridge object_stream".split()
 REPORT_PERIOD = 0.2  # s: who waits for diagnostics waits a fifth as long
 POLL = 0.01  # s
 
@@ -149,6 +150,12 @@ def become(log: str, folder: str, environment: dict[str, str]) -> None:
     """Take on all that a new process is given."""
     os.setsid()
     os.chdir(folder)
+    before, now = (
+        [path for path in one.get("PYTHONPATH", "").split(os.pathsep) if path]
+        for one in (os.environ, environment)
+    )
+    others = [path for path in sys.path if path not in {*before, *now} - {str(ROOT)}]
+    sys.path[:] = [others[0], *now, *others[1:]]
     os.environ.clear()
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)

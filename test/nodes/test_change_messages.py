@@ -8,9 +8,10 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.changes.config import ChangeEvent
 from semiparam_dynamics.changes.payload import Snapshot, payload_status
+from semiparam_dynamics.changes.touch import ContactEvent, Touch
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.diagnostics import ChangeReport
-from semiparam_dynamics.nodes.messages import event_message, payload_messages
+from semiparam_dynamics.nodes.messages import contact_message, event_message, payload_messages
 from semiparam_dynamics.nodes.session import Session
 
 from .conftest import moving, take
@@ -67,6 +68,32 @@ def test_an_event_says_what_happened(event: ChangeEvent, level: bytes, sentence:
     values = {pair.key: pair.value for pair in status.values}
     assert values["cause"] == event.cause and values["payload"] == event.name
     assert ("statistic" in values) == (event.evidence > 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "link", "level", "sentence"),
+    [
+        ("contact", None, DiagnosticStatus.WARN, "contact begins"),
+        ("contact", "forearm", DiagnosticStatus.WARN, "contact, about 5 N on forearm"),
+        ("collision", "", DiagnosticStatus.ERROR, "collision, about 5 N"),
+        ("contact over", "forearm", DiagnosticStatus.OK, "over after 0.25 s, about 5 N on forearm"),
+    ],
+)
+def test_a_contact_is_told_in_words(
+    kind: str, link: str | None, level: bytes, sentence: str
+) -> None:
+    touch = None if link is None else Touch(link, np.array([0.0, 3.0, -4.0]), 0.8)
+    event = ContactEvent(1_250_000_000, 1_000_000_000, kind, 2.0, touch)
+    message = contact_message("/arm/learner", event)
+    (status,) = message.status
+    assert (message.header.stamp.sec, message.header.stamp.nanosec) == (1, 250_000_000)
+    assert status.level == level and status.message.endswith(sentence)
+    assert status.name == "arm/learner: contact"
+    values = {pair.key: pair.value for pair in status.values}
+    assert values["kind"] == kind and values["lasted [s]"] == "0.250"
+    assert values["deviation [thresholds]"] == "2"
+    assert ("force z [N]" in values) == (link is not None)
+    assert values.get("link", "") == (link or "")
 
 
 def test_an_event_has_its_axis_delay_and_statistic() -> None:

@@ -19,6 +19,7 @@ from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
+    TrajectoryEffortsNodeConfig,
 )
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.nodes.session import Session
@@ -31,6 +32,7 @@ CONFIGS = (
     InverseDynamicsNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
+    TrajectoryEffortsNodeConfig,
 )
 PATHS = {"urdf", "model_file", "backbone.file", "source", "script"}
 LABELS = ("../../escaped", "/etc/escaped", "mug/../../escaped", "~/escaped", "con.npz")

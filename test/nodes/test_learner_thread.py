@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from semiparam_dynamics.nodes import learner_thread
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 
 LONG = 30.0  # s: only reached when something is broken
@@ -132,6 +133,30 @@ def test_entries_can_be_worked_off_by_the_caller_after_those_that_wait(make) -> 
     thread.put(0)
     thread.do([1, 2])
     assert [k for k, _ in done] == [0, 1, 2] and done[-1][1] == get_ident() != done[0][1]
+
+
+def test_a_part_of_the_work_waits_for_its_turn_unless_entries_wait(make, monkeypatch) -> None:
+    monkeypatch.setattr(learner_thread, "TURN_S", LONG)
+    reached, passed = Event(), Event()
+
+    def work(entries: list[int]) -> None:
+        reached.set()
+        thread.wait_for_turn()
+        passed.set()
+
+    thread = make(work)
+    thread.wait_for_turn()  # in another thread nothing waits
+    thread.put(0)
+    assert reached.wait(LONG) and not passed.wait(0.05)
+    thread.give_turn()
+    assert passed.wait(LONG)
+    for ending in (lambda: thread.put(2), lambda: drain(thread)):
+        reached.clear()
+        passed.clear()
+        thread.put(1)
+        assert reached.wait(LONG)
+        ending()
+        assert passed.wait(LONG / 10.0)
 
 
 def test_ends_after_what_waits_and_starts_again(make) -> None:

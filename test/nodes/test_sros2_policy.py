@@ -18,7 +18,9 @@ NODES = (
     "object_recognition",
     "arm_simulator",
     "computed_torque",
+    "trajectory_efforts",
     "object_stream",
+    "payload_bridge",
 )
 # The attributes that sros2's schema (policy.xsd, version 0.2.0) allows of each kind of list.
 RULES = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}}
@@ -84,20 +86,21 @@ def test_the_file_is_what_sros2_reads() -> None:
 def test_no_node_calls_services_or_writes_what_it_should_only_read() -> None:
     for node in NODES:
         permissions = allowed(node)
-        assert not permissions["request"]
+        assert not permissions["request"] or node == "payload_bridge"  # which is for that
         assert not permissions["publish"] & permissions["subscribe"]
 
 
 # In each variant, what the node does not have of all that it may have.
 OUTPUTS = {"predicted", "rigid_body", "external", "measured", "inertial_parameters"}
-OUTPUTS |= {"external_wrench", "external_wrench_covariance"}
+OUTPUTS |= {"external_wrench", "external_wrench_covariance", "external_fast", "markers"}
+OUTPUTS |= {"contact", "collision", "contact_events"}
 OUTPUTS = {f"~/{name}" for name in OUTPUTS}
 
 
 FEEDFORWARD = {"feedforward", "feedforward_rigid_body"}
 FEEDFORWARD |= {f"{name}_std" for name in FEEDFORWARD}
 ANSWERS = {"~/desired", *(f"~/{name}" for name in FEEDFORWARD)}
-CHANGES = {"payload", "payload_std", "contact", "contact_external", "external_deviation", "changes"}
+CHANGES = {"payload", "payload_std", "contact_external", "external_deviation", "changes"}
 CHANGES = {f"~/{name}" for name in (*CHANGES, "snapshot", "recall", "release", "forget_snapshot")}
 
 
@@ -144,6 +147,18 @@ def test_computed_torque(peer, tmp_path, urdf) -> None:
     check(peer, tmp_path, "computed_torque", variants)
 
 
+def test_trajectory_efforts(peer, tmp_path, urdf) -> None:
+    pytest.importorskip("trajectory_msgs.msg", reason="trajectories need trajectory_msgs")
+    rigid_body = {f"inverse_dynamics/{name}" for name in FEEDFORWARD if "rigid_body" in name}
+    semiparametric = {f"inverse_dynamics/{name}" for name in FEEDFORWARD} - rigid_body
+    other = {"urdf": urdf, "feedforward": "rigid_body", "use_sim_time": "true"}
+    variants = (
+        ({}, {"/clock", *rigid_body}),
+        (other, {"robot_description", *semiparametric}),
+    )
+    check(peer, tmp_path, "trajectory_efforts", variants)
+
+
 def test_object_stream(peer, tmp_path) -> None:
     source = tmp_path / "objects.npz"
     np.savez(source, X=np.random.default_rng(0).normal(size=(8, 5)), y=np.repeat([0, 1], 4))
@@ -152,6 +167,17 @@ def test_object_stream(peer, tmp_path) -> None:
     features = {"source": source, "use_sim_time": "true", **waits}
     variants = ((digits, {"/clock", "features"}), (features, {"image"}))
     check(peer, tmp_path, "object_stream", variants)
+
+
+def test_payload_bridge(peer, tmp_path, urdf, driver_messages) -> None:
+    ur, franka = "io_and_status_controller/set_payload", "service_server/set_load"
+    release = "inverse_dynamics/release"
+    given = {"urdf": urdf, "frame": "lower", "use_sim_time": "true"}
+    variants = (
+        ({"driver": "ur"}, {"/clock", franka, release}),
+        ({"driver": "franka", "compensated": "true", **given}, {"robot_description", ur}),
+    )
+    check(peer, tmp_path, "payload_bridge", variants)
 
 
 def check(peer: Any, folder: Path, node: str, variants: Any) -> None:
