@@ -38,9 +38,10 @@ class ModelLook:
 # Green, red and blue are those of the thesis' figure 8.4.
 LOOKS = {
     "urdf": ModelLook("URDF", "#9a6700", 1.0, (1.5, 1.5)),
-    "rigid_body": ModelLook("Rigid body", "#2a8f3c", 1.3),
+    # Wider than what is drawn over it: two lines that agree are both seen.
+    "rigid_body": ModelLook("Rigid body", "#2a8f3c", 2.8),
     "nonparametric": ModelLook("Nonparametric", "#d1342b", 1.1, (5.0, 1.5)),
-    "semiparametric": ModelLook("Semiparametric", "#1f5fc4", 1.6),
+    "semiparametric": ModelLook("Semiparametric", "#1f5fc4", 1.2),
     "persistence": ModelLook("Persistence", "#8c959f", 0.9, (2.5, 1.5)),
 }
 MEASURED = ModelLook("Measured", INK, 0.8)

@@ -150,10 +150,10 @@ def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]
             reach = max([float(v) for v in largest if v > 0.0], default=1.0)
             for model, error in both.items():
                 counts, edges = np.histogram(error, 40, (-reach, reach))
-                percent, color = 100.0 * counts / max(error.size, 1), LOOKS[model].color
+                percent, look = 100.0 * counts / max(error.size, 1), LOOKS[model]
                 if model == "semiparametric":
-                    axes.stairs(percent, edges, fill=True, color=color, alpha=0.22)
-                axes.stairs(percent, edges, color=color, linewidth=1.3)
+                    axes.stairs(percent, edges, fill=True, color=look.color, alpha=0.22)
+                axes.stairs(percent, edges, color=look.color, linewidth=look.width)
             axes.axvline(0.0, color=FAINT, linewidth=0.8)
             axes.set_title(shorten(name, 40))
             axes.set_xlabel(f"Measured minus predicted ({units[axis]})")
