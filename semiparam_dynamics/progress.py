@@ -71,4 +71,7 @@ def processes(jobs: int) -> Iterator[Executor | None]:
 
 def _one_thread() -> None:
     """Keep the matrix products of a process to one thread: the processes fill the cores."""
+    import numpy  # noqa: F401
+    import scipy.linalg  # noqa: F401 - only libraries that are loaded can be limited
+
     threadpool_limits(limits=1)
