@@ -14,16 +14,26 @@ from typing import TextIO
 from threadpoolctl import threadpool_limits
 
 
+def duration(seconds: float) -> str:
+    """Such as 40 s, 3 min or 1.5 h, of an estimate."""
+    if seconds < 90.0:
+        return f"{max(10.0 * round(seconds / 10.0), 5.0):.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+
+
 class ProgressBar:
     """A bar on a terminal, drawn at most ten times a second; nothing on any other output.
 
     Call it with the share done; as a context it removes itself at the end.
+
+    left : expected seconds to the end, of this and of what follows it; None: not told.
     """
 
     WIDTH = 40
 
-    def __init__(self, label: str, stream: TextIO) -> None:
+    def __init__(self, label: str, stream: TextIO, left: float | None = None) -> None:
         self._label = label
+        self._end = None if left is None else time.monotonic() + left
         self._stream = stream
         self._shown = stream.isatty()
         self._last = 0.0
@@ -36,7 +46,8 @@ class ProgressBar:
         self._last = now
         full = round(share * self.WIDTH)
         bar = "#" * full + "." * (self.WIDTH - full)
-        self._stream.write(f"\r{self._label} [{bar}] {share:4.0%}")
+        left = "" if self._end is None else f", {duration(self._end - now)} left"
+        self._stream.write(f"\r{self._label} [{bar}] {share:4.0%}{left:<15}")
         self._stream.flush()
 
     def __enter__(self) -> ProgressBar:

@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
-from semiparam_dynamics.progress import processes
+from semiparam_dynamics.progress import ProgressBar, duration, processes
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(-3.0, "5 s"), (44.0, "40 s"), (170.0, "3 min"), (9000.0, "2.5 h")]
+)
+def test_an_estimate_is_told_in_round_numbers(seconds: float, told: str) -> None:
+    assert duration(seconds) == told
+
+
+def test_a_bar_tells_what_is_left_and_removes_itself() -> None:
+    stream = Terminal()
+    with ProgressBar("learning", stream, left=200.0) as bar:
+        bar(0.25)
+    shown = stream.getvalue()
+    assert "learning [" + 10 * "#" + 30 * "." + "]  25%, 3 min left" in shown
+    assert shown.endswith("\r\x1b[K")
+    quiet = io.StringIO()
+    with ProgressBar("learning", quiet, left=200.0) as bar:
+        bar(0.25)
+    assert not quiet.getvalue()
 
 
 def threads() -> dict[str, int]:

@@ -17,7 +17,7 @@ from semiparam_dynamics.cli.options import (
 )
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags
-from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.progress import ProgressBar, duration
 from semiparam_dynamics.tuning.on_bags import tune_on_bags, write_tuning
 from semiparam_dynamics.tuning.page import text
 
@@ -88,17 +88,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Bars:
-    """A progress bar for each stage, one after the other."""
+    """A progress bar for each stage, one after the other, with the time that is left."""
 
     def __init__(self) -> None:
         self._bar: ProgressBar | None = None
 
-    def __call__(self, title: str) -> Callable[[float], None]:
+    def __call__(self, title: str, left: float) -> Callable[[float], None]:
+        if self._bar is None:
+            print(f"semiparam: this takes about {duration(left)} here", file=sys.stderr)
         self.close()
-        self._bar = ProgressBar(f"{title:<28}", sys.stderr)
+        self._bar = ProgressBar(f"{title:<28}", sys.stderr, left)
+        self._bar(0.0)
         return self._bar
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.__exit__(None, None, None)
-            self._bar = None

@@ -338,6 +338,11 @@ GROUP_WIDTHS = {
 }
 
 
+def group_title(group: str) -> str:
+    """The stage that chooses a width of its own for a group of inputs."""
+    return f"own width: {group.removesuffix('_width').replace('_', ' ')}"
+
+
 SIMPLER = 0.03  # a smaller or more regularised candidate may be worse by this share
 
 
@@ -375,8 +380,7 @@ class ResidualChoice:
             name = f"{kind}.{group}"
             if self.task.kept(name):
                 continue
-            title = f"own width: {group.removesuffix('_width').replace('_', ' ')}"
-            outcome, tried = self._grid(title, group_grid(config, name), config)
+            outcome, tried = self._grid(group_title(group), group_grid(config, name), config)
             best, config = outcome, tried
         return best, config
 

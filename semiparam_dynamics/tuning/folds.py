@@ -71,6 +71,16 @@ class Recordings:
         return motions
 
     @property
+    def n_recordings(self) -> int:
+        """Sequences of measurements."""
+        return len(self._measurements)
+
+    @property
+    def n_measurements(self) -> int:
+        """In all recordings together."""
+        return sum(len(recording) for recording in self._measurements)
+
+    @property
     def rate(self) -> float:
         """Messages a second, of the fastest recording."""
         gaps = [np.median(np.diff([m.stamp for m in r])) for r in self._measurements if len(r) > 1]

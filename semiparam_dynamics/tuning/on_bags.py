@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -15,11 +15,10 @@ from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
 from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.folds import Recordings
+from semiparam_dynamics.tuning.forecast import Stage
 from semiparam_dynamics.tuning.page import tuning_page
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
-
-Stage = Callable[[str], Callable[[float], None]]
 
 
 def tune_on_bags(
@@ -30,7 +29,7 @@ def tune_on_bags(
     criterion: str = "delayed",
     journal: Path | None = None,
     executor: Executor | None = None,
-    stage: Stage = lambda title: lambda share: None,
+    stage: Stage = lambda title, left: lambda share: None,
 ) -> Tuning:
     """Tune on `bags.train`; the other arguments are those of `tune`.
 

@@ -255,7 +255,7 @@ def _evidence(R: Array, U: Array, q: int, ridge: float, square: Array, n: int) -
     return -0.5 * (fit + determinant / n)
 
 
-LEAST_ROWS = 128  # taken at once; with more features as many rows as features
+LEAST_ROWS, MOST_ROWS = 128, 256  # taken at once: as many as features, within these bounds
 
 
 def delayed_errors(
@@ -277,7 +277,7 @@ def delayed_errors(
     the way.
     """
     found = {(ridge, size): np.empty_like(Y) for ridge in ridges for size in sizes}
-    for start, end in _chunks(edges, max(system.n_features, LEAST_ROWS)):
+    for start, end in _chunks(edges, min(max(system.n_features, LEAST_ROWS), MOST_ROWS)):
         inner = edges[(edges >= start) & (edges <= end)]
         z, y = Z[start:end], Y[start:end]
         for ridge in ridges:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from semiparam_dynamics.tuning.folds import (
     prepare,
     region_splits,
 )
+from semiparam_dynamics.tuning.forecast import Stage, forecast
 from semiparam_dynamics.tuning.work import Task, Work, check_keep, pack_score, unpack_score
 
 
@@ -39,7 +40,7 @@ def tune(
     *,
     keep: Sequence[str] = (),
     criterion: str = "delayed",
-    stage: Callable[[str], Callable[[float], None]] = lambda title: lambda share: None,
+    stage: Stage = lambda title, left: lambda share: None,
 ) -> Tuning:
     """Choose `recordings.config`'s hyperparameters by motion that is held out.
 
@@ -47,7 +48,8 @@ def tune(
     criterion : what is made small among the candidates that do no harm: the error where learning
         goes on (delayed), the error on motion never seen (frozen), or what has the largest
         marginal likelihood (evidence).
-    stage : is told each stage's title, and answers with what is told the share of it done.
+    stage : is told each stage's title and the seconds that are left to the end of all, and answers
+        with what is told the share of the stage that is done.
 
     Raises BagError where the recordings don't suffice, ConfigurationError for unknown names.
     """
@@ -55,7 +57,9 @@ def tune(
     config = recordings.config
     check_keep(keep, config)
     tuning = Tuning(config, config, [])
-    task = Task(recordings, work, tuple(keep), criterion, stage, tuning)
+    task = Task(recordings, work, tuple(keep), criterion, lambda _: _unseen, tuning)
+    ahead = forecast(task)
+    task = dataclasses.replace(task, stage=lambda title: stage(title, ahead.left(title)))
     config = with_cutoff(task, config)
     motions = recordings.motions(config.filter.cutoff)
     tuning.splits = motion_splits(motions, recordings.names)
@@ -80,6 +84,10 @@ def tune(
     tuning.computed = work.computed
     tuning.seconds = time.perf_counter() - started
     return tuning
+
+
+def _unseen(share: float) -> None:
+    pass
 
 
 def _earned(tuning: Tuning) -> bool:

@@ -99,6 +99,11 @@ class Work:
         self._executor = executor
         self.computed = 0
 
+    @property
+    def spread(self) -> bool:
+        """Whether other processes work."""
+        return self._executor is not None
+
     def __call__(
         self,
         function: Callable[..., Any],

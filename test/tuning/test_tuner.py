@@ -15,6 +15,7 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.tuning import tuner
 from semiparam_dynamics.tuning.candidates import Tuning
+from semiparam_dynamics.tuning.forecast import Forecast, Stage, forecast
 from semiparam_dynamics.tuning.page import DELAYED, FROZEN, headline, text, tuning_page
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
@@ -42,7 +43,7 @@ def tuned(
     journal: Path | None,
     config: InverseDynamicsConfig = TOO_NARROW,
     keep: list[str] = QUICK,
-    stage: Callable[[str], Callable[[float], None]] = lambda title: lambda share: None,
+    stage: Stage = lambda title, left: lambda share: None,
 ) -> Tuning:
     found = recordings(2, 10.0, config, same=True)
     identity = {"bags": found.fingerprint()}
@@ -134,7 +135,7 @@ def test_interrupted_it_resumes_and_ends_the_same(
     class InterruptedHereError(Exception):
         pass
 
-    def stage(title: str) -> Callable[[float], None]:
+    def stage(title: str, left: float) -> Callable[[float], None]:
         def progress(share: float) -> None:
             if title == "each joint's own level" and share > 0.3:
                 raise InterruptedHereError
@@ -151,6 +152,20 @@ def test_interrupted_it_resumes_and_ends_the_same(
     again = tuned(path)
     assert again.computed == len(lines) - left
     assert to_flat(again.config) == to_flat(result.config)
+
+
+def test_the_stages_are_those_that_were_forecast(
+    result: Tuning, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tuned.journal"
+    path.write_text(journal.read_text())
+    plans: list[Forecast] = []
+    monkeypatch.setattr(tuner, "forecast", lambda task: plans.append(forecast(task)) or plans[0])
+    told: list[tuple[str, float]] = []
+    tuned(path, stage=lambda title, left: told.append((title, left)) or (lambda share: None))
+    assert [title for title, _ in told] == [title for title, _ in plans[0].planned]
+    left = [seconds for _, seconds in told]
+    assert left == sorted(left, reverse=True) and left[-1] > 0.0
 
 
 def test_what_is_kept_stays_and_unknown_names_are_refused(
