@@ -258,6 +258,9 @@ class LearnerRun(ProtocolRun):
         return lambda sample: learner.update(learner.admit(learner.predict_sample(sample)))
 
 
+MOST_AHEAD = 16  # blocks that wait for the worker: samples come in bursts, filtered together
+
+
 class JoinedRuns:
     """A sequential run, and a delayed one that starts from what it knows, in one pass.
 
@@ -266,13 +269,13 @@ class JoinedRuns:
     learn in blocks there are two, each on its own; where changes are noticed, `delayed` is None.
 
     worker : of one thread, does what the rigid body doesn't wait for: the nonparametric models and
-        the scores of a block while the next one comes. The numbers are the same to the last bit.
+        the scores of blocks while the next ones come. The numbers are the same to the last bit.
     """
 
     def __init__(self, sequential: ProtocolRun, worker: Executor | None = None) -> None:
         self.sequential = sequential
         self._worker = worker
-        self._working: Future[None] | None = None
+        self._working: deque[Future[None]] = deque()
         noticing = isinstance(sequential, LearnerRun) and sequential.learner.changes is not None
         self.shared = sequential.estimator.learns_in_blocks and not noticing
         self.delayed: ProtocolRun | None = None
@@ -324,17 +327,16 @@ class JoinedRuns:
         waiting, self._waiting = self._waiting, WaitingBlock()
         block = waiting.block()
         rigid = self.sequential.estimator.update_rigid_body_block(block)
-        self._join()
         if self._worker is None:
             self._learn(waiting, block, rigid)
         else:
-            self._working = self._worker.submit(self._learn, waiting, block, rigid)
+            self._working.append(self._worker.submit(self._learn, waiting, block, rigid))
+            self._join(MOST_AHEAD)
 
-    def _join(self) -> None:
-        """Wait until the last block is learned, and raise what went wrong with it."""
-        if self._working is not None:
-            self._working.result()
-            self._working = None
+    def _join(self, ahead: int = 0) -> None:
+        """Wait until all blocks but `ahead` are learned, and raise what went wrong with one."""
+        while len(self._working) > ahead:
+            self._working.popleft().result()
 
     def _learn(self, waiting: WaitingBlock, block: SampleBlock, rigid: RigidBodyBlock) -> None:
         sequential, delayed = self.sequential, self.delayed
