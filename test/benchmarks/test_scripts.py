@@ -153,3 +153,12 @@ def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator
         assert learned < 0.5 * without
     without, as_given, resampled = map(float, output.splitlines()[-1].split("|")[2:5])
     assert resampled < as_given < without
+
+
+def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
+    sizes = ["--learn", "8", "--seconds", "8"]
+    output = run("external_wrench_arms.py", str(data_folder), "--arms", "seven", *sizes)
+    rows = {tuple(row.split(" | ")[:2]): row.split(" | ") for row in output.splitlines()}
+    for load in ("none", "1 kg", "1 kg told"):  # of several newtons, with the load's ten
+        assert float(rows[f"| seven, {load}", "~/external_wrench"][2]) < 5.0
+    assert float(rows["| seven, 1 kg", "URDF"][2]) > 5.0 and "nan" not in output
