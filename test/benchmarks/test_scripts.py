@@ -159,6 +159,7 @@ def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder
     sizes = ["--learn", "8", "--seconds", "8"]
     output = run("external_wrench_arms.py", str(data_folder), "--arms", "seven", *sizes)
     rows = {tuple(row.split(" | ")[:2]): row.split(" | ") for row in output.splitlines()}
-    for load in ("none", "1 kg", "1 kg told"):  # of several newtons, with the load's ten
-        assert float(rows[f"| seven, {load}", "~/external_wrench"][2]) < 5.0
-    assert float(rows["| seven, 1 kg", "URDF"][2]) > 5.0 and "nan" not in output
+    force = {row: float(cells[2]) for row, cells in rows.items() if "seven, " in row[0]}
+    own = "~/external_wrench"
+    assert force["| seven, none", own] < 0.5 * force["| seven, none", "URDF"]
+    assert force["| seven, 1 kg told", own] < force["| seven, 1 kg", own] < np.inf
