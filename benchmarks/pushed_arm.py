@@ -106,7 +106,7 @@ def instant(step: Step, push: Array, external: ExternalWrench, joints: list[Arra
     """The arm's joints at a step, with the force told and the one that acts."""
     assert step.y is not None
     left, std = step.y - step.prediction.semiparametric, step.prediction.semiparametric_std
-    estimate = external.estimate(step.sample.q, left, std)
+    estimate = external.estimate(step.sample.q, left, std, step.stamp)
     told = wrench_markers(external, step.sample.q, estimate)
     error = float(np.linalg.norm(estimate.value[:3] - push))
     print(f"acts {push} N, told {estimate.value[:3].round(1)} N, off by {error:.2f} N")

@@ -108,8 +108,8 @@ class InverseDynamicsNodeConfig:
     )
     external_size: tuple[float, ...] = parameter(
         (100.0, 20.0),
-        "force and moment along an axis to be expected at ~/external_wrench, [N, N m]: what the "
-        "efforts hardly see of a wrench is damped by them",
+        "force and moment along an axis of a large ~/external_wrench, [N, N m]: what the efforts "
+        "hardly see of a wrench is damped by them",
         low=1e-6,
         high=1e6,
     )

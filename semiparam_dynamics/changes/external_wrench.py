@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
@@ -15,8 +14,18 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import reduced_model
 from semiparam_dynamics.robot.urdf import UrdfTree, closest, parse_urdf
 
-SIZE = (100.0, 20.0)  # N, N m, of a wrench to be expected
+SIZE = (100.0, 20.0)  # N, N m, of a large wrench
 UNSEEN = 0.25  # of the variance before, above which a direction is not seen
+# Before anything is measured a wrench is none, or about one of these shares of `SIZE`, each as
+# probable as another: most pushes are far smaller than the largest to be expected.
+SHARES = np.array([0.0, 0.03, 0.1, 0.3, 1.0])
+# Errors are these factors times their predicted deviations, with these probabilities.
+FACTORS = np.array([0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8])
+PROBABLE = np.array([0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05])
+FACTOR_S = 5.0  # for which a factor lasts
+DEPENDENT_S = 1.0  # for which a model's errors repeat one another
+LEAST, LARGEST = 1e-12, 1e40  # that numbers stay within
+RATIOS = (SHARES / FACTORS[:, None])[:, :, None] ** 2
 NAMES = ("force x", "force y", "force z", "torque x", "torque y", "torque z")
 
 
@@ -25,21 +34,27 @@ class WrenchEstimate(NamedTuple):
 
     value: Array  # (6,) force (N) at the frame's origin, and moment about it (N m)
     covariance: Array  # (6, 6)
-    prior: Array  # (6,) standard deviations of the wrench before anything was measured
+    prior: Array  # (6,) standard deviations of a large wrench before anything was measured
+    remaining: Array  # (6, 6) what measurements of that accuracy leave of the covariance of such
 
 
 class ExternalWrench:
     """Estimates the wrench at a frame.
 
     Efforts are those that the model predicts less J' w where the surroundings exert w, so that
-    measured minus predicted is -J' w plus an error of the standard deviations predicted. By Bayes'
-    rule, with the standard deviations `size` of w before, that is damped least squares weighted by
-    the deviations. What a six-axis sensor measures is moved from its frame.
+    measured minus predicted is -J' w plus an error of the standard deviations predicted. The
+    estimate is the mean of w by Bayes' rule. Neither the size of w is known before, none or
+    anything up to `size` (a scale mixture, as by West 1987, On scale mixtures of normal
+    distributions), nor by which factor errors are larger or smaller than predicted, as in motion
+    that was not learned. Each pair of a size and a factor makes damped least squares, weighted by
+    the deviations, and counts by the evidence for it (MacKay 1992, Bayesian interpolation,
+    section 2). A factor lasts for some seconds: from sample to sample what is known of it is kept,
+    and forgotten. What a six-axis sensor measures is moved from its frame.
 
     Parameters
     ----------
     model: the robot. frame, axes: as of `FrameMotion`; by default the tool's, or the sensor's.
-    size: of forces (N) and moments (N m) to be expected, along each axis.
+    size: of large forces (N) and moments (N m), along each axis.
 
     Attributes
     ----------
@@ -68,6 +83,8 @@ class ExternalWrench:
         except RobotModelError as error:
             raise ConfigurationError(f"external_frame or external_axes: {error}") from None
         self.frame, self.axes = self._motion.frame, self._motion.axes
+        self._probable: Array = PROBABLE  # of each factor, after the last sample
+        self._stamp = 0  # ns, of that
         if not self._sensor and not self._motion.moved.any():
             raise ConfigurationError(
                 f"external_frame: none of the learned joints moves '{self.frame}', so that no "
@@ -78,28 +95,64 @@ class ExternalWrench:
         """(3,) m, the frame's origin at q (n_joints,), seen from the axes' link."""
         return self._motion.origin(q)
 
-    def estimate(self, q: Array, external: Array, stds: Array) -> WrenchEstimate:
+    def estimate(self, q: Array, external: Array, stds: Array, stamp: int = 0) -> WrenchEstimate:
         """The wrench at q (n_joints,) that leaves `external`, measured minus predicted, (n_axes,).
 
         stds : (n_axes,) standard deviations of the predictions. An axis that was not measured, NaN,
         tells nothing; nor does one whose deviation is 0, since nothing was learned yet.
+        stamp : ns; 0: of no instant, nothing of the samples before is used or kept.
         """
         prior = self._prior
-        known = np.isfinite(external) & (stds > 0.0)
+        known = np.isfinite(external) & (stds > LEAST)
         if self._sensor:
             X = self._motion.from_frame(q, self._sensor)
             if not known.all():
-                return WrenchEstimate(np.zeros(6), np.diag(prior**2), prior)
-            return WrenchEstimate(-X @ external, (X * stds**2) @ X.T, prior)
-        # Scaled by the prior, the information is the identity and what efforts add to it.
+                unknown = np.diag(prior**2)
+                return WrenchEstimate(np.zeros(6), unknown, prior, unknown)
+            covariance = (X * stds**2) @ X.T
+            return WrenchEstimate(-X @ external, covariance, prior, covariance)
+        # Along these axes, scaled by `prior`, efforts tell of one direction apart from another.
         rows = (self._motion.jacobian(q)[:, known] * prior[:, None]) / stds[known]
-        information = rows @ rows.T
-        information[np.diag_indices(6)] += 1.0
-        factor, _ = dpotrf(information, lower=1)
-        half, _ = dpotri(factor, lower=1)
-        scaled = np.tril(half) + np.tril(half, -1).T
-        value = -prior * (scaled @ (rows @ (external[known] / stds[known])))
-        return WrenchEstimate(value, scaled * np.outer(prior, prior), prior)
+        scaled = np.clip(external[known] / stds[known], -LARGEST, LARGEST)
+        told, axes = np.linalg.eigh(rows @ rows.T)
+        told = np.clip(told, 0.0, LARGEST)
+        along = axes.T @ (rows @ scaled)
+        # (factors, shares, 6): gains from `along` to the mean, and from it to the variances.
+        shrunk = 1.0 + RATIOS * told
+        gains = RATIOS / shrunk
+        fits = (gains @ along**2 - scaled @ scaled) / FACTORS[:, None] ** 2
+        evidence = 0.5 * (fits - np.log(shrunk.prod(axis=2)))
+        evidence -= len(scaled) * np.log(FACTORS)[:, None]
+        weights = self._weigh(evidence, stamp)[:, :, None]
+        means = -gains * along
+        mean = (weights * means).sum(axis=(0, 1))
+        means -= mean
+        variances = (weights * gains * FACTORS[:, None, None] ** 2).sum(axis=(0, 1))
+        spread = (weights * means).reshape(-1, 6).T @ means.reshape(-1, 6)
+        spread[np.diag_indices(6)] += variances
+        turn = prior[:, None] * axes
+        remaining = (turn / (1.0 + told)) @ turn.T
+        return WrenchEstimate(turn @ mean, turn @ spread @ turn.T, prior, remaining)
+
+    def _weigh(self, evidence: Array, stamp: int) -> Array:
+        """The probabilities of factors and shares, by the logarithm of the evidence for them.
+
+        What a sample tells of the factor counts by the time since the last one: errors repeat.
+        """
+        before, since = PROBABLE, 0.0
+        if stamp != 0:
+            if self._stamp != 0:
+                since = max((stamp - self._stamp) * 1e-9, 0.0)
+            kept = np.exp(-since / FACTOR_S)
+            before = kept * self._probable + (1.0 - kept) * PROBABLE
+        likely = np.exp(evidence - evidence.max())
+        weights: Array = before[:, None] * likely
+        if stamp != 0:
+            total = np.maximum(likely.sum(axis=1), np.finfo(float).tiny)
+            after = before * total ** min(since / DEPENDENT_S, 1.0)
+            self._probable, self._stamp = after / after.sum(), stamp
+        weights /= weights.sum()
+        return weights
 
 
 def unseen_directions(estimate: WrenchEstimate) -> list[str]:
@@ -109,7 +162,7 @@ def unseen_directions(estimate: WrenchEstimate) -> list[str]:
     one another, of about that size, would not be noticed.
     """
     prior = estimate.prior
-    shares, directions = np.linalg.eigh(estimate.covariance / np.outer(prior, prior))
+    shares, directions = np.linalg.eigh(estimate.remaining / np.outer(prior, prior))
     told = []
     for share, direction in zip(shares, directions.T, strict=True):
         if share > UNSEEN:

@@ -341,7 +341,8 @@ class Outputs:
         if wanted or drawn or self._covariance.has_subscribers():
             external = external - self._session.learner.external_bias
             std = step.prediction.semiparametric_std
-            self._estimate = self._session.external.estimate(step.sample.q, external, std)
+            state = step.sample.q, external, std, step.stamp
+            self._estimate = self._session.external.estimate(*state)
             if wanted:
                 self._wrench.publish(self._wrench_message(step.stamp, self._estimate.value))
             if self._covariance.has_subscribers():

@@ -326,6 +326,7 @@ class HandLoad:
         self._own = _moments(float(model.body_mass[body]), model.body_ipos[body].copy(), inertia)
         self.force = np.zeros(3)
         self.point = np.zeros(3)
+        self.moment = np.zeros(3)
         self._pushed_body = body
         self._pushed = False
 
@@ -354,10 +355,17 @@ class HandLoad:
         model.body_sameframe[body] = 0
         self._mujoco.mj_setConst(model, self._mujoco.MjData(model))
 
-    def push(self, force: np.ndarray, point: np.ndarray | None = None, link: str = "") -> None:
+    def push(
+        self,
+        force: np.ndarray,
+        point: np.ndarray | None = None,
+        link: str = "",
+        moment: np.ndarray | None = None,
+    ) -> None:
         """Push with `force` (3,) in N, base axes, at a `point` (3,) of a link, from now on.
 
-        link: of the URDF; empty: the hand.
+        link: of the URDF; empty: the hand. moment: (3,) in N m, base axes, beside that of the
+        force; None: none.
         """
         body = self._model.body(link).id if link else self._body
         if body != self._pushed_body and self._pushed:
@@ -365,15 +373,18 @@ class HandLoad:
         self._pushed_body = body
         self.force = np.asarray(force, dtype=float)
         self.point = np.zeros(3) if point is None else np.asarray(point, dtype=float)
+        self.moment = np.zeros(3) if moment is None else np.asarray(moment, dtype=float)
 
     def apply(self, data: Any, pulled: int) -> None:
         """Set the push in MuJoCo's state; beside what acts on the body `pulled` already, if any."""
-        if not self._pushed and not self.force.any():
+        acts = bool(self.force.any() or self.moment.any())
+        if not self._pushed and not acts:
             return
-        self._pushed = bool(self.force.any())
+        self._pushed = acts
         body = self._pushed_body
         place = data.xpos[body] + data.xmat[body].reshape(3, 3) @ self.point
-        wrench = np.concatenate((self.force, np.cross(place - data.xipos[body], self.force)))
+        moment = self.moment + np.cross(place - data.xipos[body], self.force)
+        wrench = np.concatenate((self.force, moment))
         data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if body == pulled else 0.0)
 
 

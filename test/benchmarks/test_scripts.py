@@ -153,3 +153,13 @@ def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator
         assert learned < 0.5 * without
     without, as_given, resampled = map(float, output.splitlines()[-1].split("|")[2:5])
     assert resampled < as_given < without
+
+
+def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
+    sizes = ["--learn", "8", "--seconds", "8"]
+    output = run("external_wrench_arms.py", str(data_folder), "--arms", "seven", *sizes)
+    rows = {tuple(row.split(" | ")[:2]): row.split(" | ") for row in output.splitlines()}
+    force = {row: float(cells[2]) for row, cells in rows.items() if "seven, " in row[0]}
+    own = "~/external_wrench"
+    assert force["| seven, none", own] < 0.5 * force["| seven, none", "URDF"]
+    assert force["| seven, 1 kg told", own] < force["| seven, 1 kg", own] < np.inf

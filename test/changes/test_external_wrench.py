@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, multivariate_normal
 
 from semiparam_dynamics.changes.external_wrench import (
+    FACTORS,
+    PROBABLE,
+    SHARES,
     SIZE,
     ExternalWrench,
     FrameMotion,
@@ -63,30 +66,117 @@ def test_the_axes_may_be_those_of_the_base() -> None:
 
 
 def test_its_covariance_is_that_of_its_errors() -> None:
-    """By standard deviations that differ between the joints; 95 % lie within the ellipsoid."""
+    """Of wrenches and errors of all sizes that are held possible."""
     target, rng = ExternalWrench(MODEL), np.random.default_rng(2)
     stds = rng.uniform(0.1, 2.0, 7)
+    lengths = []
+    for q in states(1500, seed=3):
+        wrench = rng.choice(SHARES) * PRIOR * rng.normal(size=6)
+        errors = rng.choice(FACTORS, p=PROBABLE) * stds * rng.normal(size=7)
+        value, covariance, *_ = target.estimate(q, left_by(MODEL, q, wrench, "hand") + errors, stds)
+        lengths.append((value - wrench) @ np.linalg.solve(covariance, value - wrench))
+    assert np.mean(lengths) == pytest.approx(6.0, abs=0.5)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_ellipsoids_cover_nearly_95_percent_while_a_factor_lasts(factor: float) -> None:
+    """A mixture has longer tails than the normal distribution of its mean and covariance."""
+    target, rng = ExternalWrench(MODEL), np.random.default_rng(8)
+    stds = rng.uniform(0.1, 2.0, 7)
     within = []
-    for q in states(400, seed=3):
-        external = left_by(MODEL, q, WRENCH, "hand") + stds * rng.normal(size=7)
-        value, covariance, _ = target.estimate(q, external, stds)
-        error = value - WRENCH
-        within.append(error @ np.linalg.solve(covariance, error) <= chi2.ppf(0.95, 6))
-    assert 0.92 <= np.mean(within) <= 0.98
+    for k, q in enumerate(states(2000, seed=9)):
+        wrench = rng.choice(SHARES) * PRIOR * rng.normal(size=6)
+        external = left_by(MODEL, q, wrench, "hand") + factor * stds * rng.normal(size=7)
+        value, covariance, *_ = target.estimate(q, external, stds, 10**9 + 10**8 * k)
+        length = (value - wrench) @ np.linalg.solve(covariance, value - wrench)
+        within.append(length <= chi2.ppf(0.95, 6))
+    assert 0.88 <= np.mean(within[100:]) <= 0.98
 
 
-def test_is_the_mean_of_bayes_rule_in_higher_precision() -> None:
+def test_is_the_mean_of_bayes_rule_over_all_sizes() -> None:
+    """Each pair of a size and a factor by its own normal distribution of what is measured."""
     target, q = ExternalWrench(MODEL), states(1, seed=5)[0]
     stds = np.array([0.5, 1.0, 0.3, 2.0, 0.1, 0.2, 0.7])
-    external = np.random.default_rng(4).normal(size=7)
-    unit = [left_by(MODEL, q, one, "hand") for one in np.eye(6)]
-    A = np.array(unit).T.astype(np.longdouble)  # external = A w
-    information = A.T @ np.diag(stds**-2.0) @ A + np.diag(PRIOR**-2.0)
-    expected = np.linalg.inv(information.astype(np.float64))
-    value, covariance, _ = target.estimate(q, external, stds)
-    np.testing.assert_allclose(covariance, expected, rtol=1e-7, atol=1e-9)
-    mean = expected @ (A.T @ (external / stds**2)).astype(np.float64)
-    np.testing.assert_allclose(value, mean, rtol=1e-6, atol=1e-9)
+    A = np.array([left_by(MODEL, q, one, "hand") for one in np.eye(6)]).T  # external = A w
+    for external in np.random.default_rng(4).normal(size=(5, 7)) * np.logspace(-1, 2, 5)[:, None]:
+        weights, means, covariances = [], [], []
+        for factor, probable in zip(FACTORS, PROBABLE, strict=True):
+            for share in SHARES:
+                prior = np.diag((share * PRIOR) ** 2)
+                measured = A @ prior @ A.T + np.diag((factor * stds) ** 2)
+                normal = multivariate_normal(np.zeros(7), measured)
+                weights.append(np.log(probable) + normal.logpdf(external))
+                gain = prior @ A.T @ np.linalg.inv(measured)
+                means.append(gain @ external)
+                covariances.append(prior - gain @ A @ prior)
+        p = np.exp(np.array(weights) - np.max(weights))
+        p /= p.sum()
+        mean = p @ np.array(means)
+        apart = np.array(means) - mean
+        covariance = np.einsum("i,ijk->jk", p, covariances) + (apart.T * p) @ apart
+        value, found, *_ = target.estimate(q, external, stds)
+        np.testing.assert_allclose(value, mean, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(found, covariance, rtol=1e-5, atol=1e-7)
+
+
+def test_what_remains_is_damped_least_squares() -> None:
+    target, q = ExternalWrench(MODEL), states(1, seed=5)[0]
+    stds = np.array([0.5, 1.0, 0.3, 2.0, 0.1, 0.2, 0.7])
+    A = np.array([left_by(MODEL, q, one, "hand") for one in np.eye(6)]).T
+    expected = np.linalg.inv(A.T @ np.diag(stds**-2.0) @ A + np.diag(PRIOR**-2.0))
+    for external in (np.zeros(7), np.full(7, 30.0)):  # whatever is measured
+        remaining = target.estimate(q, external, stds).remaining
+        np.testing.assert_allclose(remaining, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_errors_alone_are_hardly_told_as_a_wrench() -> None:
+    """Of six joints' errors as predicted damped least squares of one size makes tens of newtons."""
+    target, rng, stds = ExternalWrench(MODEL), np.random.default_rng(6), np.full(7, 1.0)
+    told, damped = [], []
+    for q in states(200, seed=6):
+        errors = stds * rng.normal(size=7)
+        estimate = target.estimate(q, errors, stds)
+        rows = target._motion.jacobian(q) / stds
+        told.append(np.linalg.norm(estimate.value[:3]))
+        damped.append(np.linalg.norm((estimate.remaining @ rows @ errors)[:3]))
+    assert np.mean(told) < 0.3 * np.mean(damped)
+
+
+@pytest.mark.parametrize("factor", [0.4, 2.5])
+def test_learns_by_how_much_errors_differ_from_their_deviations(factor: float) -> None:
+    target, rng, stds = ExternalWrench(MODEL), np.random.default_rng(7), np.full(7, 0.5)
+    q = states(1)[0]
+    before = target.estimate(q, left_by(MODEL, q, WRENCH, "hand"), stds).covariance
+    for k in range(1500):
+        errors = factor * stds * rng.normal(size=7)
+        target.estimate(states(1, seed=k)[0], errors, stds, 10**9 + 20_000_000 * k)
+    last = 10**9 + 20_000_000 * 1500
+    external = left_by(MODEL, q, WRENCH, "hand")
+    after = target.estimate(q, external, stds, last).covariance
+    ratio = np.sqrt(np.trace(after) / np.trace(before))
+    assert ratio < 0.8 if factor < 1.0 else ratio > 1.25
+    # Half a minute later nothing of it is known any more, as of no instant.
+    for stamp in (0, last + 40 * 10**9):
+        forgotten = target.estimate(q, external, stds, stamp).covariance
+        np.testing.assert_allclose(forgotten, before, rtol=1e-2)
+
+
+def test_at_no_instant_nothing_is_kept() -> None:
+    target, q, stds = ExternalWrench(MODEL), states(1)[0], np.full(7, 0.5)
+    external = left_by(MODEL, q, WRENCH, "hand")
+    first = target.estimate(q, external, stds)
+    for _ in range(3):
+        again = target.estimate(q, external, stds)
+        assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 1e9, 1e200])
+@pytest.mark.parametrize("std", [1e-11, 1.0, 1e200])
+def test_numbers_stay_finite(size: float, std: float) -> None:
+    target, q = ExternalWrench(MODEL), states(1)[0]
+    for stamp in (0, 1, 10**9, 10**9, 5):
+        found = target.estimate(q, np.full(7, size), np.full(7, std), stamp)
+        assert all(np.isfinite(part).all() for part in found)
 
 
 def test_a_joint_that_is_not_measured_tells_nothing() -> None:
@@ -99,7 +189,9 @@ def test_a_joint_that_is_not_measured_tells_nothing() -> None:
     for left, stds in ((np.full(7, np.nan), np.full(7, 1e-4)), (external, np.zeros(7))):
         nothing = target.estimate(q, left, stds)
         assert np.array_equal(nothing.value, np.zeros(6))
-        np.testing.assert_allclose(nothing.covariance, np.diag(PRIOR**2))
+        np.testing.assert_allclose(nothing.covariance, np.diag(PRIOR**2) * np.mean(SHARES**2))
+        np.testing.assert_allclose(nothing.remaining, np.diag(PRIOR**2))
+        assert len(unseen_directions(nothing)) == 6
 
 
 def test_an_arm_of_few_joints_says_what_it_can_not_see() -> None:

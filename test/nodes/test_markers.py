@@ -40,7 +40,7 @@ def test_the_arrow_begins_at_the_frame_and_its_tip_has_the_ellipsoid(axes: str) 
     root = rng.normal(size=(3, 3)) * [3.0, 1.0, 0.3]
     covariance = np.zeros((6, 6))
     covariance[:3, :3] = root @ root.T
-    estimate = WrenchEstimate(np.r_[FORCE, 0.0, 0.0, 0.0], covariance, np.ones(6))
+    estimate = WrenchEstimate(np.r_[FORCE, 0.0, 0.0, 0.0], covariance, np.ones(6), np.eye(6))
     arrow, cloud = wrench_markers(external, q, estimate)
     assert arrow.type == Marker.ARROW and cloud.type == Marker.SPHERE
     assert {arrow.header.frame_id, cloud.header.frame_id} == {axes or "hand"}
@@ -65,7 +65,7 @@ def test_the_arrow_begins_at_the_frame_and_its_tip_has_the_ellipsoid(axes: str) 
 
 def test_a_direction_that_is_not_seen_does_not_fill_the_picture() -> None:
     external = ExternalWrench(MODEL, "hand")
-    estimate = WrenchEstimate(np.zeros(6), 1e4 * np.eye(6), np.ones(6))
+    estimate = WrenchEstimate(np.zeros(6), 1e4 * np.eye(6), np.ones(6), np.eye(6))
     _, cloud = wrench_markers(external, np.zeros(7), estimate)
     np.testing.assert_allclose(array(cloud.scale), 2.0 * LARGEST)
 

@@ -384,8 +384,9 @@ def test_a_push_is_felt_at_the_sensor_with_its_lever() -> None:
     arm = icub(motion="circle_xz")
     oracle = RigidBodies(arm)
     force, point = np.array([3.0, -4.0, 12.0]), np.array([0.0, -0.1, 0.02])
+    moment = np.array([0.5, 2.0, -1.0])
     readings(arm, 20)
-    arm.hand.push(force, point)
+    arm.hand.push(force, point, moment=moment)
     for reading in readings(arm, 60)[::7]:
         missing = oracle.wrench(reading) - reading.wrench
         pin.framesForwardKinematics(oracle.model, oracle.data, oracle.state(reading)[0])
@@ -394,7 +395,8 @@ def test_a_push_is_felt_at_the_sensor_with_its_lever() -> None:
         )
         np.testing.assert_allclose(sensor.rotation @ missing[:3], force, atol=1e-9)
         lever = hand.act(point) - sensor.translation
-        np.testing.assert_allclose(sensor.rotation @ missing[3:], np.cross(lever, force), atol=1e-9)
+        felt = np.cross(lever, force) + moment
+        np.testing.assert_allclose(sensor.rotation @ missing[3:], felt, atol=1e-9)
     arm.hand.push(np.zeros(3))
     assert_rigid(arm, oracle, 5, atol=1e-9)
 
