@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from semiparam_dynamics.nodes.outputs import DesiredStates
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
-SENSORS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSORS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class InverseDynamicsNode(ManagedNode):
