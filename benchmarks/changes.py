@@ -24,7 +24,9 @@ import pinocchio as pin
 from arms import LOGS, by_time, settings, train_and_test
 
 from semiparam_dynamics.changes.monitor import ChangeMonitor
+from semiparam_dynamics.cli.gains import gains_table
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.drive_gains import drive_gains_of_bags
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
@@ -386,13 +388,34 @@ def on_airbot(folder: Path, settle: float = 5.0) -> None:
     """A real arm's motion without and with a load: learned on one half, the load told in the other.
 
     Between the halves lies a pause, as where somebody puts the load on. Its mass is not stated:
-    what counts is that both ways agree, and that the deviations cover the difference.
+    what counts is that both ways agree, and that the deviations cover the difference. With the
+    efforts as they are reported, and with drive gains by the recording without the load.
     """
-    model = RobotModel(folder / "airbot.urdf", InverseDynamicsConfig().robot)
     flat = {"changes.detect": True, "changes.settle": settle, "comparison": False}
     config = from_flat(InverseDynamicsConfig, flat)
-    logs = {name: half_by_half(folder / f"{name}.npz", model) for name in ("unloaded", "loaded")}
-    print(f"{'learned':<18}{'then':<18}{'events, s after':<44}mass kg, centre mm, deviations")
+    urdf = folder / "airbot.urdf"
+    model = RobotModel(urdf, config.robot)
+    with tempfile.TemporaryDirectory() as place:
+        bags = {name: Path(place) / name for name in ("unloaded", "loaded")}
+        for name, bag in bags.items():
+            convert_npz(folder / f"{name}.npz", bag, names=model.joint_names)
+        gains, identified = drive_gains_of_bags(bags["unloaded"], config, urdf=urdf)
+        print("efforts as reported")
+        told_in_other_half(model, config, bags)
+        print("\nwith drive gains by the recording without the load")
+        print(gains_table(gains))
+        told_in_other_half(model, identified, bags)
+
+
+def told_in_other_half(
+    model: RobotModel, config: InverseDynamicsConfig, bags: dict[str, Path]
+) -> None:
+    """Prints what is told of the load, and when, in the half that was not learned."""
+    logs = {}
+    for name, bag in bags.items():
+        read = read_measurements(bag, model.joint_names, config=config.samples)
+        logs[name] = by_time(read.measurements, 0.5)
+    print(f"{'learned':<18}{'then':<18}{'told, s after its beginning':<44}mass kg; centre mm")
     for before, after in (
         (("unloaded", 0), ("unloaded", 1)),
         (("loaded", 0), ("loaded", 1)),
@@ -411,23 +434,17 @@ def on_airbot(folder: Path, settle: float = 5.0) -> None:
                 learner.update(learner.admit(step))
         assert learner.changes is not None
         events = [(e.cause, e.name, (e.stamp - begin) * 1e-9) for e in learner.changes.events]
-        told = "; ".join(f"{cause} {name} {after:.1f}" for cause, name, after in events) or "none"
+        told = (
+            "; ".join(f"{cause} {name} {after:.1f}" for cause, name, after in events) or "nothing"
+        )
         held = learner.changes.payload
         mass = "nothing held"
         if held is not None:
             center = ", ".join(f"{v:.0f}" for v in 1e3 * held.center)
             std = ", ".join(f"{v:.0f}" for v in 1e3 * held.center_std)
             mass = f"{held.mass:.3f} +- {held.mass_std:.3f}; {center} +- {std}"
-        names = (f"{name} {'first' if not half else 'second'}" for name, half in (before, after))
+        names = (f"{name} {('first', 'second')[half]}" for name, half in (before, after))
         print("".join(f"{name:<18}" for name in names) + f"{told:<44}{mass}", flush=True)
-
-
-def half_by_half(log: Path, model: RobotModel) -> tuple[list[Measurement], list[Measurement]]:
-    """The first half of a log's time, and the second."""
-    with tempfile.TemporaryDirectory() as folder:
-        bag = Path(folder) / "bag"
-        convert_npz(log, bag, names=model.joint_names)
-        return by_time(read_measurements(bag, model.joint_names).measurements, 0.5)
 
 
 def learned(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.ndarray]:

@@ -39,9 +39,8 @@ class Correction:
     gain_std: (pairs,) of the axes' gain errors that last, as `Innovations.gain_errors` has them.
     common_std: of a factor of all axes.
 
-    A payload is estimated beside an offset of each axis of the size of the usual slow errors: what a
-    model's own errors are for as long is no weight. It is corrected for as long as the payload is
-    held.
+    A payload is estimated beside an offset of each axis of the size of the usual slow errors: what
+    a model's own errors are for as long is no weight. It is corrected while the payload is held.
     """
 
     def __init__(

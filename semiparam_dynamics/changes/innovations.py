@@ -27,6 +27,8 @@ class Innovations:
 
     kinds: (n_axes,) a number for axes of the same kind: forces, moments. Cross-talk of a sensor
     spreads an error on one axis over the others of its kind.
+    drive_std: (n_axes,) of the axes' gains, relative: a change counts for less where they are not
+    known.
 
     Attributes
     ----------
@@ -37,7 +39,14 @@ class Innovations:
     last: the sums of the last block's row, None where the past is too short for one.
     """
 
-    def __init__(self, n_columns: int, kinds: Indices, block_length: float) -> None:
+    def __init__(
+        self,
+        n_columns: int,
+        kinds: Indices,
+        block_length: float,
+        drive_std: Array | None = None,
+    ) -> None:
+        self._drive_square = np.zeros(len(kinds)) if drive_std is None else drive_std**2
         self.noise = NoiseModel(len(kinds), block_length)
         self.slow = SlowErrors(len(kinds), block_length)
         self.windows = Windows(n_columns, WINDOW_BLOCKS)
@@ -78,7 +87,9 @@ class Innovations:
             block = replace(block, error=error, columns=columns)
         left = block.error - block.columns @ present
         known = block.error - left
-        std = np.sqrt(block.std**2 + GAIN_ERROR**2 * (self._same @ (left**2 + known**2)))
+        size = left**2 + known**2
+        noise = GAIN_ERROR**2 * (self._same @ size) + self._drive_square * size
+        std = np.sqrt(block.std**2 + noise)
         r, G = block.error / std, block.columns / std[:, None]
         self._std = std
         self.last = self._row(r, G) if self._past else None

@@ -101,7 +101,7 @@ class ChangeMonitor:
         """Forget all changes; the snapshots stay."""
         length = 0.5 / self._cutoff if self._cutoff > 0.0 else UNFILTERED_BLOCK_S
         self._blocks = BlockMean(length, self._gap)
-        self.innovations = Innovations(self.causes.n_columns, self._kinds, length)
+        self.innovations = Innovations(self.causes.n_columns, self._kinds, length, self._drive_std)
         self.contact = ContactDetector(self.config, self._scales, by_speed=self._efforts)
         self.ratios = ErrorRatios(len(self._kinds))
         self.external: Array | None = None

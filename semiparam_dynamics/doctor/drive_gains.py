@@ -18,23 +18,35 @@ and f integrated out; its curvature is the covariance. Noise counts as often as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.changes.payload import compact_body
-from semiparam_dynamics.doctor.dynamics import EFFECTS, Columns, anchored, anchored_fit
-from semiparam_dynamics.errors import LearningError, RobotModelError
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.dynamics import (
+    EFFECTS,
+    Columns,
+    anchored,
+    anchored_fit,
+    make_columns,
+)
+from semiparam_dynamics.doctor.joint_log import read_joint_log
+from semiparam_dynamics.doctor.messages import JointFacts, liveliest_stretch, repaired
+from semiparam_dynamics.errors import BagError, LearningError, RobotModelError
+from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.robot.inertia import inertial_parameters, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 
 UNKNOWN_CENTER_M = 0.2  # standard deviation of a load's centre that is not given
-URDF_STD = 0.15  # of the URDF's parameters, relative
+URDF_STD = 0.1  # of the URDF's parameters, relative
 LOG_GAIN_STD = 2.0  # of a gain before the recording
 TOLD = 0.25  # relative deviation up to which a joint's gain counts as told
-LOG_URDF_STD = 1.0  # of its logarithm: the recording tells, too, how far the URDF is right
+LOG_URDF_STD = 0.25  # of its logarithm: the recording tells, too, how far the URDF is right
 EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
 NOISE_SHARE = 0.3  # of an effort, to begin with
 IMPOSSIBLE = 1e12  # cost of gains at which the normal equations have no solution
@@ -79,6 +91,48 @@ class DriveGains:
     absolute: bool
 
 
+def drive_gains_of_bags(
+    bag: str | Path,
+    config: InverseDynamicsConfig,
+    *,
+    urdf: str | Path,
+    joint_states: str = "",
+    loaded: str | Path = "",
+    load: KnownLoad | None = None,
+) -> tuple[DriveGains, InverseDynamicsConfig]:
+    """Identify the gains on a bag, and one with a known load; with the configuration that has them.
+
+    Raises BagError, RobotModelError or LearningError where that can't be.
+    """
+    tree = parse_urdf(text := read_urdf(urdf))
+    joints = config.robot.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
+    given = one_or_each("samples.effort_scale", config.samples.effort_scale, len(joints), "joints")
+    settings = to_flat(config) | {"joints": joints, "target": "effort"}
+    model = RobotModel(text, from_flat(InverseDynamicsConfig, settings).robot)
+    turning = np.array([tree.joints[name].type != "prismatic" for name in joints])
+    facts, recordings = JointFacts(turning, *model.position_limits), []
+    for path in (bag, loaded) if loaded else (bag,):
+        log = read_joint_log(path, joints, joint_states)
+        if log.names != tuple(joints):
+            lacking = ", ".join(log.missing)
+            raise BagError(f"{path} has no joint {lacking}: 'joints' names those that are learned")
+        part = liveliest_stretch(repaired(log, facts))
+        if part.y is None or not np.isfinite(part.y).all():
+            raise BagError(f"{path} has messages without an effort for each of the joints")
+        late = config.samples.effort_delay
+        y = np.column_stack([np.interp(part.times + late, part.times, one) for one in part.y.T])
+        part = replace(part, y=given * y)
+        recordings.append(make_columns(part, model, config.filter.cutoff or 5.0))
+    with_load = recordings[1] if loaded else None
+    found = drive_gains(joints, model, recordings[0], with_load, load)
+    values = {
+        "samples.effort_scale": tuple((given * found.gains).tolist()),
+        "changes.effort_gain_std": tuple(found.own_std.tolist()),
+        "changes.effort_gain_common_std": found.common_std,
+    }
+    return found, from_flat(InverseDynamicsConfig, to_flat(config) | values)
+
+
 def drive_gains(
     names: Sequence[str],
     model: RobotModel,
@@ -106,7 +160,7 @@ def drive_gains(
     while told.any():
         chosen = np.flatnonzero(told)
         own, common = _split(covariance[np.ix_(chosen, chosen)])
-        if own.max() < TOLD:
+        if own.max() < TOLD and common < 2.0 * TOLD:
             break
         told[chosen[int(np.argmax(own))]] = False
     else:
