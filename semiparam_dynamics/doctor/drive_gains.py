@@ -45,10 +45,13 @@ from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 UNKNOWN_CENTER_M = 0.2  # standard deviation of a load's centre that is not given
 URDF_STD = 0.1  # of the URDF's parameters, relative
 LOG_GAIN_STD = 2.0  # of a gain before the recording
-TOLD = 0.25  # relative deviation up to which a joint's gain counts as told
+TOLD, SCALED = 0.1, 0.5  # relative deviations up to which a gain, the common factor, counts as told
 LOG_URDF_STD = 0.25  # of its logarithm: the recording tells, too, how far the URDF is right
 EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
 NOISE_SHARE = 0.3  # of an effort, to begin with
+# Of each gain beside what the recording tells: what the columns lack of a real arm's friction and
+# the URDF of its bodies is taken for gain. Those of an arm whose efforts are in N m differ as far.
+RELATIVE_ERROR, ABSOLUTE_ERROR = 0.05, 0.02  # without and with a known load
 IMPOSSIBLE = 1e12  # cost of gains at which the normal equations have no solution
 ROUNDS = 4  # of the noise's estimate
 
@@ -160,7 +163,7 @@ def drive_gains(
     while told.any():
         chosen = np.flatnonzero(told)
         own, common = _split(covariance[np.ix_(chosen, chosen)])
-        if own.max() < TOLD and common < 2.0 * TOLD:
+        if own.max() < TOLD and common < SCALED:
             break
         told[chosen[int(np.argmax(own))]] = False
     else:
@@ -170,7 +173,8 @@ def drive_gains(
         )
     log_gain = np.where(told, log_gain, float(np.mean(log_gain[told])))
     own_std = np.ones(len(names))
-    own_std[told] = own
+    lasting = RELATIVE_ERROR if loaded is None else ABSOLUTE_ERROR
+    own_std[told] = np.hypot(own, lasting)
     return DriveGains(
         tuple(names), sign * np.exp(log_gain), own_std, common, told, loaded is not None
     )
