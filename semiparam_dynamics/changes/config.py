@@ -63,6 +63,19 @@ class ChangesConfig:
         high=3600.0,
         live=True,
     )
+    effort_gain_std: tuple[float, ...] = parameter(
+        (0.0,),
+        "relative standard deviation of samples.effort_scale beside the other joints', one for all "
+        "joints or one for each: a payload's deviations then include it (semiparam gains)",
+        low=0.0,
+        high=10.0,
+    )
+    effort_gain_common_std: float = parameter(
+        0.0,
+        "relative standard deviation of the factor that all of samples.effort_scale share",
+        low=0.0,
+        high=10.0,
+    )
     friction: bool = parameter(True, "detect changed friction (effort target)", live=True)
     offset: bool = parameter(True, "detect changed offsets", live=True)
     contact: float = parameter(

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.changes.hypotheses import PAYLOAD, Causes, Hypothesis, Sums
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.changes.hypotheses import OFFSET, PAYLOAD, Causes, Hypothesis, Sums
 from semiparam_dynamics.changes.payload import BARE, Snapshot, as_array, as_text
 from semiparam_dynamics.dynamics.sample import Prediction
 
 GAIN_ERROR = 0.1  # of a change's effort counts as noise: sensors and models have gain errors
+# The same where it lasts: of an axis' gain, as calibration leaves it, and of what it feels of the
+# others of its kind, as the frame of a sensor turns under a load.
+LASTING_GAIN_ERROR, LASTING_TURN = 0.01, 0.03
 
 
 class Correction:
@@ -26,20 +29,39 @@ class Correction:
     ----------
     accepted: (n_columns,) theta without the change that is being estimated.
     theta, covariance: (n_columns,) and (n_columns, n_columns), of all changes together.
+    gain_covariance: (10, 10) of the payload by the axes' gain errors: what the axes measure they
+        do not make uncertain, but what the payload is.
     active: whether there is any change.
     estimating: the change that is being estimated, if there is one.
     seen: the sums since it began, relative to `accepted`.
     name: of the payload held, "" for one without a name, "bare" for none.
+
+    gain_std: (pairs,) of the axes' gain errors that last, as `Innovations.gain_errors` has them.
+    common_std: of a factor of all axes.
+
+    A payload is estimated beside an offset of each axis of the size of the usual slow errors: what
+    a model's own errors are for as long is no weight. It is corrected while the payload is held.
     """
 
-    def __init__(self, causes: Causes) -> None:
+    def __init__(
+        self, causes: Causes, gain_std: Array | None = None, common_std: float = 0.0
+    ) -> None:
         self._causes = causes
+        # Columns that a payload is estimated with: its own, and the offsets.
+        beside = [np.r_[c.columns] for c in causes.all if c.name in (PAYLOAD, OFFSET)]
+        self.nuisance: Indices = np.concatenate(beside)
+        self._gain_std: Array = np.zeros(0) if gain_std is None else gain_std
+        self._common_std = common_std
         n = causes.n_columns
         self.accepted: Array = np.zeros(n)
         self._accepted_covariance: Array = np.zeros((n, n))
         self.name = self._name_before = BARE
         self.seen: Sums = Sums.empty(n)
         self.estimating: Hypothesis | None = None
+        self._slow: Array = np.zeros(len(self.nuisance) - 10)
+        self._beside: Array = np.zeros_like(self._slow)  # in `accepted`, of the payload held
+        self._gain_moments: Array | None = None
+        self.gain_covariance: Array = np.zeros((10, 10))
         self._refresh()
 
     @property
@@ -47,10 +69,21 @@ class Correction:
         """The payload's columns."""
         return self._causes[PAYLOAD].columns
 
-    def begin(self, found: Hypothesis, sums: Sums) -> None:
-        """Estimate a change from `sums` of the stretch it was found in, relative to `theta`."""
+    def begin(
+        self,
+        found: Hypothesis,
+        sums: Sums,
+        slow: Array | None = None,
+    ) -> None:
+        """Estimate a change from `sums` of the stretch it was found in, relative to `theta`.
+
+        slow: standard deviations (n_axes,) of the usual slow errors; None: there are none.
+        """
         self.accept()
         self.seen, self._name_before = sums, self.name
+        self._gain_moments = None
+        if slow is not None and len(slow) == len(self._slow):
+            self._slow = slow
         self.switch(found)
 
     def retract(self) -> None:
@@ -58,9 +91,15 @@ class Correction:
         self.estimating, self.seen, self.name = None, Sums.empty(len(self.theta)), self._name_before
         self._refresh()
 
-    def add(self, sums: Sums) -> None:
-        """Add a further block, by its sums before any correction."""
+    def add(self, sums: Sums, gain_errors: Array | None = None) -> None:
+        """Add a further block, by its sums before any correction.
+
+        gain_errors: (pairs, columns, 10) as `Innovations.gain_errors` of the columns `nuisance`.
+        """
         self.seen = self.seen + sums.shifted(self.accepted)
+        if gain_errors is not None:
+            before = self._gain_moments
+            self._gain_moments = gain_errors if before is None else before + gain_errors
         self._refresh()
 
     def switch(self, found: Hypothesis) -> None:
@@ -71,6 +110,9 @@ class Correction:
 
     def accept(self) -> None:
         """End the estimation: the change stays as it is estimated now."""
+        if self.estimating is not None and self.estimating.cause == PAYLOAD:
+            beside = self.nuisance[10:]
+            self._beside = self._beside + self.theta[beside] - self.accepted[beside]
         self.accepted, self._accepted_covariance = self.theta, self.covariance
         self.estimating, self.seen = None, Sums.empty(len(self.theta))
         self._refresh()
@@ -82,8 +124,11 @@ class Correction:
         own = self.payload
         self.accepted = self.accepted.copy()
         self.accepted[own] = snapshot.mean
+        self.accepted[self.nuisance[10:]] -= self._beside
+        self._beside = np.zeros_like(self._beside)
         self._accepted_covariance = self._accepted_covariance.copy()
         self._accepted_covariance[own, own] = snapshot.covariance
+        self.gain_covariance = self._common_std**2 * np.outer(snapshot.mean, snapshot.mean)
         self.name = name
         self._refresh()
 
@@ -93,9 +138,15 @@ class Correction:
         if self.estimating is not None:
             own = self.estimating.columns
             estimate = self._estimate(self.estimating)
+            d = own.stop - own.start
+            covariance = estimate.covariance
             self.theta, self.covariance = self.accepted.copy(), self._accepted_covariance.copy()
-            self.theta[own] += estimate.mean
-            self.covariance[own, own] = estimate.covariance
+            self.theta[own] += estimate.mean[:d]
+            self.covariance[own, own] = covariance[:d, :d]
+            if self.estimating.cause == PAYLOAD:
+                if len(covariance) > d:
+                    self.theta[self.nuisance[d:]] += estimate.mean[d:]
+                self._refresh_gains(covariance[:d])
         self.active = bool(self.theta.any() or self.covariance.any())
         self._base: Array = self._causes.combination @ self.theta
         w, V = np.linalg.eigh(self.covariance)
@@ -103,15 +154,32 @@ class Correction:
         spread = V[:, keep] * np.sqrt(w[keep])
         self._spread: Array = self._causes.combination @ spread if self.active else spread[:0]
 
+    def _refresh_gains(self, covariance: Array) -> None:
+        """From the covariance (10, n) of the payload with all that is estimated beside it."""
+        held = self.theta[self.payload]
+        found = self._common_std**2 * np.outer(held, held)
+        moments = self._gain_moments
+        if moments is not None and len(self._gain_std):
+            shifts = self._gain_std[:, None] * (
+                (moments[:, : covariance.shape[1]] @ held) @ covariance.T
+            )
+            found = found + shifts.T @ shifts
+        self.gain_covariance = found
+
     def _estimate(self, found: Hypothesis) -> Estimate:
+        """A payload's has the offsets beside it, after its own parameters."""
         scale = np.sqrt(np.sum(found.root**2, axis=1))
         scale = np.where(scale > 0.0, scale, 1e-6)
-        prior = Estimate.from_moments(
-            np.zeros(len(scale)) if found.mean is None else found.mean,
-            found.root @ found.root.T,
-            scale,
-        )
-        return prior + self.seen.restrict(found.columns)
+        mean = np.zeros(len(scale)) if found.mean is None else found.mean
+        covariance, seen = found.root @ found.root.T, self.seen.restrict(found.columns)
+        if found.cause == PAYLOAD and self._slow.any():
+            slow = np.maximum(self._slow, 1e-9)
+            scale, mean = np.concatenate((scale, slow)), np.concatenate((mean, 0.0 * slow))
+            d = len(covariance)
+            whole = np.diag(scale**2)
+            whole[:d, :d] = covariance
+            covariance, seen = whole, self.seen.select(self.nuisance)
+        return Estimate.from_moments(mean, covariance, scale) + seen
 
     @property
     def held(self) -> Snapshot:
@@ -120,12 +188,22 @@ class Correction:
         return Snapshot(self.theta[own].copy(), self.covariance[own, own].copy())
 
     @property
+    def weighed(self) -> Snapshot:
+        """The same with what gain errors make of it: as it would be on a scale."""
+        held = self.held
+        return Snapshot(held.mean, held.covariance + self.gain_covariance)
+
+    @property
     def uncertainty(self) -> Hypothesis | None:
         """The uncertainty of the change that is being estimated; None without one."""
         if self.estimating is None:
             return None
-        root = self._estimate(self.estimating).root
-        return Hypothesis(self.estimating.cause, "", self.estimating.columns, None, root)
+        own = self.estimating.columns
+        covariance = self._estimate(self.estimating).covariance[: own.stop - own.start]
+        scale = np.sqrt(np.diag(covariance))
+        scaled = covariance[:, : len(scale)] / np.outer(scale, scale)
+        root = scale[:, None] * np.linalg.cholesky(scaled + 1e-12 * np.eye(len(scale)))
+        return Hypothesis(self.estimating.cause, "", own, None, root)
 
     def effort(self, regressor: Array) -> Array:
         """(n_axes,) the changes' part of the measurement."""
@@ -152,6 +230,8 @@ class Correction:
             "theta": self.theta.copy(),
             "covariance": self.covariance.copy(),
             "name": as_array(self.name),
+            "gains": self.gain_covariance.copy(),
+            "beside": self._beside.copy(),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -160,6 +240,8 @@ class Correction:
             raise ValueError("the changes that were saved are of other columns")
         self.accepted, self._accepted_covariance = state["theta"].copy(), state["covariance"].copy()
         self.name = as_text(state["name"])
+        self.gain_covariance = state.get("gains", np.zeros((10, 10))).copy()
+        self._beside = state.get("beside", np.zeros(len(self._slow))).copy()
         self.estimating, self.seen = None, Sums.empty(len(self.accepted))
         self._refresh()
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.payload import Snapshot
 from semiparam_dynamics.errors import ConfigurationError
@@ -209,6 +209,11 @@ class Sums:
         """The sums of these columns alone."""
         information = self.information[..., columns, columns]
         return Sums(information, self.moment[..., columns], self.square, self.rows)
+
+    def select(self, columns: Indices) -> Sums:
+        """The sums of one stretch of these columns, in this order."""
+        information = self.information[np.ix_(columns, columns)]
+        return Sums(information, self.moment[columns], self.square, self.rows)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(

@@ -18,6 +18,8 @@ PRIOR_BLOCKS = 40.0  # weight of the initial noise model
 INITIAL_CORRELATION = 0.5
 MAX_CORRELATION = 0.98
 UNCORRELATED_SHARE = 0.1  # of the innovations' covariance
+SLOW_STRETCH_S = 10.0  # over whose mean errors are slow: as long as a payload is estimated
+SLOW_HORIZON = 12.0  # stretches after which they are forgotten
 
 
 class Innovations:
@@ -25,27 +27,43 @@ class Innovations:
 
     kinds: (n_axes,) a number for axes of the same kind: forces, moments. Cross-talk of a sensor
     spreads an error on one axis over the others of its kind.
+    drive_std: (n_axes,) of the axes' gains, relative: a change counts for less where they are not
+    known.
 
     Attributes
     ----------
     noise: the innovations' usual size and correlation.
+    gain_pairs: pairs (i, j) of axes of the same kind, each axis with itself, too.
+    slow: their usual means over ten seconds.
     windows: the sums over the stretches that are tested.
     last: the sums of the last block's row, None where the past is too short for one.
     """
 
-    def __init__(self, n_columns: int, kinds: Indices, block_length: float) -> None:
+    def __init__(
+        self,
+        n_columns: int,
+        kinds: Indices,
+        block_length: float,
+        drive_std: Array | None = None,
+    ) -> None:
+        self._drive_square = np.zeros(len(kinds)) if drive_std is None else drive_std**2
         self.noise = NoiseModel(len(kinds), block_length)
+        self.slow = SlowErrors(len(kinds), block_length)
         self.windows = Windows(n_columns, WINDOW_BLOCKS)
+        first, second = np.nonzero(np.equal.outer(kinds, kinds))
+        self.gain_pairs: tuple[Indices, Indices] = first, second
         self._same = np.equal.outer(kinds, kinds) / np.sum(np.equal.outer(kinds, kinds), axis=1)
         self._past: deque[tuple[Array, Array]] = deque(maxlen=Windows.RISE + 1)
-        self._usual: deque[tuple[Array, Array]] = deque()
+        self._usual: deque[tuple[Array, Array, Array]] = deque()
+        self._row_before: tuple[Array, Array] | None = None  # columns, white and not, of `last`
+        self._std: Array = np.ones(len(kinds))
         self._unchanged = 0  # blocks since the present correction became another
         self.last: Sums | None = None
 
     def clear(self) -> None:
         """Forget all blocks, as after a pause."""
         self._past.clear()
-        self.last = None
+        self.last = self._row_before = None
         self.restart()
 
     def restart(self) -> None:
@@ -69,8 +87,11 @@ class Innovations:
             block = replace(block, error=error, columns=columns)
         left = block.error - block.columns @ present
         known = block.error - left
-        std = np.sqrt(block.std**2 + GAIN_ERROR**2 * (self._same @ (left**2 + known**2)))
+        size = left**2 + known**2
+        noise = GAIN_ERROR**2 * (self._same @ size) + self._drive_square * size
+        std = np.sqrt(block.std**2 + noise)
         r, G = block.error / std, block.columns / std[:, None]
+        self._std = std
         self.last = self._row(r, G) if self._past else None
         self._unchanged += 1
         # A stretch may only begin where the blocks before it had the same correction.
@@ -78,9 +99,11 @@ class Innovations:
             self.windows.push(self._entry(r, G, present), self.last)
         if self._past and quiet:
             before_r, before_G = self._past[-1]
-            self._usual.append((r - G @ present, before_r - before_G @ present))
+            self._usual.append((r - G @ present, before_r - before_G @ present, left))
             if len(self._usual) > USUAL_DELAY_BLOCKS:
-                self.noise.update(*self._usual.popleft())
+                scaled, before, error = self._usual.popleft()
+                self.noise.update(scaled, before)
+                self.slow.update(error, std)
         self._past.append((r, G))
 
     def _row(self, r: Array, G: Array) -> Sums:
@@ -88,7 +111,24 @@ class Innovations:
         before_r, before_G = self._past[-1]
         rows = np.column_stack((G - a[:, None] * before_G, r - a * before_r))
         white = self.noise.whiten(rows)
+        self._row_before = white[:, :-1], rows[:, :-1]
         return Sums.from_rows(white[:, :-1], white[:, -1])
+
+    def gain_errors(self, columns: Indices, own: slice) -> Array:
+        """(pairs, len(columns), d) what gain errors of one make of the last row's moment.
+
+        A gain error e of the axes (i, j), one of :attr:`gain_pairs`, adds e times what a change
+        theta (d,) in the columns `own` is on axis j to the measurement of axis i; the moment of
+        `columns` is then off by e times this times theta.
+        """
+        i, j = self.gain_pairs
+        if self._row_before is None:
+            return np.zeros((len(i), len(columns), own.stop - own.start))
+        white, rows = self._row_before
+        by_axis = white[:, columns].T @ self.noise.whiten(np.eye(len(self._std)))
+        on_axis = rows[:, own] * self._std[:, None]
+        found: Array = (by_axis / self._std).T[i][:, :, None] * on_axis[j][:, None, :]
+        return found
 
     def _entry(self, r: Array, G: Array, present: Array) -> Sums:
         power, grown = self.noise.step(Windows.RISE + 1)
@@ -225,6 +265,59 @@ class NoiseModel:
         self._square, self._product = state["square"].copy(), state["product"].copy()
         self._outer, self._weight = state["outer"].copy(), float(state["weight"])
         self._refresh()
+
+
+class SlowErrors:
+    """Means of the errors over `SLOW_STRETCH_S` without a change, root mean square.
+
+    What of a model's errors lasts so long an autoregression of blocks does not know, nor do more
+    blocks of a payload average it out. Before the first stretch is over it is taken to be a tenth
+    of what is predicted.
+    """
+
+    def __init__(self, n_axes: int, block_length: float) -> None:
+        self._blocks = max(round(SLOW_STRETCH_S / block_length), 1)
+        self._sum: Array = np.zeros(n_axes)
+        self._count = 0
+        self._square: Array = np.zeros(n_axes)
+        self._weight = 0.0
+        self._predicted: Array = np.zeros(n_axes)
+
+    def update(self, error: Array, std: Array) -> None:
+        """Count a block's error (n_axes,) with its predicted standard deviation."""
+        self._sum += error
+        self._count += 1
+        self._predicted = std
+        if self._count < self._blocks:
+            return
+        keep = 1.0 - 1.0 / SLOW_HORIZON
+        self._square = keep * self._square + (self._sum / self._count) ** 2
+        self._weight = keep * self._weight + 1.0
+        self._sum, self._count = np.zeros_like(self._sum), 0
+
+    @property
+    def std(self) -> Array:
+        """(n_axes,) N m or N."""
+        # The guess counts as a fifth of a stretch.
+        guess = 0.2 * (self._predicted / 10.0) ** 2
+        std: Array = np.sqrt((self._square + guess) / (self._weight + 0.2))
+        return std
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {
+            "square": self._square.copy(),
+            "weight": np.array(self._weight),
+            "predicted": self._predicted.copy(),
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`; from an empty one, of an earlier version, anew."""
+        if not state:
+            return
+        self._square, self._weight = state["square"].copy(), float(state["weight"])
+        self._predicted = state["predicted"].copy()
+        self._sum, self._count = np.zeros_like(self._square), 0
 
 
 RATIO_HORIZON_S = 120.0  # over which errors beside their predicted size are forgotten

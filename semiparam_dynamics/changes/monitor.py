@@ -25,7 +25,12 @@ from semiparam_dynamics.changes.config import (
     PayloadStatus,
 )
 from semiparam_dynamics.changes.contact import ContactDetector
-from semiparam_dynamics.changes.correction import Correction, Estimate
+from semiparam_dynamics.changes.correction import (
+    LASTING_GAIN_ERROR,
+    LASTING_TURN,
+    Correction,
+    Estimate,
+)
 from semiparam_dynamics.changes.hypotheses import (
     FRICTION,
     OFFSET,
@@ -41,13 +46,14 @@ from semiparam_dynamics.changes.payload import BARE, Snapshots, as_array, as_tex
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
 UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
 MASS_STDS = 3.0  # standard deviations by which a new payload's mass must differ from 0
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
-MAX_UNCLEAR_BLOCKS = 10  # after which the best cause is named although another is nearly as good
+MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
 MAX_EVENTS = 200
@@ -87,17 +93,23 @@ class ChangeMonitor:
         self._efforts = model.config.target == "effort"
         self._scales = expected_scales(model).output
         self._kinds = np.arange(n) if self._efforts else np.arange(n) // 3
+        std = one_or_each("changes.effort_gain_std", config.effort_gain_std, n, "joints")
+        self._drive_std = std if self._efforts else np.zeros(n)
         self.reset()
 
     def reset(self) -> None:
         """Forget all changes; the snapshots stay."""
         length = 0.5 / self._cutoff if self._cutoff > 0.0 else UNFILTERED_BLOCK_S
         self._blocks = BlockMean(length, self._gap)
-        self.innovations = Innovations(self.causes.n_columns, self._kinds, length)
+        self.innovations = Innovations(self.causes.n_columns, self._kinds, length, self._drive_std)
         self.contact = ContactDetector(self.config, self._scales, by_speed=self._efforts)
         self.ratios = ErrorRatios(len(self._kinds))
         self.external: Array | None = None
-        self.correction = Correction(self.causes)
+        i, j = self.innovations.gain_pairs
+        own = np.hypot(LASTING_GAIN_ERROR, self._drive_std[i])
+        gains = np.where(i == j, own, LASTING_TURN)
+        common = self.config.effort_gain_common_std if self._efforts else 0.0
+        self.correction = Correction(self.causes, gains, common)
         self.exclusions = LearningExclusions()
         self.events: deque[ChangeEvent] = deque(maxlen=MAX_EVENTS)
         self.counts: Counter[str] = Counter()
@@ -169,7 +181,7 @@ class ChangeMonitor:
             return
         in_contact, since = self.contact.active, self.contact.since
         self.contact.reset()
-        self._blocks_since_contact, self._unclear_blocks = AFTER_CONTACT_BLOCKS + 1, 0
+        self._blocks_since_contact, self._unclear_blocks = 0, 0
         if in_contact:
             self._record(last, since, OVER)
         self._resume_learning(last)
@@ -215,8 +227,13 @@ class ChangeMonitor:
         if self.correction.estimating is not None:
             self._refine(block)
         finding, self._evidence = self._best_explanation()
-        finding = finding if finding is None or _is_plausible(finding) else None
-        if finding is not None and finding.score > self.threshold:
+        found = finding is not None and finding.score > self.threshold
+        if finding is not None and found and not _is_plausible(finding):
+            # Something is there, but does not weigh anything for sure yet.
+            self.exclusions.defer(block.start)
+            self.innovations.discard_usual()
+            return
+        if finding is not None and found:
             self._unclear_blocks += 1
             clear = finding.margin > CLEAR_MARGIN or self._unclear_blocks > MAX_UNCLEAR_BLOCKS
             if clear or finding.hypothesis.name:
@@ -266,7 +283,7 @@ class ChangeMonitor:
         if found.name:
             self.correction.set_payload(found.name, self.snapshots[found.name])
         else:
-            self.correction.begin(found, finding.sums)
+            self.correction.begin(found, finding.sums, self.innovations.slow.std)
         self._payload = None
         self._record(block.end, self._onset, found.cause, found.name, finding.score)
         self.innovations.restart()
@@ -277,7 +294,9 @@ class ChangeMonitor:
         found = self.correction.estimating
         if found is None or self.innovations.last is None or self.contact.active:
             return
-        self.correction.add(self.innovations.last)
+        own, nuisance = self.correction.payload, self.correction.nuisance
+        gains = self.innovations.gain_errors(nuisance, own) if found.cause == PAYLOAD else None
+        self.correction.add(self.innovations.last, gains)
         self._payload = None
         self._estimated_s += self._blocks.length
         seen = self.correction.seen
@@ -344,7 +363,7 @@ class ChangeMonitor:
         if self.correction.name == BARE:
             return None
         if self._payload is None:
-            held, correction = self.correction.held, self.correction
+            held, correction = self.correction.weighed, self.correction
             settled = correction.estimating is None or correction.estimating.cause != PAYLOAD
             self._payload = payload_status(
                 held, self.config.payload_reach, self.causes.link, correction.name, settled
@@ -372,6 +391,7 @@ class ChangeMonitor:
         parts = {
             "correction": self.correction.state(),
             "noise": self.innovations.noise.state(),
+            "slow": self.innovations.slow.state(),
             "contact": self.contact.state(),
             "ratios": self.ratios.state(),
             "snapshots": self.snapshots.state(),
@@ -395,6 +415,7 @@ class ChangeMonitor:
             )
         self.correction.restore(sub_state(state, "correction."))
         self.innovations.noise.restore(sub_state(state, "noise."))
+        self.innovations.slow.restore(sub_state(state, "slow."))
         self.contact.restore(sub_state(state, "contact."))
         self.ratios.restore(sub_state(state, "ratios."))
         self.snapshots.restore(sub_state(state, "snapshots."))

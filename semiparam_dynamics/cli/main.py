@@ -20,6 +20,7 @@ VERBS = {
     "tune": "choose the learner's parameters on bags",
     "train": "train on bags in batch, for the node to start from",
     "identify": "parameters a robot can have, from bags into a URDF",
+    "gains": "drive gains, where efforts are currents",
     "control": "what a controller gains by the learner",
     "excite": "a motion that identifies a robot's parameters well",
     "convert": "turn an npz log into a rosbag2",

@@ -333,3 +333,37 @@ def test_a_clock_that_goes_back_leaves_no_interval() -> None:
     assert exclusions.active and verdicts(exclusions, 5, 150) == [EXCLUDE, EXCLUDE]
     exclusions.resume(60)
     assert verdicts(exclusions, 5, 60, 61, 150) == [EXCLUDE, EXCLUDE, LEARN, LEARN]
+
+
+def test_deviations_of_a_payload_include_the_drives_gains(body) -> None:
+    """Efforts by gains that are off by what their deviations say: the payload's cover it."""
+    off = np.array([0.08, -0.06, 0.05, -0.08])[: MODEL.n_axes]
+    covered = {}
+    for std in (0.0, 0.07):
+        settings = {"changes.effort_gain_std": (std,), "changes.effort_gain_common_std": std}
+        of = learner(**settings)
+        measured = moving(ON + 12.0, held(body, ON))
+        follow(of, (dataclasses.replace(m, y=m.y * (1.0 + off)) for m in measured))
+        found = monitor(of).payload
+        assert found is not None
+        error = np.append(found.center - body[1:4] / body[0], found.mass - body[0])
+        covered[std] = np.abs(error) / np.append(found.center_std, found.mass_std)
+        assert found.mass_std > std * found.mass
+    assert covered[0.0].max() > covered[0.07].max()
+    assert covered[0.07].max() < 2.5
+
+
+def test_gains_need_a_deviation_for_each_joint() -> None:
+    with pytest.raises(ConfigurationError, match=r"changes\.effort_gain_std"):
+        learner(**{"changes.effort_gain_std": (0.1, 0.1)})
+
+
+def test_a_payload_taken_in_a_pause_is_found(warm, body) -> None:
+    of = warm()
+    later = (
+        dataclasses.replace(m, stamp=m.stamp + 3_000_000_000)
+        for m in moving(ON + 6.0, held(body, 0.0), begin=ON)
+    )
+    follow(of, later)
+    found = monitor(of).payload
+    assert found is not None and found.mass == pytest.approx(body[0], rel=0.1)

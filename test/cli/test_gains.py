@@ -1,0 +1,53 @@
+"""`semiparam gains`: gains on the terminal, and a YAML whose efforts are in N m."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.samples.bag_writer import BagWriter
+
+from ..doctor.logs import arm_log
+from ..doctor.test_drive_gains import GAINS, MASS, loaded_log
+from ..dynamics.arms import URDF
+
+
+def write(path: Path, log) -> Path:
+    log = dataclasses.replace(log, y=log.y / GAINS)
+    with BagWriter(path) as bag:
+        for stamp, *rows in zip(log.stamps.tolist(), log.q, log.dq, log.y, strict=True):
+            bag.joint_state(stamp, log.names, *rows)
+    return path
+
+
+def test_relative_by_one_bag_and_absolute_by_a_known_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare, out = write(tmp_path / "bare", arm_log(20.0)), tmp_path / "gains.yaml"
+    held = write(tmp_path / "held", loaded_log())
+    assert main(["gains", str(bare), "--urdf", str(URDF), "--out", str(out)]) == 0
+    assert "relative: their common factor is that of the URDF's masses" in capsys.readouterr().out
+    given = ["--loaded", str(held), "--load-mass", str(MASS)]
+    assert main(["gains", str(bare), "--urdf", str(URDF), *given, "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "absolute: their common factor is the known load's" in said
+    config = load_yaml(out, InverseDynamicsConfig, "inverse_dynamics")
+    std = np.array(config.changes.effort_gain_std)
+    told = std < 0.12
+    assert told.sum() >= 3
+    assert np.allclose(np.array(config.samples.effort_scale)[told], GAINS[told], rtol=0.05)
+    assert 0.0 < config.changes.effort_gain_common_std < 0.1
+    # With the file the same efforts are in N m.
+    assert main(["gains", str(bare), "--urdf", str(URDF), "--params", str(out)]) == 0
+
+
+def test_a_loaded_bag_needs_its_mass(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bare = write(tmp_path / "bare", arm_log(14.0))
+    assert main(["gains", str(bare), "--urdf", str(URDF), "--load-mass", "1"]) == 2
+    assert "--loaded and --load-mass" in capsys.readouterr().err
