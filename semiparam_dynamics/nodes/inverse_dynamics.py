@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from semiparam_dynamics.nodes.outputs import DesiredStates
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
-# So many may wait: other work holds a node up for a third of a second at times, 330 messages at
-# 1 kHz; more would only make the answers of one that is too slow later.
-SENSORS = QoSProfile(depth=400, reliability=ReliabilityPolicy.BEST_EFFORT)
+# So many may wait: other work holds a node up for half a second at times, 500 messages at 1 kHz.
+SENSORS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class InverseDynamicsNode(ManagedNode):
