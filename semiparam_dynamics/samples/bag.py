@@ -76,6 +76,9 @@ class BagReader:
             self._stack = stack.pop_all()
         for connection in (c for file in self._files for c in file.reader.connections):
             name, kind, count = connection.topic, connection.msgtype, connection.msgcount
+            if not _named(connection):
+                self.warnings.append(f"{self.path}: a topic without a name or a type is left out")
+                continue
             before = self.topics.setdefault(name, Topic(kind, 0))
             if before.type == kind:  # else another type on the same topic: the first one counts
                 self.topics[name] = Topic(kind, before.count + count)
@@ -169,7 +172,8 @@ class BagReader:
         connections = [
             connection
             for connection in file.reader.connections
-            if (not topics or connection.topic in topics)
+            if _named(connection)
+            and (not topics or connection.topic in topics)
             and connection.msgtype == self.topics[connection.topic].type
         ]
         if not connections:
@@ -179,6 +183,11 @@ class BagReader:
                 yield stamp, connection.topic, data
         except Exception as error:  # the storages' libraries raise each their own
             self.warnings.append(f"{file.path} is read only in part: {one_line(error)}")
+
+
+def _named(connection: Any) -> bool:
+    """Whether topic and type are texts: of a damaged database they may be missing."""
+    return isinstance(connection.topic, str) and isinstance(connection.msgtype, str)
 
 
 def _printable(name: str) -> str:

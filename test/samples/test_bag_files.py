@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import shutil
+import sqlite3
 import warnings
 from pathlib import Path
 
@@ -160,6 +162,24 @@ def test_topics_of_unknown_types_beside_cost_nothing(tmp_path: Path, kind: str) 
         assert bag.topics["/gripper"].type == own
         with pytest.raises(BagError, match=f"'/gripper' of .* has the unknown type {own}"):
             next(bag.messages(["/gripper"]))
+
+
+@pytest.mark.parametrize("column", ["name", "type"])
+def test_a_topic_whose_name_or_type_is_missing_is_left_out(tmp_path: Path, column: str) -> None:
+    folder = write(tmp_path / "bag", range(5), "db3")
+    (file,) = folder.glob("*.db3")
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        sql = "SELECT sql FROM sqlite_master WHERE name = 'topics'"
+        (columns,) = database.execute(sql).fetchone()
+        database.execute("ALTER TABLE topics RENAME TO old")
+        database.execute(columns.replace(" NOT NULL", ""))
+        database.execute("INSERT INTO topics SELECT * FROM old")
+        database.execute(f"UPDATE topics SET {column} = NULL")
+    with pytest.raises(BagError, match="no topics at all"):
+        read(file)
+    with BagReader(file) as bag:
+        assert not list(bag.messages())
+        assert any("without a name or a type" in told for told in bag.warnings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
