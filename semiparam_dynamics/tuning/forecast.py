@@ -50,18 +50,13 @@ class Forecast:
         titles = [name for name, _ in self.planned]
         if title in titles[self._at :]:
             self._at = titles.index(title, self._at)
-        passed, rest = (sum(s for _, s in part) for part in (self._passed, self._rest))
+        passed, rest = (
+            sum(seconds for _, seconds in part)
+            for part in (self.planned[: self._at], self.planned[self._at :])
+        )
         self._at += 1
         known = not self.resumed and passed > LEAST_KNOWN * (passed + rest)
         return rest * ((self.clock() - self._started) / passed if known else 1.0)
-
-    @property
-    def _passed(self) -> list[tuple[str, float]]:
-        return self.planned[: self._at]
-
-    @property
-    def _rest(self) -> list[tuple[str, float]]:
-        return self.planned[self._at :]
 
 
 def forecast(task: Task) -> Forecast:
@@ -73,9 +68,12 @@ def forecast(task: Task) -> Forecast:
     n = recordings.n_measurements
     motions = PARTS if recordings.n_recordings == 1 else min(recordings.n_recordings, MOST_FOLDS)
     splits = motions + 2 * DIRECTIONS
-    planned = [("filter's cut-off", n * OF_CUTOFF * len(cutoffs_for(recordings)))]
-    start = OF_START if task.work.spread else 0.0
-    planned.append(("rigid body's ridge", n * splits * OF_SPLIT / jobs + start))
+    planned: list[tuple[str, float]] = []
+    if not task.kept("filter.cutoff"):
+        planned.append(("filter's cut-off", n * OF_CUTOFF * len(cutoffs_for(recordings))))
+    if not task.kept("rigid_body.penalty"):
+        start = OF_START if task.work.spread else 0.0
+        planned.append(("rigid body's ridge", n * splits * OF_SPLIT / jobs + start))
     planned.append(("rigid body on each fold", n * splits * OF_SPLIT))
 
     def of(grid: Grid) -> float:
@@ -95,6 +93,4 @@ def forecast(task: Task) -> Forecast:
         if local and recordings.model.config.target == "effort":
             planned.append(("each joint's own level", of(JOINTS)))
     planned.append(("the learner itself", 2 * motions * n * OF_LEARNER / jobs))
-    kept = {"filter's cut-off": "filter.cutoff", "rigid body's ridge": "rigid_body.penalty"}
-    planned = [(title, s) for title, s in planned if not task.kept(kept.get(title, ""))]
     return Forecast(planned, resumed=len(task.work.journal) > 0)
