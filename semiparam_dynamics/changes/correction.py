@@ -35,6 +35,7 @@ class Correction:
     estimating: the change that is being estimated, if there is one.
     seen: the sums since it began, relative to `accepted`.
     name: of the payload held, "" for one without a name, "bare" for none.
+    offset_before: (n,) in `accepted`, that the payload held before the estimation came with.
 
     gain_std: (pairs,) of the axes' gain errors that last, as `Innovations.gain_errors` has them.
     common_std: of a factor of all axes.
@@ -59,7 +60,7 @@ class Correction:
         self.seen: Sums = Sums.empty(n)
         self.estimating: Hypothesis | None = None
         self._slow: Array = np.zeros(len(self.nuisance) - 10)
-        self._beside: Array = np.zeros_like(self._slow)  # in `accepted`, of the payload held
+        self.offset_before: Array = np.zeros_like(self._slow)
         self._gain_moments: Array | None = None
         self.gain_covariance: Array = np.zeros((10, 10))
         self._refresh()
@@ -112,7 +113,7 @@ class Correction:
         """End the estimation: the change stays as it is estimated now."""
         if self.estimating is not None and self.estimating.cause == PAYLOAD:
             beside = self.nuisance[10:]
-            self._beside = self._beside + self.theta[beside] - self.accepted[beside]
+            self.offset_before = self.offset_before + self.theta[beside] - self.accepted[beside]
         self.accepted, self._accepted_covariance = self.theta, self.covariance
         self.estimating, self.seen = None, Sums.empty(len(self.theta))
         self._refresh()
@@ -124,8 +125,8 @@ class Correction:
         own = self.payload
         self.accepted = self.accepted.copy()
         self.accepted[own] = snapshot.mean
-        self.accepted[self.nuisance[10:]] -= self._beside
-        self._beside = np.zeros_like(self._beside)
+        self.accepted[self.nuisance[10:]] -= self.offset_before
+        self.offset_before = np.zeros_like(self.offset_before)
         self._accepted_covariance = self._accepted_covariance.copy()
         self._accepted_covariance[own, own] = snapshot.covariance
         self.gain_covariance = self._common_std**2 * np.outer(snapshot.mean, snapshot.mean)
@@ -138,7 +139,7 @@ class Correction:
         if self.estimating is not None:
             own = self.estimating.columns
             estimate = self._estimate(self.estimating)
-            d = own.stop - own.start
+            d = len(self.estimating.root)
             covariance = estimate.covariance
             self.theta, self.covariance = self.accepted.copy(), self._accepted_covariance.copy()
             self.theta[own] += estimate.mean[:d]
@@ -178,8 +179,16 @@ class Correction:
             d = len(covariance)
             whole = np.diag(scale**2)
             whole[:d, :d] = covariance
-            covariance, seen = whole, self.seen.select(self.nuisance)
+            covariance, seen = whole, self.seen.restrict(self.nuisance)
         return Estimate.from_moments(mean, covariance, scale) + seen
+
+    @property
+    def offset(self) -> Array:
+        """(n,) N m or N, the offset that the payload held came with."""
+        beside = self.nuisance[10:]
+        if self.estimating is not None and self.estimating.cause == PAYLOAD:
+            return self.offset_before + self.theta[beside] - self.accepted[beside]
+        return self.offset_before
 
     @property
     def held(self) -> Snapshot:
@@ -199,7 +208,7 @@ class Correction:
         if self.estimating is None:
             return None
         own = self.estimating.columns
-        covariance = self._estimate(self.estimating).covariance[: own.stop - own.start]
+        covariance = self._estimate(self.estimating).covariance[: len(self.estimating.root)]
         scale = np.sqrt(np.diag(covariance))
         scaled = covariance[:, : len(scale)] / np.outer(scale, scale)
         root = scale[:, None] * np.linalg.cholesky(scaled + 1e-12 * np.eye(len(scale)))
@@ -226,22 +235,26 @@ class Correction:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs; the change being estimated counts as accepted."""
+        held = slice(self._causes.n_held)  # a push is never held
         return {
-            "theta": self.theta.copy(),
-            "covariance": self.covariance.copy(),
+            "theta": self.theta[held].copy(),
+            "covariance": self.covariance[held, held].copy(),
             "name": as_array(self.name),
             "gains": self.gain_covariance.copy(),
-            "beside": self._beside.copy(),
+            "beside": self.offset_before.copy(),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where it is of another robot."""
-        if state["theta"].shape != self.theta.shape:
+        n, n_held = len(self.theta), self._causes.n_held
+        if state["theta"].shape != (n_held,):
             raise ValueError("the changes that were saved are of other columns")
-        self.accepted, self._accepted_covariance = state["theta"].copy(), state["covariance"].copy()
+        self.accepted, self._accepted_covariance = np.zeros(n), np.zeros((n, n))
+        self.accepted[:n_held] = state["theta"]
+        self._accepted_covariance[:n_held, :n_held] = state["covariance"]
         self.name = as_text(state["name"])
         self.gain_covariance = state.get("gains", np.zeros((10, 10))).copy()
-        self._beside = state.get("beside", np.zeros(len(self._slow))).copy()
+        self.offset_before = state.get("beside", np.zeros(len(self._slow))).copy()
         self.estimating, self.seen = None, Sums.empty(len(self.accepted))
         self._refresh()
 

@@ -21,14 +21,21 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.external_wrench import SHARES, SIZE, FrameMotion
 from semiparam_dynamics.changes.payload import Snapshot
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.urdf import parse_urdf
 
 PAYLOAD, FRICTION, OFFSET = "payload", "friction", "offset"
+PUSH = "push"  # by the surroundings: it explains errors, and is no change of the robot
 EFFECT_SHARE = 0.2  # of an axis' expected output: usual change by friction or offsets
 # Blocks that a new cause must explain: a contact looks like an offset for as long as it lasts.
 MIN_BLOCKS = {PAYLOAD: 4, FRICTION: 20, OFFSET: 30}
+# A cause may be of one of these shares of its prior's size, each as probable as another: what is
+# light has small moments, too.
+SIZES = {PAYLOAD: (0.1, 0.3, 1.0), PUSH: tuple(SHARES[1:].tolist())}
 # Divisor of the evidence: a model's own errors in unknown motion look like these causes.
 EVIDENCE_DIVISOR = {FRICTION: 3.0, OFFSET: 3.0}
 # Standard deviations of innovations without a pattern: a contact, or a motion that is not known.
@@ -51,11 +58,15 @@ class Causes:
         in the frame of the link's own.
     friction: viscous and Coulomb friction of each joint and coupling.
     offset: a constant for each axis.
+    push: a constant wrench of the surroundings, in the axes of the base, at that link's origin or
+        at the sensor. No regressor has its columns.
 
     Attributes
     ----------
     combination: (n_parameters, n_columns) the base parameters of a unit of each column, so that
-        ``regressor @ combination @ theta`` is the output's change.
+        ``regressor @ combination @ theta`` is the change of the output that the robot's own
+        parameters explain.
+    n_held: how many columns are the robot's own; a push's follow.
     link: the link that payloads are fixed to.
 
     Raises ConfigurationError where `config.payload_link` is no moving link.
@@ -76,15 +87,29 @@ class Causes:
                 indices.append(np.array(own))
                 rows = [_row(model, model.full_labels[i]) for i in own]
                 priors.append(EFFECT_SHARE * output[rows])
-        ends = np.cumsum([len(own) for own in indices]).tolist()
+        self.n_held = sum(len(own) for own in priors)
+        names.append(PUSH)
+        priors.append(np.repeat(SIZE, 3))
+        ends = np.cumsum([len(own) for own in priors]).tolist()
         self.all = tuple(
             Cause(name, slice(end - len(prior), end), prior)
             for name, prior, end in zip(names, priors, ends, strict=True)
         )
         self.n_columns = int(ends[-1])
-        self.combination: Array = np.ascontiguousarray(
-            model.base.combination[:, np.concatenate(indices)]
-        )
+        self.combination: Array = np.zeros((model.n_parameters, self.n_columns))
+        self.combination[:, : self.n_held] = model.base.combination[:, np.concatenate(indices)]
+        self._sensor = model.config.sensor_frame if model.config.target == "wrench" else ""
+        base = parse_urdf(model.urdf_text).root
+        self._motion = FrameMotion(model, self._sensor or self.link, base)
+
+    def columns_of(self, sample: Sample) -> Array:
+        """(n_axes, n_columns) what a unit of each column does to a sample's measurement."""
+        columns: Array = sample.regressor @ self.combination
+        if self._sensor:
+            columns[:, self.n_held :] = self._motion.from_frame(sample.q, self._sensor).T
+        else:
+            columns[:, self.n_held :] = self._motion.jacobian(sample.q).T
+        return columns
 
     def __getitem__(self, name: str) -> Cause:
         return next(cause for cause in self.all if cause.name == name)
@@ -92,17 +117,26 @@ class Causes:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A change theta ~ N(mean, root root') in some of the columns."""
+    """An explanation theta ~ N(mean, root root') in some of the columns."""
 
     cause: str
     name: str  # of a known payload
-    columns: slice
+    columns: slice | Indices
     mean: Array | None  # (d,); None: 0
     root: Array  # (d, r)
 
     def evidence(self, sums: Sums) -> Array:
         """(...) the log likelihood ratio against no change."""
         return log_evidence(sums.restrict(self.columns), self.root, self.mean)
+
+    def beside(self, columns: slice, std: Array, mean: Array | None = None) -> Hypothesis:
+        """The same beside normal errors in other `columns` (k,) of these `std`, about `mean`."""
+        n, r = self.root.shape
+        root = np.zeros((n + len(std), r + len(std)))
+        root[:n, :r], root[n:, r:] = self.root, np.diag(std)
+        own = np.zeros(n) if self.mean is None else self.mean
+        both = np.concatenate((own, np.zeros(len(std)) if mean is None else mean))
+        return Hypothesis(self.cause, self.name, np.r_[self.columns, columns], both, root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +157,9 @@ def hypotheses(
     found = []
     for cause in causes.all:
         if cause.name in wanted:
-            root = np.diag(cause.prior)
-            found.append(Hypothesis(cause.name, "", cause.columns, None, root))
+            for share in SIZES.get(cause.name, (1.0,)):
+                root = np.diag(share * cause.prior)
+                found.append(Hypothesis(cause.name, "", cause.columns, None, root))
     columns = causes[PAYLOAD].columns
     for name, snapshot in known.items():
         root = _root(snapshot.held_again())
@@ -143,12 +178,17 @@ def _root(covariance: Array) -> Array:
 
 
 def weigh(
-    lengths: Array, sums: Sums, candidates: list[Hypothesis], present: Hypothesis | None
+    lengths: Array,
+    sums: Sums,
+    candidates: list[Hypothesis],
+    present: Hypothesis | None,
+    longest: Mapping[str, int],
 ) -> tuple[Finding | None, dict[str, float]]:
     """The best of the candidates over stretches (w,), and each one's best score by its name.
 
     present: the uncertainty of the change that is being estimated; None without one. A cause that
     fits no better than larger errors without a pattern is no explanation.
+    longest: blocks that a stretch may have to tell of these causes.
     """
     if not len(lengths) or not candidates:
         return None, {}
@@ -158,7 +198,9 @@ def weigh(
     table = np.array([hypothesis.evidence(sums) for hypothesis in candidates])
     least = np.array([[MIN_BLOCKS.get(h.cause, 0) if not h.name else 0] for h in candidates])
     doubt = np.array([[EVIDENCE_DIVISOR.get(h.cause, 1.0)] for h in candidates])
-    scores = np.where(lengths >= least, (table - rest) / doubt, -np.inf)
+    most = np.array([[longest.get(h.cause, np.inf)] for h in candidates])
+    valid = (least <= lengths) & (lengths <= most)
+    scores = np.where(valid, (table - rest) / doubt, -np.inf)
     best, window = np.unravel_index(int(np.argmax(scores)), scores.shape)
     others = [
         row[window]
@@ -205,15 +247,11 @@ class Sums:
         square = self.square - 2.0 * self.moment @ theta + part @ theta
         return Sums(self.information, self.moment - part, np.maximum(square, 0.0), self.rows)
 
-    def restrict(self, columns: slice) -> Sums:
-        """The sums of these columns alone."""
-        information = self.information[..., columns, columns]
+    def restrict(self, columns: slice | Indices) -> Sums:
+        """The sums of these columns alone, in this order."""
+        rows = columns if isinstance(columns, slice) else columns[:, None]
+        information = self.information[..., rows, columns]
         return Sums(information, self.moment[..., columns], self.square, self.rows)
-
-    def select(self, columns: Indices) -> Sums:
-        """The sums of one stretch of these columns, in this order."""
-        information = self.information[np.ix_(columns, columns)]
-        return Sums(information, self.moment[columns], self.square, self.rows)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(

@@ -35,6 +35,7 @@ from semiparam_dynamics.changes.hypotheses import (
     FRICTION,
     OFFSET,
     PAYLOAD,
+    PUSH,
     Causes,
     Finding,
     Hypothesis,
@@ -42,7 +43,15 @@ from semiparam_dynamics.changes.hypotheses import (
     weigh,
 )
 from semiparam_dynamics.changes.innovations import Block, BlockMean, ErrorRatios, Innovations
-from semiparam_dynamics.changes.payload import BARE, Snapshots, as_array, as_text, payload_status
+from semiparam_dynamics.changes.payload import (
+    BARE,
+    Snapshot,
+    Snapshots,
+    as_array,
+    as_text,
+    nearest_payload,
+    payload_status,
+)
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import ConfigurationError
@@ -52,8 +61,11 @@ from semiparam_dynamics.storage import sub_state
 
 UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
 MASS_STDS = 3.0  # standard deviations by which a new payload's mass must differ from 0
+MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not told
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
+KNOWN_MARGIN = 10.0  # by which a new payload must beat the known ones, which are more probable
 MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
+MAX_REACHES = 2.0  # of `payload_reach`, beyond which no payload's centre of mass is
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
 MAX_EVENTS = 200
@@ -117,7 +129,7 @@ class ChangeMonitor:
         self._last: int | None = None  # stamp of the last sample
         self._learned_s = 0.0
         self._unclear_blocks = 0  # for which evidence was found, but no clear cause
-        self._blocks_since_contact = AFTER_CONTACT_BLOCKS + 1
+        self._blocks_since_contact = self._blocks_since_end = AFTER_CONTACT_BLOCKS + 1
         self._estimated_s = 0.0
         self._onset = 0  # ns, of the change that is being estimated
         self._evidence: dict[str, float] = {}
@@ -162,7 +174,7 @@ class ChangeMonitor:
             self._test_contact(sample.stamp, self.external, confidence, speeds)
         elif self._learned_s >= 0.5 * self.config.settle:
             self.contact.observe(sample.stamp, self.external, confidence, speeds)
-        columns = sample.regressor @ self.causes.combination
+        columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
         std = np.maximum(prediction.spread, 1e-12)
         if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
@@ -204,6 +216,7 @@ class ChangeMonitor:
             if transition == "over" or not estimating:
                 cause = OVER if transition == "over" else UNEXPLAINED
                 self._record(stamp, self.contact.since, cause)
+            self._blocks_since_end = 0
             self._resume_learning(stamp)
         elif self.contact.suspicious:
             self.exclusions.defer(stamp)
@@ -224,41 +237,88 @@ class ChangeMonitor:
             self._learned_s += self._blocks.length
             return
         self._blocks_since_contact = 0 if self.contact.active else self._blocks_since_contact + 1
+        self._blocks_since_end += 1
         if self.correction.estimating is not None:
             self._refine(block)
         finding, self._evidence = self._best_explanation()
-        found = finding is not None and finding.score > self.threshold
-        if finding is not None and found and not _is_plausible(finding):
+        pushed = finding is None or finding.hypothesis.cause == PUSH
+        if finding is None or pushed or finding.score <= self.threshold:
+            self._unclear_blocks = 0
+            if not self.contact.suspicious:
+                self.exclusions.release()
+            return
+        if not self._is_body(finding):
             # Something is there, but does not weigh anything for sure yet.
             self.exclusions.defer(block.start)
             self.innovations.discard_usual()
             return
-        if finding is not None and found:
-            self._unclear_blocks += 1
-            clear = finding.margin > CLEAR_MARGIN or self._unclear_blocks > MAX_UNCLEAR_BLOCKS
-            if clear or finding.hypothesis.name:
-                self._accept(finding, block)
-                return
+        self._unclear_blocks += 1
+        known = [score for name, score in self._evidence.items() if name in self.snapshots.names]
+        new = finding.hypothesis.cause == PAYLOAD and not finding.hypothesis.name
+        clear = finding.margin > CLEAR_MARGIN
+        clear &= not new or finding.score > max(known, default=-np.inf) + KNOWN_MARGIN
+        if clear or self._unclear_blocks > MAX_UNCLEAR_BLOCKS:
+            self._accept(finding, block)
+        else:
             self.exclusions.defer(block.start)
-            return
-        self._unclear_blocks = 0
-        if not self.contact.suspicious:
-            self.exclusions.release()
+
+    def _is_body(self, finding: Finding) -> bool:
+        """Whether what a new payload's parameters are found to be is nearly a body, of some mass.
+
+        A jerk that the model does not follow looks like inertia at the hand without a weight, and a
+        push like a mass far from it, or with the inertia of a ring, which no body has.
+        """
+        found = finding.hypothesis
+        if found.cause != PAYLOAD or found.name:
+            return True
+        scale = np.sqrt(np.sum(found.root**2, axis=1))
+        estimate = Estimate.prior(scale) + finding.sums.restrict(found.columns)
+        mean, covariance, reach = estimate.mean, estimate.covariance, self.config.payload_reach
+        least = max(
+            MIN_MASS_SHARE * self.config.payload_mass, MASS_STDS * np.sqrt(covariance[0, 0])
+        )
+        if abs(mean[0]) <= least:
+            return False
+        sign = np.sign(mean[0])
+        body = sign * nearest_payload(Snapshot(sign * mean, covariance), reach)
+        if np.linalg.norm(body[1:4]) > MAX_REACHES * reach * abs(body[0]):
+            return False
+        off = (body - mean) / scale
+        return bool(finding.score - 0.5 * off @ estimate.information @ off > self.threshold)
 
     def _candidates(self) -> list[Hypothesis]:
         """Possible changes beyond the correction: a new cause, or another known payload."""
-        wanted = {PAYLOAD}
+        wanted = {PAYLOAD, PUSH}
         wanted |= {FRICTION} if self.config.friction else set()
         wanted |= {OFFSET} if self.config.offset else set()
+        return self._hypotheses(wanted, self.correction.theta, self.correction.offset)
+
+    def _hypotheses(self, wanted: set[str], theta: Array, offset: Array) -> list[Hypothesis]:
+        """The causes `wanted`, and the known payloads instead of that in theta (n_columns,).
+
+        offset: (n,) that the present one came with, and that goes with it.
+        """
         names = (name for name in self.snapshots.names if name != self.correction.name)
         known = {name: self.snapshots[name] for name in names}
-        return hypotheses(self.causes, wanted, self.correction.held.mean, known)
+        columns, slow = self._slow()
+        return [
+            h.beside(columns, slow, -offset) if h.name else h
+            for h in hypotheses(self.causes, wanted, theta[self.correction.payload], known)
+        ]
+
+    def _slow(self) -> tuple[slice, Array]:
+        """The columns of offsets (n,), and the deviations of a model's errors that last."""
+        columns = next((c.columns for c in self.causes.all if c.name == OFFSET), slice(0, 0))
+        return columns, self.innovations.slow.std[: columns.stop - columns.start]
 
     def _best_explanation(self) -> tuple[Finding | None, dict[str, float]]:
         """The best finding of all stretches, and every candidate's best score by its name."""
         candidates, correction = self._candidates(), self.correction
         # A change may also have begun before the stretch, during what seemed a contact at first.
         began_before = self._blocks_since_contact <= AFTER_CONTACT_BLOCKS
+        # A stretch in which a contact ends tells of that. Friction is no force that comes and goes.
+        since = self._blocks_since_end
+        longest = {PAYLOAD: since, OFFSET: since, FRICTION: self._blocks_since_contact}
         best: Finding | None = None
         scores: dict[str, float] = {}
         for begins in (True, False) if began_before else (True,):
@@ -266,7 +326,7 @@ class ChangeMonitor:
             if not len(lengths):
                 continue
             sums = sums.shifted(correction.theta)
-            finding, named = weigh(lengths, sums, candidates, correction.uncertainty)
+            finding, named = weigh(lengths, sums, candidates, correction.uncertainty, longest)
             scores = {name: max(value, scores.get(name, -np.inf)) for name, value in named.items()}
             if finding is not None and (best is None or finding.score > best.score):
                 best = finding
@@ -277,17 +337,25 @@ class ChangeMonitor:
         self._onset = block.end - round(finding.length * self._blocks.length * 1e9)
         self._unclear_blocks, self._estimated_s = 0, finding.length * self._blocks.length
         self.contact.reset()
-        self._blocks_since_contact = AFTER_CONTACT_BLOCKS + 1
+        self._blocks_since_contact = self._blocks_since_end = AFTER_CONTACT_BLOCKS + 1
         if found.cause == PAYLOAD:
             self.exclusions.exclude(self._onset)
         if found.name:
-            self.correction.set_payload(found.name, self.snapshots[found.name])
-        else:
-            self.correction.begin(found, finding.sums, self.innovations.slow.std)
+            self._set_payload(found.name, block.end, finding.score)
+            return
+        self.correction.begin(found, finding.sums, self.innovations.slow.std)
         self._payload = None
         self._record(block.end, self._onset, found.cause, found.name, finding.score)
         self.innovations.restart()
         self._resume_learning(block.end)
+
+    def _set_payload(self, name: str, stamp: int, evidence: float) -> None:
+        """Hold a known payload, or none, from the change's onset on."""
+        self.correction.set_payload(name, self.snapshots[name])
+        self._payload = None
+        self._record(stamp, self._onset, PAYLOAD, name, evidence)
+        self.innovations.restart()
+        self._resume_learning(stamp)
 
     def _refine(self, block: Block) -> None:
         """Continue the estimation, and test whether another cause, or none, explains it better."""
@@ -300,10 +368,24 @@ class ChangeMonitor:
         self._payload = None
         self._estimated_s += self._blocks.length
         seen = self.correction.seen
-        others = [h for h in self._candidates() if not h.name and h.cause != found.cause]
+        candidates = [h for h in self._candidates() if not h.name]
+        if not found.name:
+            found = max(
+                (h for h in candidates if h.cause == found.cause),
+                key=lambda h: float(h.evidence(seen)),
+            )
+            self.correction.switch(found)
+            known = self._hypotheses(set(), self.correction.accepted, self.correction.offset_before)
+            if found.cause == PAYLOAD and known:
+                again = max(known, key=lambda h: float(h.evidence(seen)))
+                if again.evidence(seen) > found.evidence(seen) + CLEAR_MARGIN:
+                    self._set_payload(again.name, block.end, float(again.evidence(seen)))
+                    return
+        others = [h for h in candidates if h.cause not in (PUSH, found.cause)]
         best = max(others, key=lambda h: float(h.evidence(seen)), default=found)
         score = float(best.evidence(seen))
-        if max(score, float(found.evidence(seen))) < -CLEAR_MARGIN:
+        nothing = max(score, float(found.evidence(seen))) < -CLEAR_MARGIN
+        if nothing or self._is_push(found, [h for h in candidates if h.cause == PUSH]):
             self._retract(block.end)
             return
         if best is not found and score > found.evidence(seen) + CLEAR_MARGIN:
@@ -316,6 +398,18 @@ class ChangeMonitor:
         if self._estimated_s >= self.config.payload_time:
             self.correction.accept()
             self._resume_learning(block.end)
+
+    def _is_push(self, found: Hypothesis, pushes: list[Hypothesis]) -> bool:
+        """Whether a push explains what was seen since a payload was found better, for sure.
+
+        Both beside errors that last: several seconds of a model's own errors look like a push.
+        """
+        if found.cause != PAYLOAD:
+            return False
+        seen, beside = self.correction.seen, self._slow()
+        own = found.beside(*beside).evidence(seen)
+        best = max(float(h.beside(*beside).evidence(seen)) for h in pushes)
+        return best > float(own) + self.threshold
 
     def _retract(self, stamp: int) -> None:
         """Withdraw the change: without it the blocks since are explained better."""
@@ -420,20 +514,6 @@ class ChangeMonitor:
         self.ratios.restore(sub_state(state, "ratios."))
         self.snapshots.restore(sub_state(state, "snapshots."))
         self._learned_s = float(state["settled"])
-
-
-def _is_plausible(finding: Finding) -> bool:
-    """Whether a new payload has a mass.
-
-    A jerk that the model does not follow looks like inertia at the hand without a weight, which no
-    body has.
-    """
-    found = finding.hypothesis
-    if found.cause != PAYLOAD or found.name:
-        return True
-    scale = np.sqrt(np.sum(found.root**2, axis=1))
-    estimate = Estimate.prior(scale) + finding.sums.restrict(found.columns)
-    return bool(abs(estimate.mean[0]) > MASS_STDS * np.sqrt(estimate.covariance[0, 0]))
 
 
 class LearningExclusions:

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.hypotheses import Causes
@@ -92,6 +93,21 @@ def largest_weight() -> float:
 def pushed(effort: np.ndarray, since: float, until: float) -> Change:
     """Constant efforts from outside."""
     return lambda t, dq, columns: effort if since <= t < until else 0.0 * effort
+
+
+def by_hand(force: np.ndarray, since: float, until: float) -> Change:
+    """A constant force (3,) of somebody at the last link's origin, in the base's axes."""
+    robot = MODEL.kinematics
+    data, frame = robot.createData(), robot.getFrameId(MODEL.bodies[-1])
+
+    def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        (q,), _, _ = motion(MODEL, np.array([t]))
+        places = pin.integrate(robot, pin.neutral(robot), q)
+        J = pin.computeFrameJacobian(robot, data, places, frame, pin.LOCAL_WORLD_ALIGNED)
+        effort: np.ndarray = -J[:3].T @ force
+        return effort if since <= t < until else 0.0 * effort
+
+    return change
 
 
 def follow(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> list[Step]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from scipy.stats import multivariate_normal
 
+from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.hypotheses import (
+    PUSH,
     UNPATTERNED_STDS,
+    Causes,
+    Hypothesis,
     Sums,
     Windows,
     log_evidence,
     log_evidence_unpatterned,
 )
+from semiparam_dynamics.dynamics.sample import Sample
+
+from .changing_arm import MODEL
 
 RNG = np.random.default_rng(0)
 
@@ -101,3 +109,31 @@ def test_windows_that_are_too_long_yet_are_left_out() -> None:
     assert lengths.tolist() == [2] and isinstance(sums, Sums) and len(sums.moment) == 1
     windows.clear()
     assert len(windows) == 0
+
+
+@pytest.mark.parametrize("beside", [0, 2])
+def test_evidence_beside_errors_is_that_of_both_together(beside: int) -> None:
+    A, b = rows(30, 5)
+    root, std = 3.0 * RNG.standard_normal((3, 2)), 0.5 + RNG.random(beside)
+    columns = slice(3, 3 + beside)
+    own, other = A[:, :3] @ root, A[:, columns] * std
+    caused = density(b, np.zeros(30), np.eye(30) + own @ own.T + other @ other.T)
+    found = Hypothesis(PUSH, "", slice(0, 3), None, root)
+    ratio = caused - density(b, np.zeros(30), np.eye(30))
+    assert found.beside(columns, std).evidence(Sums.from_rows(A, b)) == pytest.approx(ratio)
+
+
+def test_a_push_costs_the_efforts_of_its_power() -> None:
+    """-J' w for any wrench w: its power is that of the hand's motion, by differences."""
+    causes, model = Causes(MODEL, ChangesConfig()), MODEL.kinematics
+    data, frame = model.createData(), model.getFrameId(causes.link)
+    q, dq, step = RNG.standard_normal(4), RNG.standard_normal(4), 1e-6
+    sample = Sample(0, q, dq, 0.0 * q, MODEL.regressors(*(one[None] for one in (q, dq, dq)))[0])
+    places = []
+    for way in (-step, step):
+        pin.forwardKinematics(model, data, pin.integrate(model, pin.neutral(model), q + way * dq))
+        places.append(pin.updateFramePlacement(model, data, frame).copy())
+    speed = (places[1].translation - places[0].translation) / (2.0 * step)
+    turning = pin.log3(places[1].rotation @ places[0].rotation.T) / (2.0 * step)
+    columns = causes.columns_of(sample)[:, causes.n_held :]
+    np.testing.assert_allclose(columns.T @ dq, np.concatenate((speed, turning)), atol=1e-6)

@@ -18,6 +18,7 @@ from semiparam_dynamics.storage import save_state
 from .changing_arm import (
     MODEL,
     ON,
+    by_hand,
     errors,
     follow,
     held,
@@ -107,6 +108,20 @@ def test_a_known_payload_is_recognized_by_name(grasp, warm, body) -> None:
     assert monitor(again).payload is None
     with pytest.raises(ConfigurationError, match="no payload is known as 'mug'"):
         monitor(again).recall("mug")
+
+
+def test_a_payload_is_still_found_after_pushes(warm, body) -> None:
+    of = warm()
+    pushes = by_hand(np.array([0.3, 0.0, 1.0]) * largest_weight(), ON, ON + 2.0)
+    holding = held(body, ON + 6.0)
+
+    def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return pushes(t, dq, columns) + holding(t, dq, columns)
+
+    follow(of, moving(ON + 12.0, change, begin=ON))
+    found = [e for e in monitor(of).events if e.cause in ("payload", "friction", "offset")]
+    assert [e.cause for e in found] == ["payload"] and seconds(found[0].stamp) < ON + 7.0
+    assert monitor(of).payload.mass == pytest.approx(0.5, rel=0.1)
 
 
 def friction(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
