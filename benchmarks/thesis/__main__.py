@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import experiment
+import recognition_published
 import recognize
 
 from semiparam_dynamics.cli.main import run_command
@@ -14,6 +15,7 @@ from semiparam_dynamics.cli.main import run_command
 BENCHMARKS = {
     "experiment": (experiment, "the validation experiment and its figure 8.4"),
     "recognize": (recognize, "table 7.1's protocol on a file of features"),
+    "published": (recognition_published, "table 7.1 with the settings of its authors' code"),
 }
 
 

@@ -33,12 +33,14 @@ from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.selection import Selection, select
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
+from semiparam_dynamics.learning.stopping import ErrorSlope
 
 __all__ = [
     "KRLS",
     "NYTRO",
     "SGM",
     "Centers",
+    "ErrorSlope",
     "Falkon",
     "Gaussian",
     "IncrementalRLSC",

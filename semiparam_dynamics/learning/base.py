@@ -29,6 +29,7 @@ from semiparam_dynamics.learning.rows import (
     training_rows,
     validate_data,
 )
+from semiparam_dynamics.learning.stopping import StoppingRule
 from semiparam_dynamics.progress import ProgressBar
 
 
@@ -182,9 +183,14 @@ class IterationLog(ExitStack):
         label: str = "iterations",
         tolerance: float = 0.0,
         patience: int | None = None,
+        stopping: StoppingRule | None = None,
+        squared: bool = False,
     ) -> None:
         """`patience`: stop when the error hasn't fallen by the relative `tolerance` for so many
-        iterations; None: never because of it.
+        iterations; None: never because of it. `stopping`, a rule, takes the place of both. With
+        `squared` the errors are mean squares, of which the rule is given the roots.
+
+        Raises ConfigurationError for a rule that can't be called.
         """
         super().__init__()
         self.total = total
@@ -193,6 +199,12 @@ class IterationLog(ExitStack):
         self._reference, self._since = np.inf, 0
         self._tolerance = tolerance
         self._patience = None if patience is None else positive_count(patience, "patience")
+        if stopping is not None and not callable(stopping):
+            raise ConfigurationError(
+                f"stopping must be None, an ErrorSlope or a function of the errors so far, not "
+                f"{stopping!r}."
+            )
+        self._stopping, self._squared = stopping, squared
         self._callback = callback
         self._bar = self.enter_context(ProgressBar(label, sys.stderr)) if verbose else None
         self._start = time.perf_counter()
@@ -209,7 +221,11 @@ class IterationLog(ExitStack):
             self._since += 1
             if error < self._reference * (1.0 - self._tolerance):
                 self._reference, self._since = error, 0
-            stop = self._patience is not None and self._since >= self._patience
+            if self._stopping is None:
+                stop = self._patience is not None and self._since >= self._patience
+            else:
+                seen = np.sqrt(self.errors).tolist() if self._squared else list(self.errors)
+                stop = bool(self._stopping(seen))
         if self._bar is not None:
             self._bar(number / self.total)
         if self._callback is not None:
@@ -300,6 +316,7 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
     validation: float | None
     tolerance: float
     patience: int | None
+    stopping: StoppingRule | None
     random_state: Any
     callback: Callback | None
     verbose: bool

@@ -63,7 +63,9 @@ class Steps:
 class Task:
     """What descents are made for: the loss of these rows, with these steps, within `budget` bytes.
 
-    There will be so many `passes`; from two on, the kernel matrix is kept if it fits.
+    There will be so many `passes`; from two on, the kernel matrix is kept if it fits. Rows are
+    drawn with `replacement` (True), without it in an order of each pass' own (False), or in one
+    order that is drawn once and kept ("fixed").
     """
 
     rows: Rows
@@ -73,6 +75,25 @@ class Task:
     passes: int
     draw: np.random.RandomState
     budget: int
+    replacement: bool | str = True
+
+
+class Draws:
+    """The rows of each pass, as `Task.replacement` says, of n."""
+
+    def __init__(self, n: int, replacement: bool | str, draw: np.random.RandomState) -> None:
+        self._n, self._replacement, self._draw = n, replacement, draw
+        self._order: Indices | None = None  # of all passes
+
+    def of_pass(self, count: int) -> Indices:
+        """`count` rows with replacement, or all n without."""
+        if self._replacement == "fixed":
+            if self._order is None:
+                self._order = self._draw.permutation(self._n)
+            return self._order
+        if self._replacement:
+            return self._draw.randint(self._n, size=count)
+        return self._draw.permutation(self._n)
 
 
 class Descent(ABC):
@@ -91,7 +112,8 @@ class Descent(ABC):
     def __init__(self, task: Task, n_columns: int, size: int) -> None:
         """`n_columns` of the kernel matrix, and `size` numbers that are learned in each of P."""
         self._rows, self._loss, self._steps = task.rows, task.loss, task.steps
-        self._draw, self._passes, self._budget = task.draw, task.passes, task.budget
+        self._passes, self._budget = task.passes, task.budget
+        self._draws = Draws(task.rows.n_samples, task.replacement, task.draw)
         n, S = task.rows.n_samples, len(task.steps.step)
         row_bytes = n_columns * task.rows.dtype.itemsize
         keep = task.passes > 1 and n * row_bytes <= KEPT_SHARE * task.budget
@@ -150,7 +172,7 @@ class KernelDescent(Descent):
         block, n = task.rows.whole(), task.rows.n_samples
         super().__init__(task, n, n)
         self._kernel = task.kernel
-        first = self._draw.randint(n, size=n)
+        first = self._draws.of_pass(n)
         drawn, when = np.unique(first, return_index=True)
         order = np.concatenate((drawn[np.argsort(when)], np.setdiff1d(np.arange(n), drawn)))
         self._rank = np.empty(n, dtype=np.intp)
@@ -169,7 +191,7 @@ class KernelDescent(Descent):
     def run_pass(self) -> None:
         """See :class:`Descent`."""
         n = len(self.centers)
-        drawn = self._rank[self._draw.randint(n, size=n)] if self._pass is None else self._pass
+        drawn = self._rank[self._draws.of_pass(n)] if self._pass is None else self._pass
         self._pass = None
         self._seen[drawn] = True
         for J, K in map_in_order(self._evaluate, self._blocks(drawn)):
@@ -223,7 +245,7 @@ class NystromDescent(Descent):
     Parameters
     ----------
     task : targets of its rows are kept in memory, inputs are not.
-    batch : rows in each step.
+    batch : rows in each step. Without replacement the last one of a pass has those that are left.
     features : which way; None: the cheaper one.
     """
 
@@ -250,23 +272,26 @@ class NystromDescent(Descent):
     def run_pass(self) -> None:
         """See :class:`Descent`."""
         count = -(-self._rows.n_samples // self._batch)
-        drawn = self._draw.randint(self._rows.n_samples, size=count * self._batch)
+        drawn = self._draws.of_pass(count * self._batch)
+        total = len(drawn)
         if self._features and self._batch < SMALL:
             size = max(self._block // self._batch, 1) * self._batch
-            parts = [slice(i, min(i + size, len(drawn))) for i in range(0, len(drawn), size)]
+            parts = [slice(i, min(i + size, total)) for i in range(0, total, size)]
             for J, Z in self._evaluate(drawn, parts):
                 self._small_batches(J, Z)
             return
         parts = []
-        for start in range(0, len(drawn), self._batch):
-            for i in range(start, start + self._batch, self._block):
-                parts.append(slice(i, min(i + self._block, start + self._batch)))
-        seen = 0
+        for start in range(0, total, self._batch):
+            end = min(start + self._batch, total)
+            for i in range(start, end, self._block):
+                parts.append(slice(i, min(i + self._block, end)))
+        seen = first = 0
         for J, Z in self._evaluate(drawn, parts):
             self._add_gradient(J, Z)
             seen += len(J)
-            if seen % self._batch == 0:
-                self._large_step()
+            if seen - first == self._batch or seen == total:
+                self._large_step(seen - first)
+                first = seen
 
     def coefficients(self, learned: Array) -> Array:
         """See :class:`Descent`."""
@@ -279,12 +304,12 @@ class NystromDescent(Descent):
         """The steps of the batches that the draws J (k,) are made of, with features Z (k, q)."""
         F = np.ascontiguousarray((Z @ self._learned.astype(Z.dtype)).T, dtype=float)
         G = np.ascontiguousarray(Z @ Z.T, dtype=float)
-        sizes = self._next_sizes(len(J) // self._batch)
+        sizes = self._next_sizes(-(-len(J) // self._batch))
         change = np.empty_like(F)
         Y = np.ascontiguousarray(self._targets[:, J])
         loss = self._loss
         descend(F, G, Y, sizes, self._batch, loss.code, loss.epsilon, change)
-        done = np.repeat(self._total + np.cumsum(sizes, axis=0), self._batch, axis=0)
+        done = np.repeat(self._total + np.cumsum(sizes, axis=0), self._batch, axis=0)[: len(J)]
         self._total = self._total + sizes.sum(axis=0)
         late = change * np.repeat(done.T, len(Y), axis=0)
         self._learned += Z.T @ change.T.astype(Z.dtype)
@@ -293,12 +318,13 @@ class NystromDescent(Descent):
     def _add_gradient(self, J: Indices, Z: Array) -> None:
         F = (Z @ self._learned.astype(Z.dtype)).astype(float)
         Y = np.tile(self._targets[:, J].T, len(self._steps.step))
-        slopes = self._loss.derivative(Y, F) / self._batch
+        slopes = self._loss.derivative(Y, F)
         self._gradient += Z.T @ slopes.astype(Z.dtype)
 
-    def _large_step(self) -> None:
+    def _large_step(self, batch: int) -> None:
+        """The step of a batch of so many rows, from the sum of their gradients."""
         sizes = self._next_sizes(1)
-        gradient = self._gradient
+        gradient = self._gradient / batch
         if not self._features:
             gradient = self._solve(self._solve(gradient, 0), 1)
         T = len(self._targets)

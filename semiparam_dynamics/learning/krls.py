@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import (
     ConfigurationError,
     LearningError,
+    positive,
     positive_count,
     positive_penalty,
 )
@@ -25,7 +26,7 @@ from semiparam_dynamics.learning.base import (
     kernel_sum,
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.products import evaluate_into
+from semiparam_dynamics.learning.products import evaluate_into, largest_diagonal
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
 
 # -------------------------------------------------------------------------------------------------
@@ -52,17 +53,22 @@ def parameter_of(name: str) -> str | None:
 
 
 def filter_values(
-    name: str, eigenvalues: Array, values: Sequence[Any], nu: float = 1.0
+    name: str,
+    eigenvalues: Array,
+    values: Sequence[Any],
+    nu: float = 1.0,
+    step: float | None = None,
 ) -> list[Array]:
     """g(sigma), (n,), of the eigenvalues (n,) of K/n, for each value of the filter's parameter.
 
-    `nu` is the order of the nu-method. Raises ConfigurationError for a value out of range.
+    `nu` is the order of the nu-method, `step` Landweber's gamma; None: 1 / max sigma. Raises
+    ConfigurationError for a value out of range, LearningError for a step that diverges.
     """
     if name in ("landweber", "nu"):
         counts = [positive_count(value, "max_iter") for value in values]
         if name == "nu":
             return nu_method(eigenvalues, counts, nu)
-        return landweber(eigenvalues, counts)
+        return landweber(eigenvalues, counts, step)
     if name == "tikhonov":
         return [1.0 / (eigenvalues + positive_penalty(value)) for value in values]
     if name == "cutoff":
@@ -70,20 +76,50 @@ def filter_values(
     return [_inverse(eigenvalues, eigenvalues > 0.0) for _ in values]
 
 
-def landweber(eigenvalues: Array, counts: Sequence[int]) -> list[Array]:
-    """g_t = sum_{i<t} gamma (1 - gamma sigma)^i, gamma = 1 / max sigma, for each t of `counts`.
+def gradient_step(
+    step: Any, largest_eigenvalue: Callable[[], float], largest_diagonal: Callable[[], float]
+) -> float:
+    """gamma of gradient descent on the mean of the squared errors over two, for the rule `step`.
+
+    "spectral": the inverse of the largest eigenvalue of the second moments (of K/n, or of
+    S'K_nm'K_nm S / n); "kernel": 1 / max K(x, x), which is never larger; or a positive number.
+    Raises ConfigurationError for anything else.
+    """
+    if isinstance(step, str):
+        if step not in ("spectral", "kernel"):
+            raise ConfigurationError(
+                f'step must be "spectral", "kernel" or a number, not {step!r}.'
+            )
+        largest = largest_eigenvalue() if step == "spectral" else largest_diagonal()
+        return 1.0 / largest if largest > 0.0 else 1.0
+    return positive(step, "step")
+
+
+def landweber(eigenvalues: Array, counts: Sequence[int], step: float | None = None) -> list[Array]:
+    """g_t = sum_{i<t} gamma (1 - gamma sigma)^i for each t of `counts`, with gamma = `step`.
 
     That is gradient descent from zero, stopped after t steps, in its closed form
-    (1 - (1 - gamma sigma)^t) / sigma.
+    (1 - (1 - gamma sigma)^t) / sigma. A step of None is 1 / max sigma. Raises LearningError for
+    one of 2 / max sigma or more, with which it diverges.
     """
-    step, scaled = _scaled(eigenvalues)
-    positive = scaled > 0.0
+    if step is None:
+        step, scaled = _scaled(eigenvalues)
+    else:
+        scaled = eigenvalues * step
+    if scaled.max() >= 2.0:
+        raise LearningError(
+            f'The iteration diverges with step={step:.3g}: take "spectral", or a step below '
+            f"{2.0 / eigenvalues.max():.3g}."
+        )
+    small = (scaled > 0.0) & (scaled <= 1.0)
+    large = scaled > 1.0
     with np.errstate(divide="ignore"):  # log 0 = -inf: the first step removes that error
-        logarithm = np.log1p(-scaled[positive])
+        logarithm = np.log1p(-scaled[small])
     result = []
     for t in counts:
         g = np.full(len(eigenvalues), step * t)
-        g[positive] = -np.expm1(t * logarithm) * step / scaled[positive]
+        g[small] = -np.expm1(t * logarithm) * step / scaled[small]
+        g[large] = (1.0 - (1.0 - scaled[large]) ** t) * step / scaled[large]
         result.append(g)
     return result
 
@@ -281,6 +317,8 @@ class KRLS(RegularisationPath, KernelRegressor):
     filter : "tikhonov"; "cutoff" (principal components); "landweber" (gradient descent stopped
         early) and "nu" (the same, accelerated), regularised by `max_iter`; "ols" (none).
     max_iter : iterations of "landweber" and "nu".
+    step : gamma of "landweber": "spectral", the inverse of the largest eigenvalue of K/n; "kernel",
+        1 / max K(x, x), which is never larger; or a number. :class:`NYTRO` has the same rule.
     nu : the nu-method's order: with 1, it is optimal up to a source condition of that order.
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free.
 
@@ -295,6 +333,7 @@ class KRLS(RegularisationPath, KernelRegressor):
     penalty: float = 1e-3
     filter: str = "tikhonov"
     max_iter: int = 100
+    step: Any = "spectral"
     nu: float = 1.0
     memory_limit: int | None = None
 
@@ -319,11 +358,22 @@ class KRLS(RegularisationPath, KernelRegressor):
         if alpha is None:
             spectrum = Spectrum(problem, kernel, self.memory_limit)
             values = [None if parameter is None else getattr(self, parameter)]
-            (g,) = filter_values(self.filter, spectrum.eigenvalues, values, self.nu)
+            (g,) = self._filter_values(spectrum, rows, kernel, values)
             alpha = spectrum.coefficients(g)
         self.n_iter_ = int(self.max_iter) if parameter == "max_iter" else 1
         self._keep(rows, problem.X, alpha)
         return self
+
+    def _filter_values(
+        self, spectrum: Spectrum, rows: Rows, kernel: Kernel, values: Sequence[Any]
+    ) -> list[Array]:
+        """g(sigma) of the spectrum, for each value of the filter's parameter."""
+        sigma, step = spectrum.eigenvalues, None
+        if self.filter == "landweber":
+            step = gradient_step(
+                self.step, lambda: float(sigma.max()), lambda: largest_diagonal(rows, kernel)
+            )
+        return filter_values(self.filter, sigma, values, self.nu, step)
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
         """One eigendecomposition serves all values of the filter's parameter; each is O(n^2 T)."""
@@ -331,7 +381,7 @@ class KRLS(RegularisationPath, KernelRegressor):
         values = [next(iter(setting.values()), None) for setting in settings]
         problem, kernel = Problem.of(rows), as_kernel(self.kernel)
         spectrum = Spectrum(problem, kernel, self.memory_limit)
-        filters = filter_values(self.filter, spectrum.eigenvalues, values, self.nu)
+        filters = self._filter_values(spectrum, rows, kernel, values)
         T = problem.targets.shape[1]
         together = max(COLUMNS // T, 1)
         for start in range(0, len(filters), together):

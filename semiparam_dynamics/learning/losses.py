@@ -56,17 +56,19 @@ def descend(
 ) -> None:
     """Gradient steps over k drawn rows, `batch` of them at a time, from inner products alone.
 
+    The last batch has those that are left.
+
     F: (P, k), what the function predicts at the rows before the first step, for P columns; each
     row's entry is then kept up to date until its own step. G: (k, k), the rows' inner products.
-    Y: (T, k); column p = s T + t has the target t and the step size s. steps: (k / batch, S).
+    Y: (T, k); column p = s T + t has the target t and the step size s. steps: (batches, S).
     change: (P, k), what each row is multiplied by when it is added to the weights.
     """
     P, k = F.shape
     T = len(Y)
     for start in range(0, k, batch):
-        end = start + batch
+        end = min(start + batch, k)
         for p in range(P):
-            step = -steps[start // batch, p // T] / batch
+            step = -steps[start // batch, p // T] / (end - start)
             for i in range(start, end):
                 change[p, i] = step * slope(loss, epsilon, Y[p % T, i], F[p, i])
             rest = F[p, end:]

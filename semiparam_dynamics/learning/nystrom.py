@@ -46,6 +46,7 @@ from semiparam_dynamics.learning.ridge import (
     leave_one_out_predictions,
 )
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
+from semiparam_dynamics.learning.stopping import StoppingRule
 
 # -------------------------------------------------------------------------------------------------
 # Nyström kernel ridge regression whose centres grow, without starting again.
@@ -282,6 +283,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         step: int = 100,
         tolerance: float = 0.0,
         patience: int = 1,
+        stopping: StoppingRule | None = None,
         sample_weight: Any = None,
     ) -> NystromKRLS:
         """Fit with `step` centres, then as many more at a time while the validation error falls.
@@ -289,7 +291,8 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         Each step costs what its new centres cost, O(n m step) (thesis algorithm 1), and is not
         another fit. It ends when the mean squared error on `validation_data`, (X, y), hasn't
         fallen by the relative `tolerance` for `patience` steps, or at `n_centers`; the fit with
-        the smallest error is kept.
+        the smallest error is kept. `stopping`, an :class:`ErrorSlope` or a function of the root
+        mean squared errors so far, takes the place of tolerance and patience.
         """
         step, penalty = positive_count(step, "step"), positive_penalty(self.penalty)
         rows = training_rows(self, X, y, sample_weight)
@@ -297,7 +300,9 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         points = centers_of(self, rows, self.n_centers, self.random_state)
         growing = GrowingNystrom(rows, kernel, penalty, len(points), self.memory_limit)
         held_out = validation_rows(self, validation_data, rows).whole()
-        log = IterationLog(len(points), tolerance=tolerance, patience=patience)
+        log = IterationLog(
+            len(points), tolerance=tolerance, patience=patience, stopping=stopping, squared=True
+        )
         for start in range(0, len(points), step):
             growing.append(points[start : start + step])
             alpha, centers = growing.coefficients(), points[: start + step]

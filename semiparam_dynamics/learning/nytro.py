@@ -13,10 +13,11 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_count
 from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import basis_of
+from semiparam_dynamics.learning.krls import gradient_step
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.rows import (
@@ -27,6 +28,7 @@ from semiparam_dynamics.learning.rows import (
     require,
     training_rows,
 )
+from semiparam_dynamics.learning.stopping import StoppingRule
 
 # -------------------------------------------------------------------------------------------------
 # The gradient of least squares in Nyström features, by the cheaper of two ways.
@@ -74,7 +76,6 @@ class Gradient:
         kept_limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
         self._data = KernelRows(rows, basis.kernel, self.centers, kept_limit, keep)
         kept = n * q * rows.dtype.itemsize if self._data.fits else 0
-        # What is left of the limit for validation.
         # What is left of the limit for validation.
         self.rest = max(budget - gram_bytes - kept, budget // 8)
         self._products = 0
@@ -158,8 +159,9 @@ class NYTRO(StoppedEarly):
     With validation data the iterate with the smallest validation error is kept. Iterations end
     when the validation RMSE has not fallen by the relative `tolerance` in `patience` of them.
     The thesis (4.3.4) stops when the error "ceases to be decreasing up to a given threshold", 5 %
-    of the relative RMSE, and says no more: a step of gradient descent hardly ever takes 5 % off
-    the error, so the threshold is read as one for `patience` steps together.
+    of the relative RMSE; a step of gradient descent hardly ever takes 5 % off the error, so the
+    threshold is read as one for `patience` steps together. Its experiments stop by the slope of
+    the last ten errors, with a threshold for each data set: ``stopping=ErrorSlope(10, threshold)``.
 
     Parameters
     ----------
@@ -167,11 +169,13 @@ class NYTRO(StoppedEarly):
     n_centers : m; all rows if there are no more.
     centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
     max_iter : t, or the most iterations where there are validation data.
-    step : gamma: "kernel", 1 / max K(x, x), which is the thesis' and always converges;
-        "spectral", the inverse of the largest eigenvalue of S'K_nm'K_nm S / n, which is never
-        smaller and needs fewer iterations; or a number.
+    step : gamma: "spectral", n / ||K_nm S||^2, the inverse of the largest eigenvalue of
+        S'K_nm'K_nm S / n; "kernel", 1 / max K(x, x), which is never larger, so that it needs more
+        iterations; or a number. :class:`KRLS` has the same rule for early stopping on all rows.
     validation : a share of the rows, held out to choose t (the thesis takes 0.2).
     tolerance, patience : see above; patience=None: never stop before max_iter.
+    stopping : a rule in their place: an :class:`ErrorSlope`, or a function of the validation RMSEs
+        so far that is true where to stop.
     solver : "direct": two products with K_nm an iteration; "gram": with a q x q matrix, made
         once in O(n m^2); "auto": the cheaper one for the iterations there are. Where they may
         end early, it starts directly and changes over when the matrix would have paid off.
@@ -194,10 +198,11 @@ class NYTRO(StoppedEarly):
     n_centers: int = 1000
     centers: Any = "uniform"
     max_iter: int = 500
-    step: Any = "kernel"
+    step: Any = "spectral"
     validation: float | None = None
     tolerance: float = 0.05
     patience: int | None = 50
+    stopping: StoppingRule | None = None
     solver: str = "auto"
     random_state: Any = None
     memory_limit: int | None = None
@@ -218,8 +223,18 @@ class NYTRO(StoppedEarly):
         rows, held = self._split(rows, validation_data, draw)
         # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
         tolerance, patience = 1.0 - (1.0 - self.tolerance) ** 2, self.patience
-        log = IterationLog(total, self.callback, self.verbose, "iterations", tolerance, patience)
-        early = self.callback is not None or (held is not None and patience is not None)
+        log = IterationLog(
+            total,
+            self.callback,
+            self.verbose,
+            "iterations",
+            tolerance,
+            patience,
+            self.stopping,
+            True,
+        )
+        rule = patience is not None or self.stopping is not None
+        early = self.callback is not None or (held is not None and rule)
         descent = self._gradient(rows, total, early, draw)
         basis, check = descent.basis, None
         if held is not None:
@@ -253,16 +268,9 @@ class NYTRO(StoppedEarly):
             )
         basis = basis_of(self, rows, draw, self.memory_limit)
         descent = Gradient(rows, basis, total, early, self.solver, self.memory_limit)
-        if self.step == "kernel":
-            descent.step = 1.0 / largest_diagonal(rows, basis.kernel)
-        elif self.step == "spectral":
-            descent.step = 1.0 / descent.largest_eigenvalue()
-        elif isinstance(self.step, str):
-            raise ConfigurationError(
-                f'step must be "kernel", "spectral" or a number, not {self.step!r}.'
-            )
-        else:
-            descent.step = positive(self.step, "step")
+        descent.step = gradient_step(
+            self.step, descent.largest_eigenvalue, lambda: largest_diagonal(rows, basis.kernel)
+        )
         return descent
 
     def _iterates(self, descent: Gradient, total: int) -> Iterator[Array]:
@@ -274,6 +282,6 @@ class NYTRO(StoppedEarly):
             if not np.isfinite(beta).all():
                 raise LearningError(
                     f"The iteration diverged with step={self.step}: take a smaller step, or "
-                    f'"kernel", which always converges.'
+                    f'"spectral" or "kernel", which always converge.'
                 )
             yield beta

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import LearningError, positive_count
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_count
 from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.descents import Descent, KernelDescent, NystromDescent, Steps, Task
@@ -25,9 +25,11 @@ from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
+from semiparam_dynamics.learning.stopping import StoppingRule
 
 DIVERGED = 1e9  # times the largest target: beyond that, a path's predictions are cut off
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
+FIXED = "fixed"  # the replacement that is none, in one order
 
 
 class StochasticRegressor(StoppedEarly):
@@ -36,6 +38,7 @@ class StochasticRegressor(StoppedEarly):
     loss: str
     step: float | None
     decay: float
+    replacement: bool | str
     average: bool
     epsilon: float
     path_parameters: ClassVar[tuple[str, ...]] = ("step", "decay", "max_iter")
@@ -53,7 +56,14 @@ class StochasticRegressor(StoppedEarly):
         draw = check_random_state(self.random_state)
         rows, held = self._split(rows, validation_data, draw)
         log = IterationLog(
-            passes, self.callback, self.verbose, "passes", self.tolerance, self.patience
+            passes,
+            self.callback,
+            self.verbose,
+            "passes",
+            self.tolerance,
+            self.patience,
+            self.stopping,
+            squared=self.loss == "square",
         )
         task = self._task(rows, loss, [(self.step, self.decay)], passes, draw)
         descent, check = self._descent(task), None
@@ -118,10 +128,14 @@ class StochasticRegressor(StoppedEarly):
         draw: np.random.RandomState,
     ) -> Task:
         """What the descents of all settings have in common."""
+        if not (isinstance(self.replacement, bool | np.bool_) or self.replacement == FIXED):
+            raise ConfigurationError(
+                f'replacement must be True, False or "{FIXED}", not {self.replacement!r}.'
+            )
         kernel, n = as_kernel(self.kernel), rows.n_samples
         default = universal_step(n, self._batch(n), largest_diagonal(rows, kernel))
         steps, budget = Steps.of(settings, default), memory_budget(self.memory_limit)
-        return Task(rows, kernel, loss, steps, passes, draw, budget)
+        return Task(rows, kernel, loss, steps, passes, draw, budget, self.replacement)
 
     def _batch(self, n: int) -> int:
         """The number of rows in a step, of n."""
@@ -148,13 +162,18 @@ class SGM(StochasticRegressor):
         "logistic" y is -1 or 1, and the sign of a prediction is the class.
     step : the first step size; None: 1 / (kappa^2 sqrt(n)) with kappa^2 = max K(x, x).
     decay : the exponent theta of the step sizes, 0 or more; 0: they are constant.
-    max_iter : passes, of n draws with replacement each.
+    max_iter : passes, of n draws each.
     average : False: the last iterate; True: the mean of the iterates that the draws met,
         weighted by the step sizes (thesis 6.4).
     epsilon : of the loss "epsilon_insensitive".
+    replacement : True: rows are drawn with it, independently; False: each once a pass, in an order
+        that is drawn anew; "fixed": each once, in one order that is drawn once and kept (the
+        three of the thesis' experiments).
     validation : a share of the rows, held out to choose the pass whose function is kept.
     tolerance, patience : stop when the validation error hasn't fallen by the relative
         `tolerance` for `patience` passes; None: run all passes.
+    stopping : a rule in their place: an :class:`ErrorSlope`, or a function of the validation
+        errors so far (for "square" their roots) that is true where to stop.
     random_state : of the draws.
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free. The
         n x n matrix is kept where it fits and there is more than one pass.
@@ -176,9 +195,11 @@ class SGM(StochasticRegressor):
     max_iter: int = 10
     average: bool = False
     epsilon: float = 0.1
+    replacement: bool | str = True
     validation: float | None = None
     tolerance: float = 0.0
     patience: int | None = None
+    stopping: StoppingRule | None = None
     random_state: Any = None
     memory_limit: int | None = None
     callback: Callback | None = None
@@ -209,10 +230,12 @@ class NystromSGM(StochasticRegressor):
     step : the first step size; None: min(b / sqrt(n), 1) / kappa^2.
     decay : the exponent of the step sizes, 0 or more; 0: they are constant.
     batch_size : b; None: sqrt(n), rounded.
-    max_iter : passes, of n / b batches each, rounded up; rows are drawn with replacement.
+    max_iter : passes, of n / b batches each, rounded up.
     average : False: the last iterate; True: the mean of the iterates that the batches met,
         weighted by the step sizes.
-    epsilon, validation, tolerance, patience, random_state, callback, verbose : as in
+    replacement : as in :class:`SGM`. Without it the last batch of a pass has the rows that are
+        left.
+    epsilon, validation, tolerance, patience, stopping, random_state, callback, verbose : as in
         :class:`SGM`.
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free. The
         n x m matrix is kept where it fits and there is more than one pass.
@@ -234,9 +257,11 @@ class NystromSGM(StochasticRegressor):
     max_iter: int = 10
     average: bool = False
     epsilon: float = 0.1
+    replacement: bool | str = True
     validation: float | None = None
     tolerance: float = 0.0
     patience: int | None = None
+    stopping: StoppingRule | None = None
     random_state: Any = None
     memory_limit: int | None = None
     callback: Callback | None = None

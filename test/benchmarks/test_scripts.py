@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
 
@@ -86,12 +87,38 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
     ("name", "arguments", "shown"),
     [
         ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
-        ("table_4_3", ["--sets", "adult", "--n", "400", "--m", "50"], "NYTRO"),
+        (
+            "table_4_3",
+            ["--sets", "adult", "--n", "400", "--m", "50", "--full", "--published-trials", "1"],
+            "early stopping, published settings",
+        ),
+        (
+            "table_6_2",
+            ["--published", "--sets", "breast cancer", "--trials", "1", "--passes", "2"],
+            "one order",
+        ),
     ],
 )
 def test_a_table_comes_out(run, name, arguments, shown: str, data_folder: Path) -> None:
     output = run(f"tables/{name}.py", str(data_folder), *arguments)
     assert shown in output and "nan" not in output
+
+
+def test_more_passes_of_nysgm_come_near_ridge_regression(run, tmp_path: Path) -> None:
+    sizes = ["--trials", "1", "--n", "400", "--passes", "20", "--out", str(tmp_path)]
+    output = run("tables/nysgm_figure_1.py", *sizes)
+    rows = {row.split("|")[1].strip(): row.split("|") for row in output.splitlines()[3:]
+            if row.count("|") > 5}  # fmt: skip
+    once, best = (float(rows["m=32"][column].split()[0]) for column in (2, 3))
+    assert best < 0.5 * once and float(rows["m=32"][6]) < 3.0 < float(rows["m=2"][6])
+    assert imread(tmp_path / "nysgm_figure_1.png").std() > 0.05
+
+
+def test_the_figures_that_need_no_data_are_drawn(run, tmp_path: Path) -> None:
+    output = run("tables/theory_figures.py", "--out", str(tmp_path), "--samples", "400")
+    assert output.count("## Figure") == 3 and "nan" not in output
+    for name in ("figure_4_3", "figure_5_1", "figure_7_1"):
+        assert imread(tmp_path / f"{name}.png")[..., :3].std() > 0.1
 
 
 def test_costs_of_recognition_come_out(run) -> None:

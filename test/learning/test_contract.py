@@ -80,6 +80,9 @@ CASES: dict[str, Case] = {
     "krls": Case(KRLS(KERNEL, 1e-2), {"penalty": [10.0, 1e-1, 1e-4, 1e-1]}, limit=None),
     "cutoff": Case(KRLS(KERNEL, 1e-2, "cutoff"), {"penalty": [10.0, 1e-1, 1e-4]}, limit=None),
     "landweber": Case(KRLS(KERNEL, filter="landweber"), {"max_iter": [3, 1, 50, 3]}, limit=None),
+    "landweber kernel": Case(
+        KRLS(KERNEL, filter="landweber", step="kernel"), {"max_iter": [3, 1, 50]}, limit=None
+    ),
     "nu": Case(KRLS(KERNEL, filter="nu", max_iter=20), {"max_iter": [3, 1, 50]}, limit=None),
     "ols": Case(KRLS(Polynomial(1), filter="ols"), {}, limit=None),
     "nystrom": Case(NystromKRLS(KERNEL, 1e-3, 15, random_state=0), CENTERS),
@@ -92,7 +95,8 @@ CASES: dict[str, Case] = {
     ),
     "falkon given": Case(Falkon(KERNEL, 1e-2, centers=C, preconditioner_rows=40, random_state=0)),
     "nytro direct": Case(
-        NYTRO(KERNEL, centers=C, max_iter=50, solver="direct"), {"max_iter": [25, 1, 7]}
+        NYTRO(KERNEL, centers=C, step="kernel", max_iter=50, solver="direct"),
+        {"max_iter": [25, 1, 7]},
     ),
     "nytro gram": Case(
         NYTRO(KERNEL, centers=C, step="spectral", max_iter=50, solver="gram"),
@@ -110,6 +114,17 @@ CASES: dict[str, Case] = {
     "aggregator": Case(NystromAggregator(KERNEL, 1e-3, (5, 15), C)),
     "sgm": Case(SGM(KERNEL, max_iter=2, random_state=0), STEPS, weighted=False),
     "sgm average": Case(SGM(KERNEL, average=True, random_state=0), STEPS, weighted=False),
+    "sgm reshuffled": Case(
+        SGM(KERNEL, max_iter=2, replacement=False, random_state=0), STEPS, weighted=False
+    ),
+    "sgm fixed": Case(
+        SGM(KERNEL, max_iter=2, replacement="fixed", random_state=0), STEPS, weighted=False
+    ),
+    "fixed batches": Case(
+        NystromSGM(KERNEL, 20, batch_size=7, max_iter=2, replacement="fixed", random_state=0),
+        STEPS,
+        weighted=False,
+    ),
     "nystrom sgm": Case(NystromSGM(KERNEL, 20, max_iter=2, random_state=0), STEPS, weighted=False),
     "small batches": Case(NystromSGM(KERNEL, 20, batch_size=2, random_state=0), STEPS, False),
     "recursive": Case(RecursiveRLS(), chunked=False, single=0.0),
@@ -319,6 +334,10 @@ WRONG: list[tuple[Any, str]] = [
     (NYTRO(solver="qr"), "solver must be"),
     (SGM(step=-1.0), "step must be"),
     (SGM(decay=-0.5), "decay must not"),
+    (SGM(replacement="never"), 'replacement must be True, False or "fixed"'),
+    (NystromSGM(replacement=2), "replacement must be"),  # type: ignore[arg-type]
+    (KRLS(filter="landweber", step="big"), "step must be"),
+    (KRLS(filter="landweber", step=-1.0), "step must be"),
     (SGM(validation=1.5), "validation must be a share"),
     (NystromSGM(batch_size=0), "batch_size must be"),
     (RandomFeaturesKRLS(kernel=Linear()), "spectral density"),
@@ -374,6 +393,7 @@ HOPELESS: list[tuple[Any, Any, str]] = [
     (SGM(memory_limit=1000), X, "memory_limit"),
     (NYTRO(KERNEL, 80, solver="gram", memory_limit=40_000), X, "Gram"),
     (NYTRO(step=1e6), X, "diverged"),
+    (KRLS(filter="landweber", step=1e6), X, "diverges"),
     (SGM(step=1e3, max_iter=50), X, "diverged"),
     (NystromSGM(step=1e3, max_iter=100), X, "diverged"),
     (NYTRO(Linear()), 0.0 * X, "zero on every centre"),

@@ -42,14 +42,17 @@ def test_cutoff_keeps_the_eigenvectors_from_the_penalty_up(penalty: float) -> No
     np.testing.assert_allclose(predicted, rbf_kernel(X_new, X, gamma=0.5) @ alpha, atol=1e-8)
 
 
-def test_landweber_is_gradient_descent_on_the_coefficients() -> None:
+@pytest.mark.parametrize("step", ["spectral", "kernel", 0.3, 6.0])
+def test_landweber_is_gradient_descent_on_the_coefficients(step: Any) -> None:
     X, Y, X_new = waves()
     K = rbf_kernel(X, gamma=0.5)
-    step = 1.0 / np.linalg.norm(K, 2)
+    n, largest = len(K), np.linalg.norm(K, 2)
+    gamma = {"spectral": n / largest, "kernel": 1.0}.get(step, step)
+    assert 6.0 * largest > n > 0.3 * largest  # with the last step the first errors change sign
     alpha = np.zeros_like(Y)
     for _ in range(30):
-        alpha += step * (Y - K @ alpha)
-    model = KRLS(filter="landweber", max_iter=30).fit(X, Y)
+        alpha += gamma / n * (Y - K @ alpha)
+    model = KRLS(filter="landweber", max_iter=30, step=step).fit(X, Y)
     assert model.n_iter_ == 30
     np.testing.assert_allclose(model.coef_, alpha, rtol=1e-9, atol=1e-12)
 

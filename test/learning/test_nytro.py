@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.learning import nytro as gradient
 from semiparam_dynamics.learning.kernels import Gaussian
+from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 
 KERNEL = Gaussian(0.6)
@@ -46,6 +47,16 @@ def test_it_equals_the_papers_formula(solver: str, step: Any) -> None:
     np.testing.assert_allclose(model.step_, size, rtol=1e-6)
     np.testing.assert_allclose(model.coef_, R @ beta, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model.predict(X), K @ R @ beta, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("step", ["kernel", "spectral"])
+def test_on_all_rows_it_is_early_stopping_with_the_same_step_rule(step: str) -> None:
+    X, y = data(60)
+    settings = {"max_iter": 25, "step": step}
+    whole = KRLS(Gaussian(0.4), filter="landweber", **settings).fit(X, y).predict(X)
+    np.testing.assert_allclose(
+        NYTRO(Gaussian(0.4), centers=X, **settings).fit(X, y).predict(X), whole, atol=1e-6
+    )
 
 
 def test_its_limit_is_the_ridgeless_nystrom_estimator() -> None:

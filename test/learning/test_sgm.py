@@ -33,14 +33,31 @@ def data(n: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.standard_normal(n)
 
 
+def orders(n: int, passes: int, count: int, replacement: Any, seed: int) -> list[np.ndarray]:
+    """The rows of each pass, with `count` draws where there is replacement."""
+    draw = np.random.RandomState(seed)
+    if replacement == "fixed":
+        return [draw.permutation(n)] * passes
+    return [
+        draw.randint(n, size=count) if replacement else draw.permutation(n) for _ in range(passes)
+    ]
+
+
 def loop(
-    K: np.ndarray, y: np.ndarray, loss: str, step: float, decay: float, passes: int, seed: int
+    K: np.ndarray,
+    y: np.ndarray,
+    loss: str,
+    step: float,
+    decay: float,
+    passes: int,
+    seed: int,
+    replacement: Any = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The last iterate's coefficients and the weighted mean of the iterates (thesis 6.3, 6.4)."""
-    draw, n = np.random.RandomState(seed), len(K)
+    n = len(K)
     w, mean, total, t = np.zeros(n), np.zeros(n), 0.0, 0
-    for _ in range(passes):
-        for j in draw.randint(n, size=n):
+    for order in orders(n, passes, n, replacement, seed):
+        for j in order:
             t += 1
             size = step * t**-decay
             mean += size * w
@@ -62,6 +79,23 @@ def test_it_equals_the_plain_loop(loss: str, average: bool, kept: bool) -> None:
     np.testing.assert_allclose(model.fit(X, y).predict(X), K @ expected, rtol=0, atol=1e-12)
     drawn = np.unique(np.random.RandomState(5).randint(90, size=(3, 90)))
     assert len(model.centers_) == len(drawn) == len(model.coef_)
+
+
+@pytest.mark.parametrize("replacement", [False, "fixed"])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("limit", [None, 90 * 90 * 8])
+def test_each_order_of_the_rows_equals_the_plain_loop(
+    replacement: Any, average: bool, limit: int | None
+) -> None:
+    X, y = data()
+    K = rbf_kernel(X, gamma=0.5 / 0.8**2)
+    expected = loop(K, y, "square", 0.4, 0.3, 3, 5, replacement)[average]
+    model = SGM(Gaussian(0.8), "square", 0.4, 0.3, 3, average, replacement=replacement)
+    model.set_params(random_state=5, memory_limit=limit).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), K @ expected, rtol=0, atol=1e-12)
+    assert len(model.centers_) == 90  # all rows have been seen
+    other = loop(K, y, "square", 0.4, 0.3, 3, 5, "fixed" if replacement is False else False)
+    assert np.abs(K @ (other[average] - expected)).max() > 1e-6
 
 
 def test_one_step_by_hand() -> None:
@@ -136,7 +170,14 @@ KERNEL = Gaussian(0.8)
 
 
 def batch_loop(
-    X: np.ndarray, y: np.ndarray, C: np.ndarray, batch: int, step: float, decay: float, passes: int
+    X: np.ndarray,
+    y: np.ndarray,
+    C: np.ndarray,
+    batch: int,
+    step: float,
+    decay: float,
+    passes: int,
+    replacement: Any = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Predictions at X of the last and of the mean iterate: (2.3) of the paper, with another S.
 
@@ -145,16 +186,17 @@ def batch_loop(
     values, vectors = np.linalg.eigh(rbf_kernel(C, gamma=0.5 / 0.8**2))
     S = vectors / np.sqrt(values)
     A = rbf_kernel(X, C, gamma=0.5 / 0.8**2) @ S
-    draw, n = np.random.RandomState(5), len(X)
+    n = len(X)
     beta, mean, total, t = np.zeros(len(C)), np.zeros(len(C)), 0.0, 0
     count = int(np.ceil(n / batch))
-    for _ in range(passes):
-        for J in draw.randint(n, size=count * batch).reshape(count, batch):
+    for order in orders(n, passes, count * batch, replacement, 5):
+        for start in range(0, len(order), batch):
+            J = order[start : start + batch]
             t += 1
             size = step * t**-decay
             mean += size * beta
             total += size
-            beta = beta - size / batch * A[J].T @ (A[J] @ beta - y[J])
+            beta = beta - size / len(J) * A[J].T @ (A[J] @ beta - y[J])
     return A @ beta, A @ mean / total
 
 
@@ -178,6 +220,30 @@ def test_batches_equal_the_plain_loop(batch: int, average: bool, limit: int | No
     )
     np.testing.assert_allclose(model.fit(X, y).predict(X), expected, atol=1e-11)
     assert model.coef_.shape == (12,)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 40, 90, 200])
+@pytest.mark.parametrize("replacement", [False, "fixed"])
+@pytest.mark.parametrize("limit", [None, 90 * 12 * 8])
+@pytest.mark.parametrize("features", [None, False, True])
+def test_batches_without_replacement_equal_the_plain_loop(
+    batch: int, replacement: Any, limit: int | None, features: bool | None, monkeypatch: Any
+) -> None:
+    X, y = data()
+    expected = batch_loop(X, y, X[:12], batch, 0.7, 0.2, 3, replacement)
+    if features is not None:  # one of the two ways to the same iterates
+        made = descents.NystromDescent.__init__
+        monkeypatch.setattr(
+            descents.NystromDescent,
+            "__init__",
+            lambda self, task, basis, batch: made(self, task, basis, batch, features),
+        )
+    monkeypatch.setattr(descents, "BLOCK", 16)  # batches of several blocks, and blocks of several
+    for average in (False, True):
+        model = NystromSGM(KERNEL, centers=X[:12], step=0.7, decay=0.2, batch_size=batch)
+        model.set_params(max_iter=3, average=average, random_state=5, memory_limit=limit)
+        found = model.set_params(replacement=replacement).fit(X, y).predict(X)
+        np.testing.assert_allclose(found, expected[average], atol=1e-11)
 
 
 def test_with_all_rows_as_centres_and_batches_of_one_it_is_sgm() -> None:
