@@ -120,14 +120,14 @@ setup(
         "PyYAML>=6",
         "matplotlib>=3.6",
         # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;
-        # it doesn't read this list.
-        "pin>=3",
+        # it doesn't read this list. It has no wheels for Windows, where only `learning` works.
+        'pin>=3; sys_platform != "win32"',
     ],
     extras_require={**EXTRAS, "all": sorted(ALL)},
     entry_points={
         "console_scripts": [
             f"semiparam = {NAME}.cli.main:main",
-            *(f"{name} = {NAME}.nodes.{name}:main" for name in NODES),
+            *(f"{name} = {NAME}.nodes.executables:{name}" for name in NODES),
         ]
     },
     zip_safe=False,

@@ -66,6 +66,7 @@ ORDER = [
     "errors arrays",
     "parameters jit",
     "config_files progress storage",
+    "output_files",
     "recursion",
     "robot",
     "learning samples page",

@@ -55,17 +55,33 @@ NAMES: dict[str, tuple[str, str | None]] = {
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel that pip would build, made from a copy: building leaves folders behind."""
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked source distribution, made from a copy: building leaves folders behind."""
     pytest.importorskip("setuptools.command.bdist_wheel", reason="setuptools 70.1 builds wheels")
     source = tmp_path_factory.mktemp("source") / "copy"
-    unwanted = (".*", "build", "install", "log", "*.egg-info", "__pycache__", "demo_out")
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*unwanted))
-    command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", "dist"]
+    unwanted = (".git", ".venv", ".*_cache", ".hypothesis", "build", "install", "log", "dist")
+    leftovers = ("*.egg-info", "__pycache__", "*_out")
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*unwanted, *leftovers))
+    archive = built("build_sdist", source)
+    shutil.unpack_archive(archive, source.parent, filter="data")
+    return source.parent / archive.name.removesuffix(".tar.gz")
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> zipfile.ZipFile:
+    """The wheel from the source distribution, as `python -m build` and pip make it."""
+    return zipfile.ZipFile(built("build_wheel", sdist))
+
+
+def built(hook: str, source: Path) -> Path:
+    """The file that a hook of the build backend makes in ``source/dist``."""
+    (source / "dist").mkdir()
+    code = f"from setuptools import build_meta; build_meta.{hook}('dist')"
+    command = [sys.executable, "-c", code]
     result = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     (path,) = (source / "dist").iterdir()
-    return zipfile.ZipFile(path)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +111,14 @@ def third_party() -> set[str]:
 def test_one_version(manifest: ElementTree.Element, metadata: str) -> None:
     assert manifest.findtext("version") == semiparam_dynamics.__version__
     assert f"\nVersion: {semiparam_dynamics.__version__}\n" in metadata
+
+
+def test_sdist_has_every_file_of_the_repository(sdist: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("this is no clone")
+    files = [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
+    assert [name for name in files if not (sdist / name).is_file()] == []
 
 
 def test_wheel_has_every_module(wheel: zipfile.ZipFile) -> None:
@@ -154,6 +178,12 @@ def test_imports_are_declared_to_pip_and_to_rosdep(
         distribution, key = NAMES.get(module, (f"ros-{module.replace('_', '-')}", module))
         assert distribution in distributions, f"setup.py doesn't require {distribution}"
         assert key is None or key in keys, f"package.xml has no exec_depend {key}"
+
+
+def test_what_has_no_windows_wheel_is_not_required_there(metadata: str) -> None:
+    assert re.findall(r"^Requires-Dist: pin>=3; (.+)$", metadata, re.M) == [
+        'sys_platform != "win32"'
+    ]
 
 
 def test_ros_wheels_are_an_extra_only(metadata: str) -> None:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from semiparam_dynamics.cli.options import add_config_options, config_from, require
+from semiparam_dynamics.cli.options import (
+    add_config_options,
+    add_overwrite,
+    config_from,
+    require,
+)
 from semiparam_dynamics.control.comparison import ComparisonConfig, compare
 from semiparam_dynamics.control.report import control_report, control_results, control_table
-from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.output_files import reserved, write_files
 from semiparam_dynamics.parameters import replace
 
 DESCRIPTION = """\
@@ -64,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("control_out"), metavar="DIR", help="(default %(default)s)"
     )
+    add_overwrite(parser)
     add_config_options(parser, ComparisonConfig)
 
 
@@ -76,24 +83,20 @@ def run(args: argparse.Namespace) -> int:
         )
     config = _config(args)
     print(f"{args.seconds:g} s of motion with each feed-forward ...", flush=True)
-    comparison = compare(
-        args.urdf,
-        config,
-        args.seconds,
-        args.since,
-        mass_error=tuple(args.mass_error),
-        finished=lambda name, done: print(f"  {name} done", flush=True),
-    )
-    print(control_table(comparison))
-    try:
-        args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "control.html").write_text(
-            control_report(comparison, _facts(args)), encoding="utf-8"
+    page, results = args.out / "control.html", args.out / "control.json"
+    with reserved((page, results), overwrite=args.overwrite):
+        comparison = compare(
+            args.urdf,
+            config,
+            args.seconds,
+            args.since,
+            mass_error=tuple(args.mass_error),
+            finished=lambda name, done: print(f"  {name} done", flush=True),
         )
-        (args.out / "control.json").write_text(control_results(comparison, args.seed))
-    except OSError as error:
-        raise StorageError(f"the results can't be written to {args.out}: {error}") from error
-    print(f"open {(args.out / 'control.html').absolute()} for the figures")
+        texts = control_report(comparison, _facts(args)), control_results(comparison, args.seed)
+        write_files(dict(zip((page, results), texts, strict=True)))
+    print(control_table(comparison))
+    print(f"open {page.absolute()} for the figures")
     return 0
 
 

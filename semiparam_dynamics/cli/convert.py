@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wrench-frame", default="", metavar="FRAME", help="frame_id of the wrenches"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the bag if it exists")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the bag if it exists; the one before is kept as BAG.previous",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -65,6 +65,15 @@ def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
 
     # The bag has more wrench topics than the measured one.
     topics = ["--joint-states", "/joint_states", "--wrench", "/wrench"]
-    options = ["--urdf", str(urdf), "--params", str(config), *topics, "--out", str(out)]
+    options = [
+        "--urdf",
+        str(urdf),
+        "--params",
+        str(config),
+        *topics,
+        "--out",
+        str(out),
+        "--overwrite",
+    ]
     args = make_parser().parse_args(["evaluate", str(bag), *options])
     args.run(args)

@@ -11,11 +11,16 @@ joints, gravity that is missing or points elsewhere, delays, wraps, columns that
 coarse, stamps, gaps, limits, rest. Each finding comes with numbers and with what to do. With --out
 it writes doctor.html, and doctor.yaml with the parameters that mend what parameters can mend: give
 it to the other verbs with --params, and to the node. The exit code is 1 where a fault was found."""
+EXAMPLES = (
+    "semiparam doctor BAG",
+    "semiparam doctor BAG --urdf robot.urdf --out doctor",
+    "semiparam doctor BAG --set joints=joint1,joint2 --out doctor",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_config_options
+    from semiparam_dynamics.cli.options import add_config_options, add_overwrite
     from semiparam_dynamics.config import InverseDynamicsConfig
 
     parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
@@ -26,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
     )
     parser.add_argument("--out", metavar="DIR", default="", help="where the page and the YAML go")
+    add_overwrite(parser)
     add_config_options(parser, InverseDynamicsConfig)
 
 
@@ -33,13 +39,16 @@ def run(args: argparse.Namespace) -> int:
     """Examine the bag and print the findings; 1 where there is a fault."""
     from semiparam_dynamics.cli.options import learner_config
     from semiparam_dynamics.doctor.examination import examine_bag
-    from semiparam_dynamics.doctor.page import summary, write_examination
+    from semiparam_dynamics.doctor.page import FILES, summary, write_examination
+    from semiparam_dynamics.output_files import reserved
 
     args.target = ""
     config = learner_config(args)
-    found = examine_bag(args.bag, config, urdf=args.urdf, joint_states=args.joint_states)
-    print(summary(found))
-    if args.out:
-        for path in write_examination(found, Path(args.out), Path(args.bag).name):
-            print(path)
+    out = Path(args.out).expanduser()
+    files = [out / name for name in FILES] if args.out else []
+    with reserved(files, overwrite=args.overwrite):
+        found = examine_bag(args.bag, config, urdf=args.urdf, joint_states=args.joint_states)
+        if files:
+            write_examination(found, out, Path(args.bag).name)
+    print("\n".join([summary(found), *map(str, files)]))
     return int(any(finding.fault for finding in found.findings))

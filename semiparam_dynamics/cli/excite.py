@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
-from semiparam_dynamics.cli.options import add_config_options, node_config, warn
+from semiparam_dynamics.cli.options import add_config_options, add_overwrite, node_config, warn
 from semiparam_dynamics.config_files import describe
-from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
 from semiparam_dynamics.identification.excitation_files import (
     ExportConfig,
@@ -21,12 +21,15 @@ from semiparam_dynamics.identification.excitation_files import (
     write_trial_bag,
 )
 from semiparam_dynamics.identification.motion_limits import FreeJointsConfig, motion_limits
+from semiparam_dynamics.output_files import reserved
 from semiparam_dynamics.parameters import from_flat, parameters, replace
 from semiparam_dynamics.progress import ProgressBar
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.robot.urdf import read_urdf
+from semiparam_dynamics.samples.bag_writer import check_bag_place
 
 C = TypeVar("C")
+FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 DESCRIPTION = """\
 Find a periodic motion, a Fourier series in each joint, from which the robot's base parameters can
@@ -65,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             # argparse reads % as the beginning of a name
             help=f"{describe(entry)} (default {entry.default})".replace("%", "%%"),
         )
+    add_overwrite(parser)
     add_config_options(parser, RobotConfig)
 
 
@@ -85,17 +89,17 @@ def run(args: argparse.Namespace) -> int:
         free=_group(args, FreeJointsConfig),
     )
     out = Path(args.out).expanduser()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"the folder {out} can't be made: {error}") from error
-    warn(limits.warnings)
-    with ProgressBar("searching", sys.stderr) as progress:
-        excitation = optimize_excitation(model, effort_model, limits, config, progress)
-    write_csv(excitation, export, out / "trajectory.csv")
-    write_trajectory_bag(excitation, export, out / "trajectory_bag")
-    write_trial_bag(excitation, export, out / "trial_bag")
-    plot_excitation(excitation, out / "trajectory.png")
+    table, figure, bag, trial = files = [out / name for name in FILES]
+    with reserved(files, overwrite=args.overwrite):
+        warn(limits.warnings)
+        for path in (bag, trial):
+            check_bag_place(path, overwrite=args.overwrite)
+        with ProgressBar("searching", sys.stderr) as progress:
+            excitation = optimize_excitation(model, effort_model, limits, config, progress)
+        write_csv(excitation, export, table)
+        write_trajectory_bag(excitation, export, bag)
+        write_trial_bag(excitation, export, trial)
+        plot_excitation(excitation, figure)
     print(excitation_table(excitation))
     print(
         f"\n{export.repeat} periods of {config.period:g} s; in the bag they begin after"
@@ -103,8 +107,7 @@ def run(args: argparse.Namespace) -> int:
         "Collisions were not checked: see the motion in simulation, then try trial_bag, which is"
         f" {export.trial_slowdown:g} times slower."
     )
-    for name in ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag"):
-        print(out / name)
+    print(*files, sep="\n")
     return 0
 
 

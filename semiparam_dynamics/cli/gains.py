@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semiparam_dynamics.config_files import dump_yaml
-from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.output_files import reserved, write_files
 
 if TYPE_CHECKING:
     from semiparam_dynamics.doctor.drive_gains import DriveGains
@@ -22,7 +23,7 @@ samples.effort_scale and their deviations, for the other verbs (--params) and th
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.cli.options import add_config_options
+    from semiparam_dynamics.cli.options import add_config_options, add_overwrite
     from semiparam_dynamics.config import InverseDynamicsConfig
 
     parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--load-link", metavar="LINK", default="", help="default: the last moving link"
     )
     parser.add_argument("--out", metavar="YAML", default="", help="where the parameters go")
+    add_overwrite(parser)
     add_config_options(parser, InverseDynamicsConfig)
 
 
@@ -67,21 +69,18 @@ def run(args: argparse.Namespace) -> int:
         load = KnownLoad(
             args.load_mass, args.load_mass_std, center, args.load_center_std, args.load_link
         )
-    found, config = drive_gains_of_bags(
-        args.bag,
-        learner_config(args),
-        urdf=args.urdf,
-        joint_states=args.joint_states,
-        loaded=args.loaded,
-        load=load,
-    )
-    print(gains_table(found))
-    if args.out:
-        try:
-            Path(args.out).write_text(dump_yaml(config, "inverse_dynamics"), encoding="utf-8")
-        except OSError as error:
-            raise StorageError(f"{args.out} cannot be written: {error}") from None
-        print(args.out)
+    files = [Path(args.out).expanduser()] if args.out else []
+    with reserved(files, overwrite=args.overwrite):
+        found, config = drive_gains_of_bags(
+            args.bag,
+            learner_config(args),
+            urdf=args.urdf,
+            joint_states=args.joint_states,
+            loaded=args.loaded,
+            load=load,
+        )
+        write_files({path: dump_yaml(config, "inverse_dynamics") for path in files})
+    print("\n".join([gains_table(found), *map(str, files)]))
     return 0
 
 

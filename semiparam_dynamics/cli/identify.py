@@ -9,10 +9,13 @@ from pathlib import Path
 from semiparam_dynamics.cli.options import add_bags, add_topics_and_output, learner_config, warn
 from semiparam_dynamics.evaluation.bags import Bags
 from semiparam_dynamics.evaluation.identification import (
+    TABLE_FILE,
+    URDF_FILE,
     identification_table,
     identify_on_bags,
     write_identification,
 )
+from semiparam_dynamics.output_files import reserved
 from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
@@ -20,8 +23,12 @@ Identify the robot's parameters on bags such that a robot can have them: every m
 pseudo-inertia positive definite, friction and rotor inertias not below 0. What the motion says
 nothing of stays as the URDF has it. Writes identified.urdf, the URDF with these inertias and joint
 friction and all else as it was, and parameters.csv: each parameter, the URDF's, its standard
-deviation, and from 0 (the URDF's) to 1 (the data's) whose it is. Bags: rosbag2 folders, bare .db3
-or .mcap files."""
+deviation, and from 0 (the URDF's) to 1 (the data's) whose it is."""
+EXAMPLES = (
+    "semiparam identify BAG --urdf robot.urdf --out identified",
+    "semiparam identify BAG1 BAG2 --test BAG3 --out identified",
+    "semiparam identify BAG --hold-out 0.4 --set rotor_inertia=false --out without",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,11 +59,13 @@ def run(args: argparse.Namespace) -> int:
     """Identify, write the files, and print the errors."""
     config = learner_config(args)
     bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
-    with ProgressBar("reading", sys.stderr) as progress:
-        identification = identify_on_bags(bags, config, args.weight, args.hold_out, progress)
-    warn(bags.warnings)
-    out = Path(args.out)
-    write_identification(identification, out)
+    out = Path(args.out).expanduser()
+    files = out / URDF_FILE, out / TABLE_FILE
+    with reserved(files, overwrite=args.overwrite):
+        with ProgressBar("reading", sys.stderr) as progress:
+            identification = identify_on_bags(bags, config, args.weight, args.hold_out, progress)
+        warn(bags.warnings)
+        write_identification(identification, out)
     print(identification_table(identification))
-    print(f"{out / 'identified.urdf'}\n{out / 'parameters.csv'}")
+    print(*files, sep="\n")
     return 0

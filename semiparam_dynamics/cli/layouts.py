@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.cli.options import add_overwrite
 from semiparam_dynamics.nodes.layouts import UR_JOINTS, Topics, contents
+from semiparam_dynamics.output_files import check_replaced, write_files
 
 DESCRIPTION = """\
 Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show what the node
@@ -42,17 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FRAME",
         help="that stands still, in three dimensions (default %(default)s)",
     )
+    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, and print their names."""
     topics = Topics(args.node, args.joint_states, args.wrench, base=args.base)
-    try:
-        for name, text in contents(topics, args.joints).items():
-            path = args.out / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            print(path)
-    except OSError as error:
-        raise StorageError(f"the layouts can't be written to {args.out}: {error}") from error
+    files = {args.out / name: text for name, text in contents(topics, args.joints).items()}
+    check_replaced(files, overwrite=args.overwrite)
+    write_files(files)
+    print(*files, sep="\n")
     return 0

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
+import io
+import os
 import sys
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from semiparam_dynamics import __version__
 from semiparam_dynamics.errors import ConfigurationError, SemiparamError
 
-# Each is a module here with DESCRIPTION, add_arguments(parser) and run(args), which returns the
-# exit code.
+# Each is a module here with DESCRIPTION, add_arguments(parser), run(args), which returns the exit
+# code, and perhaps EXAMPLES.
 VERBS = {
     "demo": "a simulated arm and its learner, live",
     "doctor": "faults of a bag, before anything is learned from it",
@@ -34,6 +38,29 @@ MOVED = {
 }
 
 
+EXAMPLES_TITLE = "examples:"
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps descriptions, leaves examples as they are, and needs few lines for options."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=29)
+
+    def _format_usage(self, *args: Any) -> str:
+        """The arguments that must be given; the options are listed below."""
+        _, actions, _, prefix = args
+        needed = [a for a in actions if a.required or not a.option_strings]
+        options = [f"{a.option_strings[-1]} {a.metavar}" for a in needed if a.option_strings]
+        several = {"+": " ...", "*": " ..."}
+        names = [f"{a.metavar}{several.get(a.nargs, '')}" for a in needed if not a.option_strings]
+        words = [self._prog, *names, *options, "[options]"]
+        return f"{prefix or 'usage: '}{' '.join(words)}\n\n"
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(EXAMPLES_TITLE) else super()._fill_text(text, width, indent)
+
+
 def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentParser:
     """The parser; the parsed arguments have `run`.
 
@@ -50,6 +77,9 @@ def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPars
         if verb in loaded:
             module = importlib.import_module(f"semiparam_dynamics.cli.{verb}")
             parser.description = module.DESCRIPTION
+            parser.formatter_class = HelpFormatter
+            if examples := getattr(module, "EXAMPLES", ()):
+                parser.epilog = "\n  ".join([EXAMPLES_TITLE, *examples])
             parser.set_defaults(run=module.run)
             module.add_arguments(parser)
     return commands
@@ -66,14 +96,37 @@ def _run(arguments: list[str]) -> int:
         raise ConfigurationError(
             f"'{arguments[0]}' is a script in the package's repository: {MOVED[arguments[0]]}"
         )
+    if not arguments:
+        print(make_parser(()).format_help())
+        return 0
+    first = arguments[0]
+    if not first.startswith("-") and first not in VERBS:
+        near = difflib.get_close_matches(first, VERBS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "semiparam --help lists them"
+        raise ConfigurationError(f"there is no command '{first}': {hint}")
     args = make_parser(arguments).parse_args(arguments)
     return int(args.run(args))
 
 
 def run_command(command: Callable[[], int | None], program: str = "semiparam") -> int:
-    """Run a command and return its exit code: 2 for what the user can put right, 130 for Ctrl-C."""
+    """Run a command and return its exit code.
+
+    2 for what the user can put right, 130 for Ctrl-C, and 141, as a shell has it, where nobody
+    reads the output any more. Letters that the terminal's encoding lacks are shown as question
+    marks.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        return command() or 0
+        try:
+            return command() or 0
+        finally:
+            sys.stdout.flush()  # also of --help, which ends by SystemExit
+    except BrokenPipeError:
+        # What is left in the buffer would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except SemiparamError as error:
         print(f"{program}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

@@ -92,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(out: Path, config: ObjectStreamNodeConfig, watched: Watched) -> Path:
     from semiparam_dynamics import __version__
+    from semiparam_dynamics.output_files import write_files
     from semiparam_dynamics.parameters import to_flat
 
     path = out / "results.json"
@@ -102,5 +103,5 @@ def _write(out: Path, config: ObjectStreamNodeConfig, watched: Watched) -> Path:
         "parameters": to_flat(config),
         "version": __version__,
     }
-    path.write_text(json.dumps(results, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    write_files({path: json.dumps(results, indent=2, allow_nan=False) + "\n"})
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+import textwrap
 import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
@@ -20,6 +21,7 @@ from semiparam_dynamics.progress import processes
 from semiparam_dynamics.storage import saved_header
 
 C = TypeVar("C")
+INDENTED: dict[str, Any] = {"subsequent_indent": " " * 4, "break_on_hyphens": False}
 
 # Optional dependencies: the modules that must be there, and what to do where they aren't.
 EXTRAS = {
@@ -51,7 +53,7 @@ def require(command: str, *extras: str) -> None:
 
 
 def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> None:
-    """Add ``--params YAML`` and ``--set NAME=VALUE``, and list the parameters in the help."""
+    """Add ``--params YAML``, ``--set NAME=VALUE`` and ``--help-parameters [GROUP]``."""
     options = parser.add_argument_group("parameters")
     options.add_argument("--params", metavar="YAML", default="", help="parameters from a file")
     options.add_argument(
@@ -60,14 +62,37 @@ def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> No
         action="append",
         default=[],
         dest="settings",
-        help="set one parameter, after the file; may be given several times",
+        help="set one parameter (may be repeated)",
     )
-    names = [
-        f"  {entry.name} = {_shown(entry)}\n      {describe(entry)}"
-        for entry in parameters(config_type)
-    ]
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "\n".join(["parameters and their defaults:", *names])
+    options.add_argument(
+        "--help-parameters",
+        metavar="GROUP",
+        nargs="?",
+        const="",
+        action=_ParametersHelp,
+        config_type=config_type,
+        help="list the parameters, all or such as filter",
+    )
+
+
+class _ParametersHelp(argparse.Action):
+    """Prints the parameters of `config_type` whose names begin with the group, and ends."""
+
+    def __init__(self, *args: Any, config_type: type, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._config_type = config_type
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
+        (_, group, _) = rest
+        entries = list(parameters(self._config_type))
+        chosen = [e for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
+        if not chosen:
+            groups = sorted({e.name.partition(".")[0] for e in entries if "." in e.name})
+            parser.error(f"there is no group '{group}': there are {', '.join(groups)}")
+        for entry in chosen:
+            text = textwrap.fill(describe(entry), 80, initial_indent=" " * 4, **INDENTED)
+            parser._print_message(f"{entry.name} = {_shown(entry)}\n{text}\n", sys.stdout)
+        parser.exit()
 
 
 def config_from(
@@ -122,9 +147,14 @@ def _shown(entry: Parameter) -> str:
     return str(entry.default) or "''"
 
 
-def add_bags(parser: argparse.ArgumentParser) -> None:
+def add_bags(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the bags and ``--urdf``, which come first in the help."""
-    parser.add_argument("bags", metavar="BAG", nargs="+")
+    parser.add_argument(
+        "bags",
+        metavar="BAG",
+        nargs="+" if required else "*",
+        help="rosbag2 folder, bare .db3 or .mcap file",
+    )
     parser.add_argument(
         "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
     )
@@ -143,7 +173,17 @@ def add_topics_and_output(
     )
     parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
     parser.add_argument("--out", metavar=metavar, required=True, help=f"where {out}")
+    add_overwrite(parser)
     add_config_options(parser, InverseDynamicsConfig)
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Add ``--overwrite``, without which no verb replaces what is there."""
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace earlier results, kept as NAME.previous",
+    )
 
 
 def learner_config(args: argparse.Namespace, model: str = "") -> InverseDynamicsConfig:
@@ -179,8 +219,7 @@ def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:
         "--cluster",
         metavar="ADDRESS",
         default="",
-        help="spread the work over the workers of a Dask scheduler, tcp://host:8786 for "
-        "instance; they need this package, too",
+        help="a Dask scheduler, such as tcp://host:8786, whose workers have this package",
     )
 
 
@@ -217,7 +256,15 @@ def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor]:
 
 def _client(address: str, timeout: float) -> Any:
     from distributed import Client
+    from distributed.comm import get_address_host_port, normalize_address
 
+    try:
+        # First: a client that fails to begin for its address ends with a traceback.
+        get_address_host_port(normalize_address(address))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"--cluster {address} is no address such as tcp://host:8786: {error}"
+        ) from None
     try:
         client = Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError

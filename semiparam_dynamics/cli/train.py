@@ -9,7 +9,14 @@ from pathlib import Path
 from semiparam_dynamics.cli.options import add_bags, add_topics_and_output, learner_config, warn
 from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS
 from semiparam_dynamics.evaluation.bags import Bags
-from semiparam_dynamics.evaluation.training import train_on_bags, training_table, write_training
+from semiparam_dynamics.evaluation.training import (
+    MODEL_FILE,
+    PARAMETERS_FILE,
+    train_on_bags,
+    training_table,
+    write_training,
+)
+from semiparam_dynamics.output_files import reserved
 from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
@@ -17,7 +24,12 @@ Train the learner on bags in batch, as a start for learning online: the rigid bo
 the residual by one of the learning library's estimators, with the width, penalty and number of
 centres that the parameters say. Writes model.npz and params.yaml; the node given params.yaml
 (ros2 run semiparam_dynamics inverse_dynamics --ros-args --params-file DIR/params.yaml) loads the
-model when it starts. Bags: rosbag2 folders, bare .db3 or .mcap files."""
+model when it starts."""
+EXAMPLES = (
+    "semiparam train BAG --out trained",
+    "semiparam train BAG1 BAG2 --params tuned.yaml --out trained",
+    "semiparam train BAG --learner falkon --set nystrom.max_centers=2000 --out big",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,11 +54,13 @@ def run(args: argparse.Namespace) -> int:
     """Train, write the model and its parameters, and print the training errors."""
     config = learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
-    with ProgressBar("reading", sys.stderr) as progress:
-        training = train_on_bags(bags, config, args.learner, args.centers, progress)
-    warn(bags.warnings)
-    out = Path(args.out)
-    write_training(training, out, args.urdf)
+    out = Path(args.out).expanduser()
+    files = out / MODEL_FILE, out / PARAMETERS_FILE
+    with reserved(files, overwrite=args.overwrite):
+        with ProgressBar("reading", sys.stderr) as progress:
+            training = train_on_bags(bags, config, args.learner, args.centers, progress)
+        warn(bags.warnings)
+        write_training(training, out, args.urdf)
     print(training_table(training))
-    print(f"{out / 'model.npz'}\n{out / 'params.yaml'}")
+    print(*files, sep="\n")
     return 0

@@ -15,9 +15,12 @@ from semiparam_dynamics.cli.options import (
     warn,
     workers,
 )
+from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags
+from semiparam_dynamics.output_files import reserved
 from semiparam_dynamics.progress import ProgressBar, duration
+from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.on_bags import tune_on_bags, write_tuning
 from semiparam_dynamics.tuning.page import text
 
@@ -29,6 +32,11 @@ nothing; what does harm where the robot has not been is not chosen. Writes the Y
 loads, a page with the curves beside it, and a journal: interrupted (Ctrl-C), the same command
 resumes where it stopped. Keep a recording out of this, to judge the result by:
 semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."""
+EXAMPLES = (
+    "semiparam tune BAG1 BAG2 --urdf robot.urdf --out tuned.yaml",
+    "semiparam tune BAG1 BAG2 --params my_arm.yaml --keep filter --out tuned.yaml",
+    "semiparam tune BAG --criterion frozen --jobs 2 --out tuned.yaml",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,20 +65,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune, write the files, and print what was found."""
-    out = Path(args.out)
+    out = Path(args.out).expanduser()
     if out.suffix not in (".yaml", ".yml"):
         raise ConfigurationError(f"--out {out}: name a YAML file, such as tuned.yaml")
     config = learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
+    files = out, out.with_suffix(".html")
+    with reserved(files, overwrite=args.overwrite):
+        tuning = _tune(args, bags, config, out.with_suffix(".journal"))
+        warn(bags.warnings)
+        write_tuning(tuning, out, args.urdf)
+    print(text(tuning))
+    print(*files, sep="\n")
+    return 0
+
+
+def _tune(
+    args: argparse.Namespace, bags: Bags, config: InverseDynamicsConfig, journal: Path
+) -> Tuning:
     bars = _Bars()
     try:
         with workers(args) as executor:
-            tuning = tune_on_bags(
+            return tune_on_bags(
                 bags,
                 config,
                 keep=args.keep,
                 criterion=args.criterion,
-                journal=out.with_suffix(".journal"),
+                journal=journal,
                 executor=executor,
                 stage=bars,
             )
@@ -80,11 +101,6 @@ def run(args: argparse.Namespace) -> int:
         raise
     finally:
         bars.close()
-    warn(bags.warnings)
-    write_tuning(tuning, out, args.urdf)
-    print(text(tuning))
-    print(f"{out}\n{out.with_suffix('.html')}")
-    return 0
 
 
 class _Bars:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.control.computed_torque import ComputedTorque
+from semiparam_dynamics.control.computed_torque import BOUNDED, ComputedTorque
 from semiparam_dynamics.control.config import FEEDFORWARDS, ControlConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Plan, trajectory_of
 from semiparam_dynamics.errors import ConfigurationError
@@ -49,15 +49,30 @@ class Comparison:
     """The joints, and the controlled motion with each feed-forward by its name.
 
     since: s, from which on errors count; before, the learner gets to know the motion.
+    following_error: rad or m, of a joint, at which a controller gives the motion up.
     """
 
     joint_names: tuple[str, ...]
     since: float
     runs: dict[str, ClosedLoop]
+    following_error: float
 
     def rms(self, links: bool = False) -> dict[str, Array]:
         """Root mean square errors (n_joints,) in rad by feed-forward."""
         return {name: done.rms(self.since, links) for name, done in self.runs.items()}
+
+    def lost(self) -> dict[str, tuple[str, float]]:
+        """The feed-forwards with which the arm did not follow, at any time.
+
+        Each with the joint that was farthest off and its error, rad or m.
+        """
+        found = {}
+        for name, done in self.runs.items():
+            largest = np.abs(done.error).max(axis=0)
+            joint = int(largest.argmax())
+            if largest[joint] > self.following_error:
+                found[name] = self.joint_names[joint], float(largest[joint])
+        return found
 
     def ratio(self, name: str) -> float:
         """A feed-forward's error over the URDF's, both averaged over the joints."""
@@ -102,7 +117,8 @@ def compare(
         learner = None if name == "urdf" else _learner(model, config.learner, name)
         runs[name] = run(arm, plan, controller, learner, seconds)
         finished(name, runs[name])
-    return Comparison(arm.joint_names, since, runs)
+    bound = config.controller.bounds.following_error
+    return Comparison(arm.joint_names, since, runs, bound)
 
 
 def _learner(
@@ -125,6 +141,7 @@ class ClosedLoop:
     sensors' noise. link_error: the same of the links, beyond the elastic transmissions.
     effort, correction: (k, n_joints) N m, commanded, and the learner's part of it.
     share: (k, n_joints), of the learner, from 0 to 1.
+    clipped: (k,), whether a joint's command was wanted beyond its bound.
     asked, late: blocks of instants in questions to the learner, and those not answered in time.
     """
 
@@ -134,6 +151,7 @@ class ClosedLoop:
     effort: Array
     correction: Array
     share: Array
+    clipped: Mask
     asked: int
     late: int
 
@@ -160,6 +178,7 @@ def run(
     k, n = round(seconds / arm.period), len(arm.joint_names)
     time, error, link_error = np.zeros(k), np.zeros((k, n)), np.zeros((k, n))
     effort, correction, share = np.zeros((k, n)), np.zeros((k, n)), np.zeros((k, n))
+    clipped: Mask = np.zeros(k, dtype=bool)
     for i in range(k):
         reading = arm.advance()
         t = reading.time
@@ -171,7 +190,9 @@ def run(
             if model != "urdf":
                 plan.take(block.first, Answer(learned.values[model], learned.stds[model]))
         point = plan.at(t)
+        before = controller.counts[BOUNDED]
         arm.command(controller.command(t, reading.q, reading.dq, point))
+        clipped[i] = controller.counts[BOUNDED] > before
         if learner is not None and t < learner_ends:
             stamp = START_NS + round(t * 1e9)
             step = learner.predict(Measurement(stamp, reading.q, reading.dq, reading.effort))
@@ -181,7 +202,8 @@ def run(
         error[i], link_error[i] = point.q - reading.q_motor, point.q - reading.q_true
         effort[i] = reading.effort_true
         correction[i], share[i] = controller.correction.value, controller.correction.share
-    return ClosedLoop(time, error, link_error, effort, correction, share, plan.begun, plan.late)
+    arrays = time, error, link_error, effort, correction, share, clipped
+    return ClosedLoop(*arrays, plan.begun, plan.late)
 
 
 def with_wrong_masses(urdf: str, least: float, most: float, seed: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -39,22 +40,17 @@ def control_report(comparison: Comparison, facts: Sequence[str]) -> str:
     """The page, as HTML text; `facts` are sentences on the run."""
     rms = comparison.rms()
     means = {name: MILLI * float(values.mean()) for name, values in rms.items()}
-    best = comparison.ratio("semiparametric")
-    headline = (
-        "With the learner's feed-forward the tracking error is "
-        f"{number(means['semiparametric'])} mrad instead of {number(means['urdf'])} mrad: "
-        f"{number(best)} times the URDF's."
-    )
     last = comparison.runs["semiparametric"]
     share = 1.0 - float(last.share[last.time >= comparison.since].mean())
     verdicts = [
         f"The learned rigid body alone, friction included: {number(means['rigid_body'])} mrad, "
         f"{number(comparison.ratio('rigid_body'))} times the URDF's.",
         f"The controller fell back on the URDF for {number(100.0 * share)} % of the efforts.",
+        _told_clipped(comparison),
     ]
     summary = (
         f'<section id="summary">\n<h1>{TITLE}</h1>\n'
-        f'<p class="headline">{escape(headline)}</p>\n{bullets(verdicts, "verdicts")}\n'
+        f'<p class="headline">{escape(headline(comparison))}</p>\n{bullets(verdicts, "verdicts")}\n'
         + legend(LOOKS[name] for name in rms)
         + _plot_by_joint(comparison).replace("<svg ", '<svg style="max-width:44rem" ', 1)
         + "</section>"
@@ -89,6 +85,40 @@ def control_report(comparison: Comparison, facts: Sequence[str]) -> str:
     )
 
 
+def headline(comparison: Comparison) -> str:
+    """What a controller gains by the learner, or that the arm did not follow, in words."""
+    if lost := comparison.lost():
+        told = "; ".join(
+            f"with the feed-forward '{LOOKS[name].name}' {joint} was off by {number(error)} rad "
+            f"({number(math.degrees(error))} degrees)"
+            for name, (joint, error) in lost.items()
+        )
+        return (
+            f"The arm did not follow the motion, so that no feed-forward is judged by these "
+            f"figures: {told}. A controller gives the motion up at "
+            f"{number(comparison.following_error)} (controller.bounds.following_error)."
+        )
+    rms = {name: MILLI * float(values.mean()) for name, values in comparison.rms().items()}
+    return (
+        "With the learner's feed-forward the tracking error is "
+        f"{number(rms['semiparametric'])} mrad instead of {number(rms['urdf'])} mrad: "
+        f"{number(comparison.ratio('semiparametric'))} times the URDF's."
+    )
+
+
+def _clipped(comparison: Comparison) -> dict[str, float]:
+    """The share of the commands that were clipped, over all the motion, by feed-forward."""
+    return {name: float(done.clipped.mean()) for name, done in comparison.runs.items()}
+
+
+def _told_clipped(comparison: Comparison) -> str:
+    shares = _clipped(comparison)
+    if not any(shares.values()):
+        return "No command was clipped (controller.bounds.effort_share)."
+    told = ", ".join(f"{LOOKS[k].name} {number(100.0 * v)} %" for k, v in shares.items())
+    return f"Commands clipped at the effort's bound (controller.bounds.effort_share): {told}."
+
+
 def _table(comparison: Comparison) -> str:
     motors, links = comparison.rms(), comparison.rms(links=True)
     values = np.array([[rms.mean(), *rms] for rms in motors.values()])
@@ -105,7 +135,7 @@ def _table(comparison: Comparison) -> str:
 
 
 def control_table(comparison: Comparison) -> str:
-    """A text table of root mean square errors of the motors, mrad."""
+    """The headline, and a table of root mean square errors of the motors, mrad, as text."""
     rms = comparison.rms()
     names = ["mean", *comparison.joint_names]
     width = max(9, *(len(name) + 2 for name in names))
@@ -113,25 +143,29 @@ def control_table(comparison: Comparison) -> str:
     for name, values in rms.items():
         numbers = MILLI * np.array([values.mean(), *values])
         lines.append(f"{LOOKS[name].name:18}" + "".join(f"{v:>{width}.3g}" for v in numbers))
-    return "\n".join(lines)
+    return "\n".join([headline(comparison), _told_clipped(comparison), *lines])
 
 
 def control_results(comparison: Comparison, seed: int) -> str:
-    """JSON text: by feed-forward, root mean square errors in rad, shares and late answers."""
+    """JSON text: by feed-forward, errors in rad, shares of commands and learner, late answers."""
     motors, links = comparison.rms(), comparison.rms(links=True)
-    runs = {}
+    runs, clipped = {}, _clipped(comparison)
     for name, done in comparison.runs.items():
         counted = done.time >= comparison.since
         runs[name] = {
             "rms": motors[name].tolist(),
             "rms_links": links[name].tolist(),
-            "followed": float(done.share[counted].mean()),
+            "largest": np.abs(done.error).max(axis=0).tolist(),
+            "clipped": clipped[name],
+            "learner_share": float(done.share[counted].mean()),
             "asked": done.asked,
             "late": 0 if name == "urdf" else done.late,
         }
     result = {
         "joints": list(comparison.joint_names),
         "since_s": comparison.since,
+        "following_error": comparison.following_error,
+        "lost": sorted(comparison.lost()),
         "feedforward": runs,
         "seed": seed,
         "version": __version__,

@@ -79,7 +79,7 @@ def examine_bag(
     examination = examine(log, text, config)
     if log.y is None:
         with BagReader(path) as bag:
-            sensor = any(topic.type == WRENCH for topic in bag.topics.values())
+            sensor = bool(bag.measured(WRENCH))
         if sensor:  # what is learned are its readings, and efforts need not be there
             kept = [finding for finding in examination.findings if finding.kind != "no efforts"]
             examination = replace(examination, findings=kept)

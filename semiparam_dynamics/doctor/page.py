@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.doctor.examination import Examination
-from semiparam_dynamics.errors import StorageError, listing
+from semiparam_dynamics.errors import listing
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.page import (
     LOOKS,
     MEASURED,
@@ -55,22 +56,18 @@ def summary(examination: Examination) -> str:
     return "\n".join(lines)
 
 
+FILES = ("doctor.html", "doctor.yaml")
+
+
 def write_examination(examination: Examination, directory: Path, name: str) -> list[Path]:
     """Write doctor.html and doctor.yaml into `directory`, made if need be; return their paths.
 
     Raises StorageError where that fails.
     """
-    contents = {
-        "doctor.html": html_page(examination, name),
-        "doctor.yaml": dump_yaml(examination.config, "inverse_dynamics"),
-    }
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for file, text in contents.items():
-            (directory / file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"can't write to {directory}: {error.strerror}") from error
-    return [directory / file for file in contents]
+    page_file, parameters_file = (directory / file for file in FILES)
+    parameters = dump_yaml(examination.config, "inverse_dynamics")
+    write_files({page_file: html_page(examination, name), parameters_file: parameters})
+    return [page_file, parameters_file]
 
 
 def html_page(examination: Examination, name: str) -> str:

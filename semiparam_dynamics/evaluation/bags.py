@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, RobotModelError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.learner import LOCKED
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.parameters import parameters, replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
@@ -66,6 +67,8 @@ def evaluate_bags(
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
     model, config = robot_of(bags, config, start)
+    if start and (others := differences(start, config)):
+        bags.warnings.append(f"{start} was learned under {', '.join(others)}")
     dropped: Counter[str] = Counter()
     train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
     dropped.clear()  # the results speak of the test bags
@@ -80,6 +83,24 @@ def evaluate_bags(
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     return evaluation
+
+
+def differences(start: str | Path, config: InverseDynamicsConfig) -> list[str]:
+    """In which parameters the saved model `start` was learned under others, in words.
+
+    Its numbers mean something else then, such as under another filter. Live parameters are meant to
+    differ; others are part of the model's identity, so that it is not loaded. Raises
+    DamagedModelError where there is no whole file.
+    """
+    there = saved_header(start)[1]
+    here = json.loads(json.dumps(to_flat(config)))
+    return [
+        f"{entry.name} {there[entry.name]} (here {here[entry.name]})"
+        for entry in parameters(InverseDynamicsConfig)
+        if not entry.live
+        and entry.name != "joints"  # those that are learned are kept, chosen or not
+        and there.get(entry.name, here[entry.name]) != here[entry.name]
+    ]
 
 
 def robot_of(

@@ -110,8 +110,8 @@ def _contradictions(evaluation: Evaluation) -> Iterator[str]:
     if contrary:
         yield (
             f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
-            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, and "
-            "the sensor's frame if it is one. Learning hides such a mistake."
+            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, the "
+            "URDF's <dynamics>, and the sensor's frame if it is one. Learning hides such a mistake."
         )
 
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.errors import BagError, ConfigurationError, StorageError
+from semiparam_dynamics.errors import BagError, ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
 from semiparam_dynamics.identification.consistent import (
     AxisFactors,
@@ -22,11 +22,15 @@ from semiparam_dynamics.identification.consistent import (
     consistent,
     effect_prior,
     unconstrained,
+    urdf_parameters,
 )
 from semiparam_dynamics.identification.urdf_export import export_urdf, joint_dynamics, link_inertias
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.robot.model import RobotModel
 
+URDF_FILE, TABLE_FILE = "identified.urdf", "parameters.csv"
 COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")
+MODELS = ("URDF", "unconstrained", "consistent", "new URDF")
 _MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's
 
 
@@ -42,8 +46,14 @@ class Identification:
     seconds: float  # for both identifications, without reading
 
     def nmse(self, data: AxisFactors) -> Array:
-        """(n_axes, 3) by the URDF, the unconstrained and the consistent parameters."""
-        models = (self.model.prior, self.unconstrained, self.found.base)
+        """(n_axes, 4) by `MODELS`."""
+        file = RobotModel(identified_urdf(self), self.model.config, locked=self.model.locked)
+        models = (
+            urdf_parameters(self.model),
+            self.unconstrained,
+            self.found.base,
+            urdf_parameters(file),
+        )
         return np.column_stack([data.nmse(parameters) for parameters in models])
 
 
@@ -104,12 +114,7 @@ def write_identification(identification: Identification, directory: Path) -> Non
     Raises StorageError where that fails.
     """
     urdf, table = identified_urdf(identification), parameters_csv(identification)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "identified.urdf").write_text(urdf, encoding="utf-8")
-        (directory / "parameters.csv").write_text(table, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"can't write to {directory}: {error.strerror}") from error
+    write_files({directory / URDF_FILE: urdf, directory / TABLE_FILE: table})
 
 
 def identification_table(identification: Identification) -> str:
@@ -123,18 +128,17 @@ def identification_table(identification: Identification) -> str:
         f"{identification.train.n_samples} samples, {identification.seconds:.1f} s; "
         f"{int(np.sum(inertial < _MOSTLY))} of {inertial.size} inertial parameters are rather the "
         "URDF's than the data's",
-        "normalised mean squared error of the URDF, of unconstrained base parameters and of "
-        "consistent ones",
-        " " * width + "".join(f"  {f'{name}, {d.n_samples} samples':>38}" for name, d in parts),
-        f"{'axis':<{width}}"
-        + f"  {'URDF':>12} {'unconstrained':>13} {'consistent':>11}" * len(parts),
+        "normalised mean squared error of the URDF, of unconstrained base parameters, of "
+        "consistent ones, and of what of them the new URDF alone holds",
+        " " * width + "".join(f"  {f'{name}, {d.n_samples} samples':>51}" for name, d in parts),
+        f"{'axis':<{width}}" + "  {:>12} {:>13} {:>11} {:>12}".format(*MODELS) * len(parts),
     ]
     errors = np.hstack([identification.nmse(data) for _, data in parts])
     # An axis that nothing happens on has no nmse.
     scored = np.isfinite(errors)
     means = np.where(scored, errors, 0.0).sum(axis=0) / np.maximum(scored.sum(axis=0), 1)
     for name, row in zip((*model.axes, "mean"), (*errors, means), strict=True):
-        groups = row.reshape(-1, 3).tolist()
-        cells = (f"  {u:>12.4g} {free:>13.4g} {real:>11.4g}" for u, free, real in groups)
+        groups = row.reshape(-1, len(MODELS)).tolist()
+        cells = ("  {:>12.4g} {:>13.4g} {:>11.4g} {:>12.4g}".format(*group) for group in groups)
         lines.append(f"{name:<{width}}" + "".join(cells))
     return "\n".join(lines)

@@ -14,10 +14,11 @@ from urllib.parse import quote
 import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.errors import BagError, SemiparamError, StorageError
+from semiparam_dynamics.errors import BagError, SemiparamError
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.protocols import PROTOCOLS
-from semiparam_dynamics.evaluation.report import write_results
+from semiparam_dynamics.evaluation.report import FILES, write_results
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.page import PROTOCOL_TITLES, cell, escape, head, note, page, plain, table
 
 TITLE = "Inverse dynamics, each bag for itself"
@@ -105,6 +106,12 @@ class BagResult:
         return float(np.mean(known)) if known else None
 
 
+def each_files(bags: Bags, directory: Path) -> list[Path]:
+    """The files that :func:`write_each` writes where every bag can be evaluated."""
+    own = [directory / name / file for name in _names(bags.test) for file in FILES]
+    return [directory / "bags.json", directory / "report.html", *own]
+
+
 def evaluate_each(
     bags: Bags,
     config: InverseDynamicsConfig,
@@ -179,16 +186,14 @@ def write_each(results: Sequence[BagResult], directory: Path) -> None:
         }
         for result in results
     ]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for result in results:
-            for name, content in result.files.items():
-                (directory / result.name).mkdir(exist_ok=True)
-                (directory / result.name / name).write_bytes(content)
-        (directory / "bags.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        (directory / "report.html").write_text(bags_page(summary), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"the results can't be written to {directory}: {error}") from error
+    contents: dict[Path, str | bytes] = {
+        directory / result.name / name: content
+        for result in results
+        for name, content in result.files.items()
+    }
+    contents[directory / "bags.json"] = json.dumps(summary, indent=2) + "\n"
+    contents[directory / "report.html"] = bags_page(summary)
+    write_files(contents)
 
 
 def results_table(results: Sequence[BagResult]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.experiment import Evaluation
 from semiparam_dynamics.evaluation.findings import Findings, find, mean_nmse
 from semiparam_dynamics.evaluation.prediction_plots import (
@@ -30,6 +30,7 @@ from semiparam_dynamics.evaluation.prediction_plots import (
 )
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.page import (
     LOOKS,
     MEASURED,
@@ -55,28 +56,22 @@ from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK
 
+TERMINAL_WIDTH = 100  # letters
+FILES = ("results.json", "params.yaml", "report.html")
+
 
 def write_results(evaluation: Evaluation, directory: Path) -> None:
     """Write results.json, params.yaml and report.html into `directory`, made if need be.
 
     Raises StorageError where that fails.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        _write(directory / "results.json", results_json(evaluation))
-        _write(directory / "params.yaml", dump_yaml(evaluation.config))
-        _write(directory / "report.html", report(evaluation))
-    except OSError as error:
-        raise StorageError(f"the results can't be written to {directory}: {error}") from error
+    contents = results_json(evaluation), dump_yaml(evaluation.config), report(evaluation)
+    write_files({directory / name: text for name, text in zip(FILES, contents, strict=True)})
 
 
 def results_json(evaluation: Evaluation) -> str:
     """The text of results.json: strict JSON, null where there is no number."""
     return json.dumps(evaluation.results(), indent=2, allow_nan=False) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 # -------------------------------------------------------------------------------------------------
@@ -98,14 +93,44 @@ def summary_table(results: Mapping[str, Any]) -> str:
             mean = sum(known) / len(known) if known else float("nan")
             cells = "".join(f" {plain(value):>{width}}" for value in values) if width else ""
             lines.append(f"{protocol:<16} {name.replace('_', ' '):<15} {plain(mean):>9}{cells}")
+    return "\n".join([*lines, *_facts(results)])
+
+
+def verdict(evaluation: Evaluation) -> str:
+    """The report's head as text: what was found, mean errors, and what to be careful about."""
+    findings, scores = find(evaluation), evaluation.scores()
+    width = max(len(PROTOCOL_TITLES[protocol]) for protocol in scores)
+    names = [LOOKS[name].name.lower() for name in ALL_MODELS]
+    lines = [*_wrapped(findings.headline), ""]
+    for sentence in findings.verdicts:
+        lines += _wrapped(sentence, "- ")
+    header = "".join(f"  {name:>14}" for name in names)
+    lines += ["", f"{'mean nmse':<{width}}{header}"]
+    for protocol, of in scores.items():
+        cells = (f"  {plain(mean_nmse(of, name)):>14}" for name in ALL_MODELS)
+        lines.append(f"{PROTOCOL_TITLES[protocol]:<{width}}{''.join(cells)}")
+    if findings.warnings:
+        lines += ["", "Be careful:"]
+        for sentence in findings.warnings:
+            lines += _wrapped(sentence, "- ")
+    return "\n".join([*lines, "", *_facts(evaluation.results())])
+
+
+def _wrapped(text: str, bullet: str = "") -> list[str]:
+    return textwrap.wrap(
+        bullet + text, TERMINAL_WIDTH, subsequent_indent=" " * len(bullet), break_on_hyphens=False
+    )
+
+
+def _facts(results: Mapping[str, Any]) -> list[str]:
     timing = results["timing_us"]
-    lines.append(f"step: p50 {timing['p50']:.0f} us, p99 {timing['p99']:.0f} us")
+    lines = [f"step: p50 {timing['p50']:.0f} us, p99 {timing['p99']:.0f} us"]
     if "changes" in results:
         lines.append(f"noticed: {_noticed(results['changes'])}")
     if results["skipped"]:
         skipped = ", ".join(f"{count} x {why}" for why, count in results["skipped"].items())
         lines.append(f"skipped: {skipped}")
-    return "\n".join(lines)
+    return lines
 
 
 def _noticed(changes: Sequence[Mapping[str, Any]]) -> str:

@@ -11,6 +11,7 @@ from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.identification.consistent import urdf_parameters
 from semiparam_dynamics.learner import MODELS
 from semiparam_dynamics.robot.model import RobotModel
 
@@ -195,6 +196,7 @@ class ScoredPredictions:
 
     def __init__(self, model: RobotModel, protocol: str, repeats: Repeats | None = None) -> None:
         self.model, self.protocol, self.repeats = model, protocol, repeats
+        self._urdf = urdf_parameters(model)
         self.scores = RunningScores(ALL_MODELS, model.n_axes)
         self.rest: RunningScores | None = None
         self.repeated, self.new = (
@@ -211,7 +213,7 @@ class ScoredPredictions:
         rest : (k,), which samples belong to the rest.
         """
         values = dict(prediction.values)
-        values["urdf"] = block.regressors @ self.model.prior
+        values["urdf"] = block.regressors @ self._urdf
         values["persistence"] = values["rigid_body"] + residuals
         y, stds = block.y, prediction.stds
         self.scores.add_rows(y, values, stds)

@@ -15,10 +15,14 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
-from semiparam_dynamics.errors import BagError, StorageError
+from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
+from semiparam_dynamics.learner import LOCKED
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.storage import save_state
+
+MODEL_FILE, PARAMETERS_FILE = "model.npz", "params.yaml"
 
 
 @dataclass(frozen=True)
@@ -61,22 +65,22 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
     """Write model.npz and params.yaml into `directory`, made if need be.
 
     A node given params.yaml loads the model at its start and goes on learning from it. Raises
-    StorageError where that fails.
+    StorageError where that fails. Files that are replaced are kept, see `output_files`.
     """
     estimator = training.start.estimator
-    about = {**to_flat(training.config), "joints": estimator.model.joint_names}
-    save_state(directory / "model.npz", estimator.identity(), estimator.state(), parameters=about)
+    joints = {"joints": estimator.model.joint_names, LOCKED: estimator.model.locked}
+    about = {**to_flat(training.config), **joints}
+    model = directory / MODEL_FILE
+    state = estimator.state()
+    save_state(model, estimator.identity(), state, parameters=about, keep_previous=True)
     config = InverseDynamicsNodeConfig(
         urdf=str(Path(urdf).expanduser().absolute()) if urdf else "",
-        model_file=str((directory / "model.npz").expanduser().absolute()),
+        model_file=str(model.expanduser().absolute()),
         autoload=True,
         autosave=False,  # what was trained stays as it is
         learner=training.config,
     )
-    try:
-        (directory / "params.yaml").write_text(dump_yaml(config), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"can't write to {directory}: {error.strerror}") from error
+    write_files({directory / PARAMETERS_FILE: dump_yaml(config)})
 
 
 def training_table(training: Training) -> str:
@@ -86,7 +90,7 @@ def training_table(training: Training) -> str:
     size = f"{first} {'centers' if start.estimator.residual.local else 'random features'}"
     if own:
         size += f", and {min(own)} to {max(own)} for each joint's own level"
-    width = max(len(axis) for axis in (*model.axes, "mean square"))
+    width = max(len(axis) for axis in (*model.axes, "all axes"))
     lines = [
         f"{start.learner}: {training.n_samples} samples, {size}, {training.seconds:.1f} s",
         "root mean square error on them; held out: as if the residual had not learned the sample",
@@ -94,6 +98,6 @@ def training_table(training: Training) -> str:
     ]
     errors = np.array((start.rigid_body, start.semiparametric, start.held_out)).T
     rows = [*errors, np.sqrt(np.mean(errors**2, axis=0))]
-    for name, (rigid, both, held_out) in zip((*model.axes, "mean square"), rows, strict=True):
+    for name, (rigid, both, held_out) in zip((*model.axes, "all axes"), rows, strict=True):
         lines.append(f"{name:<{width}} {rigid:>12.4g} {both:>15.4g} {held_out:>12.4g}")
     return "\n".join(lines)

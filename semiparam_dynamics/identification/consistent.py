@@ -323,6 +323,11 @@ def effect_prior(model: RobotModel) -> Array:
     return prior
 
 
+def urdf_parameters(model: RobotModel) -> Array:
+    """(n_parameters,) what the URDF says of inertias and joint friction, as base parameters."""
+    return model.base.project(np.concatenate((model.inertial_prior, effect_prior(model))))
+
+
 def _number(text: str) -> float:
     """A positive finite coefficient; 0 for anything else."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.identification.excitation import Excitation
 from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory, Motion
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.page import FAINT, STYLE, number, shorten
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.samples.bag_writer import BagWriter
@@ -68,20 +70,18 @@ def write_csv(excitation: Excitation, config: ExportConfig, path: Path) -> None:
     times = sample_times(excitation, config)
     names = [f"{kind}_{joint}" for kind in ("q", "dq", "ddq") for joint in excitation.joint_names]
     rows = np.column_stack([times, *excitation.trajectory(times)])
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["t", *names])
-            writer.writerows([f"{value:.9g}" for value in row] for row in rows)
-    except OSError as error:
-        raise StorageError(f"the trajectory can't be written to {path}: {error}") from error
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["t", *names])
+    writer.writerows([f"{value:.9g}" for value in row] for row in rows)
+    write_files({path: text.getvalue()})
 
 
 def write_trajectory_bag(excitation: Excitation, config: ExportConfig, path: Path) -> None:
     """Write a rosbag2 folder with one JointTrajectory, whose first point comes after `lead_in`.
 
-    So the controller has time to go there. A bag that exists is replaced. Raises BagError where it
-    can't be written.
+    So the controller has time to go there. A bag that exists is replaced, and kept beside. Raises
+    BagError where it can't be written.
     """
     times = sample_times(excitation, config)
     motion = excitation.trajectory(times)
@@ -130,10 +130,12 @@ def plot_excitation(excitation: Excitation, path: str | Path) -> None:
         for axes in panels[-1]:
             axes.set_xlabel("Time (s)")
             axes.set_xlim(0.0, trajectory.period)
+        image = io.BytesIO()
         try:
-            figure.savefig(path)
-        except (OSError, ValueError) as error:
+            figure.savefig(image, format=Path(path).suffix.removeprefix(".") or None)
+        except ValueError as error:
             raise StorageError(f"the figure can't be written to {path}: {error}") from error
+    write_files({Path(path): image.getvalue()})
 
 
 def _draw(axes: Axes, t: Array, values: Array, low: float, high: float) -> None:

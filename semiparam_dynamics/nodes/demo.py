@@ -38,6 +38,7 @@ from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.config import learner_config, simulator_config
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network, write_params
+from semiparam_dynamics.storage import previous_of
 
 # -------------------------------------------------------------------------------------------------
 # Recording topics to a bag, byte for byte.
@@ -371,8 +372,12 @@ def _follow(
 
 
 def _make_room(bag: Path) -> None:
-    """Remove an earlier demo's bag; anything else in its place stays, and the recorder refuses."""
+    """Keep an earlier demo's bag beside, in place of one before it.
+
+    Anything else in its place stays, and the recorder refuses.
+    """
     if bag.is_dir() and all(
         p.suffix == ".mcap" or p.name == "metadata.yaml" for p in bag.iterdir()
     ):
-        shutil.rmtree(bag)
+        shutil.rmtree(previous_of(bag), ignore_errors=True)
+        bag.rename(previous_of(bag))

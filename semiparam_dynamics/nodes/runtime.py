@@ -17,11 +17,24 @@ import rclpy.logging
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.nodes.managed import ManagedNode
 
+HELP = """\
+{about}
+
+usage: {name} [--ros-args [-p NAME:=VALUE] [--params-file FILE] [-r TOPIC:=TOPIC] ...]
+
+examples:
+  {name} --ros-args --params-file my_robot.yaml
+  {name} --ros-args -r __ns:=/left -r joint_states:=/left_arm/joint_states
+  ros2 param list /{name}                  the parameters, while it runs
+  ros2 param describe /{name} NAME         what one of them means
+
+Every parameter is in config/{name}.yaml of the package and in docs/parameters.md."""
 N = TypeVar("N", bound=Node)
 KILTED = 9  # rclpy's version
 IDLE_WAIT = 0.1  # s: a bound on how long a signal can go unseen
@@ -105,6 +118,26 @@ def spin_managed(node: ManagedNode, executor: Executor) -> int:
     return int(not (started and closed))
 
 
+def wrong_arguments(words: Sequence[str]) -> str:
+    """What is wrong with a node's arguments; empty where ROS takes them all."""
+    try:
+        rest = remove_ros_args([sys.argv[0], *words])[1:]
+    except RuntimeError as error:  # RCLError has no public name
+        told, _, _ = " ".join(str(error).split()).partition(", at /")
+        return f"{told} (--help shows examples)"
+    if rest:
+        return (
+            f"not understood: {' '.join(rest)}; parameters and remappings follow --ros-args "
+            "(--help shows examples)"
+        )
+    return ""
+
+
+def _about(make_node: Callable[[], object]) -> str:
+    """The first sentence on a node's module."""
+    return (sys.modules[make_node.__module__].__doc__ or "").partition("\n")[0]
+
+
 def run(
     name: str,
     make_node: Callable[[], N],
@@ -113,16 +146,24 @@ def run(
 ) -> int:
     """Start ROS and a node, spin it, and end cleanly on SIGINT and SIGTERM.
 
-    A SemiparamError becomes one line of the log. Returns the process' exit code, which is that of
-    `spin_node`.
+    ``--help`` is answered. Arguments that ROS would pass over, mostly since ``--ros-args`` is
+    missing, are refused, and so are those that it can't read. A SemiparamError becomes one line of
+    the log. Returns the process' exit code, which is that of `spin_node`; 2 for wrong arguments.
     """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if not {"-h", "--help"}.isdisjoint(words):
+        print(HELP.format(name=name, about=_about(make_node)))
+        return 0
+    if wrong := wrong_arguments(words):
+        print(f"{name}: error: {wrong}", file=sys.stderr)
+        return 2
     # A sample's products are small: spread over threads they wait for each other, and take the
     # cores from everybody else.
     threadpool_limits(limits=1)
     # rclpy ends its context on SIGINT, and the loops end with it. A KeyboardInterrupt on top could
     # come in the midst of saving.
     signal.signal(signal.SIGINT, lambda *_: None)
-    rclpy.init(args=None if arguments is None else [sys.argv[0], *arguments])
+    rclpy.init(args=[sys.argv[0], *words])
     node: N | None = None
     try:
         node = make_node()

@@ -32,6 +32,11 @@ from semiparam_dynamics.samples.stream import MeasurementStream
 JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
+# Of joint states or wrenches, below the name of the node inverse_dynamics.
+NODE_OUTPUTS = frozenset(
+    "predicted rigid_body measured external external_fast external_wrench external_deviation "
+    "contact_external".split()
+)
 OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
 LITTLE_ENDIAN = b"\x00\x01"  # begins the encapsulation header, whose other two bytes say nothing
 BODY, NAMES = 4, 8  # bytes to a message's body, and in it to what follows the stamp
@@ -126,14 +131,17 @@ class BagReader:
                 yield topic, message, stamp
 
     def choose(self, kind: str, asked: str = "") -> str:
-        """The topic `asked` for, or the only one of the type `kind`; else BagError says which."""
-        candidates = [name for name, topic in self.topics.items() if topic.type == kind]
+        """The topic `asked` for, or the only one of the type `kind`; else BagError says which.
+
+        What a learner's node published is not measured, so that it is only taken if asked for.
+        """
         if asked:
             name = asked if asked in self.topics else f"/{asked}"
-            if name in candidates:
+            if name in self.topics and self.topics[name].type == kind:
                 return name
             found = "has no topic" if name not in self.topics else f"has no {kind} on"
             raise BagError(f"{self.path} {found} '{asked}'; it has: {self._listed()}")
+        candidates = self.measured(kind)
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
@@ -155,6 +163,17 @@ class BagReader:
             return None
         texts = (str(message.data) for _, message, _ in self.messages(topics))
         return next((text for text in texts if text.strip()), None)
+
+    def measured(self, kind: str) -> list[str]:
+        """The topics of a type that no learner's node published."""
+        names = [name for name, topic in self.topics.items() if topic.type == kind]
+        return [name for name in names if not self._is_prediction(name)]
+
+    def _is_prediction(self, name: str) -> bool:
+        """Whether a topic is one of the node inverse_dynamics', whatever that was called."""
+        node, _, last = name.rpartition("/")
+        beside = {f"{node}/predicted", f"{node}/rigid_body"} <= self.topics.keys()
+        return last in NODE_OUTPUTS and beside
 
     def _listed(self) -> str:
         named = sorted((name, topic.type) for name, topic in self.topics.items())

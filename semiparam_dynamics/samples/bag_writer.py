@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,6 +27,7 @@ from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import BagError, SampleError
 from semiparam_dynamics.samples.bag import JOINT_STATE, STRING, WRENCH
 from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.storage import previous_of
 
 JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 _BAG_FILES = (".db3", ".mcap", ".zstd", ".yaml", ".db3-wal", ".db3-shm")
@@ -48,11 +50,13 @@ class BagWriter:
     """A new rosbag2 folder in MCAP, open for writing; a context manager.
 
     A topic is in the bag once its first message is written. Each message's time of recording is
-    its stamp. Where the block ends by an exception, the unfinished folder is removed.
+    its stamp. The folder is there once the block has ended, whole: where it ends by an exception,
+    on a full disk for instance, nothing has changed. Raises BagError where the system refuses.
 
     Parameters
     ----------
-    path: the folder to make; BagError where it exists, unless `overwrite` and it is a bag.
+    path: the folder to make; BagError where it exists, unless `overwrite` and it is a bag,
+        which is then kept beside, see :func:`semiparam_dynamics.storage.previous_of`.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class BagWriter:
         overwrite: bool = False,
     ) -> None:
         self.path = Path(path).expanduser()
+        self._part = self.path.with_name(f".{self.path.name}.part")
         self._joint_states_topic = joint_states_topic
         self._wrench_topic = wrench_topic
         self._overwrite = overwrite
@@ -71,13 +76,16 @@ class BagWriter:
         self._connections: dict[str, Connection] = {}
 
     def __enter__(self) -> BagWriter:
-        if self.path.exists():
-            self._remove_old()
+        check_bag_place(self.path, overwrite=self._overwrite)
         try:
-            self._writer = Writer(self.path, version=9, storage_plugin=StoragePlugin.MCAP)
+            shutil.rmtree(self._part, ignore_errors=True)  # of a process that was killed
+            self._part.mkdir(parents=True)
+            # The files in it are named after it.
+            part = self._part / self.path.name
+            self._writer = Writer(part, version=9, storage_plugin=StoragePlugin.MCAP)
             self._writer.open()
         except (OSError, WriterError) as error:
-            raise BagError(f"the bag {self.path} can't be written: {error}") from None
+            raise self._refused(error) from None
         return self
 
     def __exit__(
@@ -86,9 +94,24 @@ class BagWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._writer.__exit__(kind, error, trace)
-        if kind is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
+        try:
+            if kind is None:
+                self._writer.close()
+                if self.path.exists():
+                    shutil.rmtree(previous_of(self.path), ignore_errors=True)
+                    self.path.rename(previous_of(self.path))
+                (self._part / self.path.name).rename(self.path)
+            else:
+                with suppress(OSError):  # a full disk: it is removed
+                    self._writer.close()
+        except OSError as problem:
+            raise self._refused(problem) from None
+        finally:
+            shutil.rmtree(self._part, ignore_errors=True)
+
+    def _refused(self, error: Exception) -> BagError:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        return BagError(f"the bag {self.path} can't be written: {why}")
 
     def joint_state(
         self,
@@ -158,16 +181,32 @@ class BagWriter:
                 topic, kind, typestore=self._store, offered_qos_profiles=qos
             )
             self._connections[topic] = connection
-        self._writer.write(connection, stamp, self._store.serialize_cdr(message, kind))
+        try:
+            self._writer.write(connection, stamp, self._store.serialize_cdr(message, kind))
+        except OSError as error:
+            raise self._refused(error) from None
 
-    def _remove_old(self) -> None:
-        if not self._overwrite:
-            raise BagError(f"{self.path} exists already: name another, or allow to overwrite it")
-        # A mistyped path must not cost a folder of something else.
-        is_bag = self.path.is_dir() and (self.path / "metadata.yaml").exists()
-        if not is_bag or any(file.suffix not in _BAG_FILES for file in self.path.iterdir()):
-            raise BagError(f"{self.path} is not only a bag, so it is not replaced")
-        shutil.rmtree(self.path)
+
+def check_bag_place(path: Path, *, overwrite: bool) -> None:
+    """Raise BagError unless a bag can be written to `path`, replacing one with `overwrite`.
+
+    A mistyped path must not cost a folder of something else, and neither must the place beside,
+    where a bag that is replaced is kept.
+    """
+    if path.exists() and not overwrite:
+        raise BagError(
+            f"{path} exists already: name another, or add --overwrite, which keeps the one before "
+            f"as {previous_of(path).name}"
+        )
+    for place in (path, previous_of(path)) if path.exists() else ():
+        if place.exists() and not _is_bag(place):
+            raise BagError(f"{place} is not only a bag, so it is not replaced")
+
+
+def _is_bag(path: Path) -> bool:
+    """Whether a folder holds a bag and nothing else."""
+    described = path.is_dir() and (path / "metadata.yaml").exists()
+    return described and all(file.suffix in _BAG_FILES for file in path.iterdir())
 
 
 def write_measurements(

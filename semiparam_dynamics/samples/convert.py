@@ -6,9 +6,10 @@ Such logs are arrays over time, as scripts in Python and MATLAB leave them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,19 @@ from semiparam_dynamics.storage import MALFORMED
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
 MAX_SPAN = 9e9  # s: more nanoseconds have no room in 64 bits
 MAX_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
+MAX_PERIOD = 1.0  # s: no filter follows motion that is sampled more seldom
+# Files that are taken for npz files, by how they begin.
+MAGICS = {
+    b"\x93NUMPY": "a single array (.npy)",
+    b"MATLAB": "a MATLAB file",
+    b"\x89HDF": "an HDF5 file, as MATLAB's from version 7.3 on",
+}
+LONGEST_MAGIC = 256  # bytes: enough to tell text from numbers
+TEXT = frozenset(b"\t\n\r" + bytes(range(32, 127)))
+TO_NPZ = (
+    "load its columns in Python (numpy.loadtxt for text, scipy.io.loadmat for MATLAB's files) and "
+    "write them with numpy.savez('log.npz', t=..., q=..., dq=..., tau=...)"
+)
 START = 1.0  # s: a stamp of zero is an unset one
 
 
@@ -167,11 +181,40 @@ def _load(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     if not path.is_file():
         raise SampleError(f"there is no file {path}")
     try:
+        with path.open("rb") as stream:
+            if kind := _other_kind(stream.read(LONGEST_MAGIC)):
+                raise SampleError(f"{path} is {kind}, no npz file: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+            return {name: _plain(path, name, file) for name in file.files}
+    except SampleError:
+        raise
     except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
-        # A bare .npy array, pickled objects or a broken archive.
-        raise SampleError(f"{path} is no npz file of plain arrays: {error}") from None
+        raise SampleError(f"{path} is a damaged npz file: {error}") from None
+
+
+def _other_kind(start: bytes) -> str:
+    """The kind of a file that begins like this, in words; empty for an npz file."""
+    if start.startswith(b"PK"):
+        return ""
+    for magic, kind in MAGICS.items():
+        if start.startswith(magic):
+            return kind
+    is_text = start and not set(start) - TEXT
+    return "text" if is_text else "of another kind, or damaged"
+
+
+def _plain(path: Path, name: str, file: Mapping[str, Any]) -> npt.NDArray[np.generic]:
+    """An array of an npz file. Raises SampleError where it holds Python objects."""
+    try:
+        array: npt.NDArray[np.generic] = file[name]
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise SampleError(
+            f"{path}: '{name}' holds Python objects, which are never read: save an array of "
+            "numbers, or of text for names"
+        ) from None
+    return array
 
 
 def _matrix(
@@ -205,14 +248,20 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> St
         if len(back):
             row = int(back[0]) + 1
             raise SampleError(f"{path}: 't' doesn't increase at row {row}: {t[row - 1]}, {t[row]}")
+        period = float(np.median(np.diff(time))) / SECOND
+        if period > MAX_PERIOD:
+            raise SampleError(f"{path}: the steps of 't' are {period:.4g} s: is it in seconds?")
         return time
     if "dt" not in arrays:
         raise SampleError(f"{path} has neither 't' (seconds) nor 'dt' (the sampling period)")
     if arrays["dt"].size != 1:
         raise SampleError(f"{path}: 'dt' is one number, not an array of {arrays['dt'].shape}")
     dt = float(_matrix(path, "dt", np.ravel(arrays["dt"]))[0, 0])
-    if not 1e-6 <= dt <= 1e3:
-        raise SampleError(f"{path}: 'dt' is {dt}; it must be a sampling period in seconds")
+    if not 1e-6 <= dt <= MAX_PERIOD:
+        raise SampleError(
+            f"{path}: 'dt' is {dt:.6g}; it must be a sampling period in seconds, from 1e-6 to "
+            f"{MAX_PERIOD:g} (20 ms are 0.02)"
+        )
     steps: Stamps = np.rint(np.arange(n) * (dt * SECOND)).astype(np.int64)
     return steps
 

@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
-from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.bags import Bags, measurements_of, robot_of
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.folds import Recordings
 from semiparam_dynamics.tuning.forecast import Stage
@@ -55,9 +55,4 @@ def write_tuning(tuning: Tuning, path: Path, urdf: str | Path = "") -> None:
     config = InverseDynamicsNodeConfig(
         urdf=str(Path(urdf).expanduser().absolute()) if urdf else "", learner=tuning.config
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump_yaml(config), encoding="utf-8")
-        path.with_suffix(".html").write_text(tuning_page(tuning), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"can't write {path}: {error.strerror}") from error
+    write_files({path: dump_yaml(config), path.with_suffix(".html"): tuning_page(tuning)})

@@ -34,7 +34,9 @@ def test_table_page_and_json_agree(tmp_path: Path, capsys: pytest.CaptureFixture
     assert list(runs) == ["urdf", "rigid_body", "semiparametric"]
     means = {name: sum(run["rms"]) / 4 for name, run in runs.items()}
     assert means["semiparametric"] < 0.5 * means["urdf"]
-    assert runs["urdf"]["followed"] == 0.0 and runs["semiparametric"]["followed"] > 0.5
+    assert runs["urdf"]["learner_share"] == 0.0 and runs["semiparametric"]["learner_share"] > 0.5
+    assert results["lost"] == [] and all(run["clipped"] == 0.0 for run in runs.values())
+    assert "No command was clipped" in printed
     assert runs["semiparametric"]["late"] == 0
     page = (out / "control.html").read_text()
     for name, title in (("urdf", "URDF"), ("semiparametric", "Semiparametric")):
@@ -42,6 +44,25 @@ def test_table_page_and_json_agree(tmp_path: Path, capsys: pytest.CaptureFixture
         assert title in printed and title in page
     assert "masses wrong by 10 to 30 %" in page
     assert "<script" not in page and page.count("<svg") > 5
+    assert main(["control", *options]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("simulator")
+def test_an_arm_that_falls_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--urdf", SEVEN, "--seconds", "2", "--since", "1", "--out", str(tmp_path)]
+    weak = {**SETTINGS, "controller.bounds.effort": "[1.0]"}  # too little to hold its weight
+    for name, value in weak.items():
+        options += ["--set", f"{name}={value}"]
+    assert main(["control", *options]) == 0
+    printed = capsys.readouterr().out
+    results = json.loads((tmp_path / "control.json").read_text())
+    assert results["lost"] == sorted(results["feedforward"])
+    for run in results["feedforward"].values():
+        assert max(run["largest"]) > results["following_error"] and run["clipped"] > 0.5
+    for text in (printed, (tmp_path / "control.html").read_text()):
+        assert "The arm did not follow the motion" in text
+        assert "instead of" not in text and "Commands clipped" in text
 
 
 @pytest.mark.usefixtures("simulator")

@@ -75,7 +75,8 @@ def test_a_sensor_s_wrench_and_the_node_s_yaml(tmp_path: Path) -> None:
     params.write_text(text + "model_file: x, filter: {cutoff: 5.0}}}")
     found = []
     for options in ([], ["--params", str(params)]):  # the second run replaces the first one's files
-        assert main(["excite", "--urdf", str(URDF), *options, "--out", str(out), *FAST]) == 0
+        command = ["excite", "--urdf", str(URDF), *options, "--out", str(out), *FAST]
+        assert main([*command, "--overwrite"]) == 0
         _, message, times = trajectory_in(out / "trajectory_bag")
         assert message.joint_names == ["slew", "lift", "reach", "grip"] and len(times) > 100
         found.append(message.points[-1].positions.tolist())
@@ -88,6 +89,6 @@ def test_a_folder_that_is_no_bag_is_left_alone(
     base = ["excite", "--urdf", str(URDF), *FAST]
     (tmp_path / "trajectory_bag").mkdir()
     (tmp_path / "trajectory_bag" / "thesis.tex").write_text("")
-    assert main([*base, "--out", str(tmp_path)]) == 2
+    assert main([*base, "--out", str(tmp_path), "--overwrite"]) == 2
     assert "is not only a bag" in capsys.readouterr().err
     assert (tmp_path / "trajectory_bag" / "thesis.tex").exists()

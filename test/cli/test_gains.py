@@ -34,7 +34,10 @@ def test_relative_by_one_bag_and_absolute_by_a_known_load(
     assert main(["gains", str(bare), "--urdf", str(URDF), "--out", str(out)]) == 0
     assert "relative: their common factor is that of the URDF's masses" in capsys.readouterr().out
     given = ["--loaded", str(held), "--load-mass", str(MASS)]
-    assert main(["gains", str(bare), "--urdf", str(URDF), *given, "--out", str(out)]) == 0
+    assert (
+        main(["gains", str(bare), "--urdf", str(URDF), *given, "--out", str(out), "--overwrite"])
+        == 0
+    )
     said = capsys.readouterr().out
     assert "absolute: their common factor is the known load's" in said
     config = load_yaml(out, InverseDynamicsConfig, "inverse_dynamics")

@@ -52,8 +52,9 @@ def test_the_files_and_the_table(
     options = ["--urdf", str(URDF), "--hold-out", "0.4", "--out", str(out)]
     assert main(["identify", str(bag), *options]) == 0
     said = capsys.readouterr().out
-    urdf, free, consistent = errors(said, "mean")[3:]
+    urdf, free, consistent, file = errors(said, "mean")[4:]
     assert consistent < 0.3 * urdf and free < 0.3 * urdf
+    assert consistent < 0.99 * file  # which has no offsets, rotor inertias or presliding
     parameters = table(out)
     assert set(parameters) == set(small_arm().full_labels)
     gripper = parameters["m gripper"]
@@ -72,10 +73,22 @@ def test_the_files_and_the_table(
 def test_bags_to_test_on(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["identify", str(bag), "--out", str(tmp_path)]) == 0
     alone = errors(capsys.readouterr().out, "mean")
-    assert len(alone) == 3
-    assert main(["identify", str(bag), "--test", str(bag), "--out", str(tmp_path)]) == 0
+    assert len(alone) == 4
+    again = ["--test", str(bag), "--out", str(tmp_path), "--overwrite"]
+    assert main(["identify", str(bag), *again]) == 0
+    assert (tmp_path / "identified.previous.urdf").exists()
     both = errors(capsys.readouterr().out, "mean")
     assert both == alone + alone
+
+
+def test_the_file_alone_is_as_good_where_a_urdf_holds_all_that_is_identified(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [f"--set={name}=false" for name in ("offset", "rotor_inertia", "asymmetry")]
+    options += ["--set=presliding=[]", "--set=stribeck_velocity=0"]
+    assert main(["identify", str(bag), *options, "--out", str(tmp_path)]) == 0
+    *_, consistent, file = errors(capsys.readouterr().out, "mean")
+    assert file == pytest.approx(consistent, rel=1e-3)
 
 
 def thinned(log: Path, folder: Path) -> Path:
@@ -113,7 +126,7 @@ def test_real_arms(
     out = tmp_path / "out"
     options += ["--urdf", str(urdf), "--out", str(out)]
     assert main(["identify", *map(str, bags), *options]) == 0
-    of_urdf, free, consistent = errors(capsys.readouterr().out, "mean")[3:]
+    of_urdf, free, consistent, _ = errors(capsys.readouterr().out, "mean")[4:]
     assert consistent < 1.05 * free < 0.11 * of_urdf
     again = RobotModel(out / "identified.urdf")
     for body in again.inertial_prior.reshape(-1, 10):

@@ -30,6 +30,29 @@ def test_every_verb_has_help(capsys) -> None:
         assert f"usage: semiparam {verb}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "train", "identify", "doctor", "gains"])
+def test_help_fits_on_a_screen(verb: str, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80
+    assert "--help-parameters" in "".join(lines)
+
+
+def test_parameters_have_a_help_of_their_own(capsys) -> None:
+    found = {}
+    for group in ([], ["filter"], ["none"]):
+        with pytest.raises(SystemExit) as end:
+            main(["train", "--help-parameters", *group])
+        found[" ".join(group)] = capsys.readouterr()
+        assert end.value.code == (2 if group == ["none"] else 0)
+    assert "nystrom.max_centers = " in found[""].out and "cut-off" in found[""].out
+    names = [line.split()[0] for line in found["filter"].out.splitlines() if line[0] != " "]
+    assert "filter.cutoff" in names and all(name.startswith("filter.") for name in names)
+    assert "there is no group 'none': there are changes, filter" in found["none"].err
+
+
 @pytest.mark.parametrize(
     ("raised", "code", "printed"),
     [
@@ -44,10 +67,41 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(
         raise raised
 
     parser = argparse.ArgumentParser()
+    parser.add_argument("verb")
     parser.set_defaults(run=run)
     monkeypatch.setattr(command_line, "make_parser", lambda loaded: parser)
-    assert main([]) == code
+    assert main(["evaluate"]) == code
     assert capsys.readouterr() == ("", printed)
+
+
+def test_alone_it_lists_the_commands(capsys) -> None:
+    assert main([]) == 0
+    told = capsys.readouterr()
+    assert told.err == "" and all(summary in told.out for summary in VERBS.values())
+
+
+def test_a_mistyped_command_is_told_the_nearest(capsys) -> None:
+    assert main(["evalute", "bag"]) == 2
+    told = "semiparam: error: there is no command 'evalute': did you mean 'evaluate'?\n"
+    assert capsys.readouterr() == ("", told)
+    assert main(["xyz"]) == 2
+    assert "no command 'xyz': semiparam --help lists them" in capsys.readouterr().err
+
+
+def test_nobody_reads_the_output_any_more() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "semiparam_dynamics.cli.main"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_letters_that_the_terminal_lacks_are_no_error() -> None:
+    command = [sys.executable, "-m", "semiparam_dynamics.cli.main", "train", "--help-parameters"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "Nystr?m" in done.stdout and done.stderr == ""
 
 
 def test_a_verb_s_line_in_the_list_is_its_own(capsys) -> None:

@@ -94,11 +94,13 @@ def test_a_bad_setting_is_explained(setting, message) -> None:
         parse("--set", setting)
 
 
-def test_the_help_lists_every_parameter() -> None:
+def test_the_help_of_parameters_lists_every_one(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     add_config_options(parser, Config)
-    text = parser.format_help()
-    assert "filter.cutoff = 5.0\n      where it cuts (0.1 .. 1000, Hz)" in text
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help-parameters"])
+    text = capsys.readouterr().out
+    assert "filter.cutoff = 5.0\n    where it cuts (0.1 .. 1000, Hz)" in text
     assert "gravity = [0.0, 0.0, -9.81]" in text
 
 
@@ -167,6 +169,12 @@ def test_a_worker_that_dies_changes_no_result(scheduler: str, tmp_path: Path) ->
 
 def test_nothing_at_the_address_is_said() -> None:
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+    for address in ("nonsense", "foo://1:1", "tcp://host"):
+        with (
+            pytest.raises(ConfigurationError, match=f"{address} is no address such as tcp://"),
+            cluster_executor(address),
+        ):
+            pass
     with (
         pytest.raises(ConfigurationError, match="dask scheduler"),
         cluster_executor("tcp://127.0.0.1:9", timeout=0.5),

@@ -12,6 +12,7 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.storage import saved_header
 
 from ..dynamics.arms import URDF, measurements, small_arm
 
@@ -87,3 +88,27 @@ def test_a_model_of_another_configuration_is_not_evaluated(
     options += ["--set", "nystrom.novelty=0.7"]
     assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "on")]) == 2
     assert "nystrom.novelty is 0.5 there, 0.7 here" in capsys.readouterr().err
+
+
+def test_a_filter_that_the_model_was_not_learned_under_is_told(
+    bag: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = ["--model", str(trained / "model.npz")]
+    assert main(["evaluate", str(bag), *start, "--out", str(tmp_path / "same")]) == 0
+    assert "was learned under" not in capsys.readouterr().err
+    # With a file the model's own parameters do not count.
+    (tmp_path / "other.yaml").write_text("{nystrom: {max_centers: 150}, filter: {cutoff: 7.0}}")
+    other = ["--params", str(tmp_path / "other.yaml")]
+    assert main(["evaluate", str(bag), *start, *other, "--out", str(tmp_path / "other")]) == 0
+    told = "model.npz was learned under filter.cutoff 5.0 (here 7.0)\n"
+    assert capsys.readouterr().err.endswith(told)
+
+
+def test_where_joints_were_locked_is_kept_beside_the_model(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--set", "joints=slew, lift, reach", "--set", "nystrom.max_centers=20"]
+    assert main(["train", str(bag), *options, "--out", str(tmp_path)]) == 0
+    _, parameters = saved_header(tmp_path / "model.npz")
+    assert parameters["locked"].keys() == {"grip"}
+    assert parameters["joints"] == ["slew", "lift", "reach"]

@@ -76,7 +76,7 @@ def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
     for heading in ("What was changed", "Before and after", "Local features", "How it was judged"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<svg") >= 2 and "src=" not in page and 'href="http' not in page
-    assert main([*command, "--jobs", "1", "--out", str(out)]) == 0
+    assert main([*command, "--jobs", "1", "--out", str(out), "--overwrite"]) == 0
     assert "all from the journal" in capsys.readouterr().out
 
 

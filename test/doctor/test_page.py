@@ -39,5 +39,5 @@ def test_what_is_mended_is_on_the_page_and_on_the_terminal() -> None:
 
 def test_a_place_that_can_not_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="can't write to"):
+    with pytest.raises(StorageError, match="file/doctor.html can't be written"):
         write_examination(examined(arm_log(6.0)), tmp_path / "file", "bag")

@@ -16,12 +16,14 @@ from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.evaluation.findings import find, mean_nmse
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.report import (
     excitation,
     parameter_table,
     report,
     results_json,
+    verdict,
     write_results,
 )
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
@@ -201,6 +203,21 @@ def test_json_has_null_where_there_is_no_number(effort_evaluation: Evaluation) -
     assert found["timing_us"] == {"p50": None, "p99": None, "max": None}
     assert found["rate_hz"] is None
     assert found["scores"]["delayed"]["persistence"]["coverage"] == [None] * 4
+
+
+def test_the_terminal_says_what_the_page_says_first(effort_evaluation: Evaluation) -> None:
+    findings, text = find(effort_evaluation), verdict(effort_evaluation)
+    words = " ".join(text.split())
+    places = [
+        words.index(" ".join(sentence.split()))
+        for sentence in (findings.headline, *findings.verdicts, "mean nmse", *findings.warnings)
+    ]
+    assert places[0] == 0 and places == sorted(places) and findings.warnings
+    assert max(map(len, text.splitlines())) <= 120
+    (row,) = (line for line in text.splitlines() if line.startswith("Delayed  "))
+    scores = effort_evaluation.scores()["delayed"]
+    for value, model in zip(row.split()[1:], ALL_MODELS, strict=True):
+        assert float(value) == pytest.approx(mean_nmse(scores, model), rel=1e-3)
 
 
 def test_a_file_in_the_way_is_named(effort_evaluation: Evaluation, tmp_path: Path) -> None:

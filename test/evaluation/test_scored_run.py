@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,10 +19,12 @@ from semiparam_dynamics.evaluation.scored_run import (
     Repeats,
     Trace,
 )
+from semiparam_dynamics.identification.urdf_export import export_urdf
 from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
-from ..dynamics.arms import FEW_CENTERS, measurements, small_arm
+from ..dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
 
 CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0} | FEW_CENTERS)
 NOTHING = np.zeros((2, 1))
@@ -43,6 +47,19 @@ def repeats_of(learned: LearnedStates) -> Repeats:
     repeats = learned.repeats()
     assert repeats is not None
     return repeats
+
+
+def test_the_urdf_is_scored_with_its_joint_friction() -> None:
+    friction = {name: {"damping": 2.0, "friction": 3.0} for name in ("slew", "lift")}
+    model = RobotModel(export_urdf(URDF.read_text(), {}, friction))
+    against = np.array([1.0, 1.0, 0.0, 0.0])  # of slew, lift, reach and grip
+    recording = [
+        replace(m, y=m.y + against * (2.0 * m.dq + 3.0 * np.tanh(m.dq / 0.02)))
+        for m in measurements(model, 4.0)
+        if m.y is not None and m.dq is not None
+    ]
+    scores = evaluate(model, CONFIG, [recording]).runs["sequential"].scores
+    assert scores.nmse("urdf").max() < 0.02
 
 
 def states(*samples: Sample) -> np.ndarray:

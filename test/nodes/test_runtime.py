@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+
+import pytest
+
+from semiparam_dynamics.nodes import inverse_dynamics
+from semiparam_dynamics.nodes.executables import start
+from semiparam_dynamics.nodes.runtime import wrong_arguments
 
 SCRIPT = """
 import os, signal
@@ -27,3 +34,45 @@ assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == be
 def test_the_first_signal_is_noted_and_the_second_raises(ros_environment) -> None:
     ran = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "the second is an exception\n"), ran.stderr
+
+
+def test_help_is_answered_without_starting_anything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert inverse_dynamics.main(["--help"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("The `inverse_dynamics` node: learns")
+    assert "inverse_dynamics --ros-args --params-file" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-p", "urdf:=arm.urdf"], "not understood: -p .* follow --ros-args"),
+        (["--params-file", "my.yaml"], "not understood: --params-file my.yaml"),
+        (["--ros-args", "--params-file", "none.yaml"], "none.yaml'. Error: Error opening YAML"),
+        (["--ros-args", "-p", "urdf=arm.urdf"], "parameter override rule: '-p urdf=arm.urdf'"),
+        (["--ros-args", "--parameters", "my.yaml"], "--parameters"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert inverse_dynamics.main(words) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("inverse_dynamics: error: ")
+    assert re.search(told, error) and " at /" not in error
+
+
+def test_right_arguments_pass() -> None:
+    words = ["--ros-args", "-r", "__ns:=/left", "-p", "urdf:=a.urdf", "--", "--ros-args"]
+    assert wrong_arguments(words) == ""
+
+
+def test_missing_ros_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "diagnostic_msgs.msg", None)
+    for name in [name for name in sys.modules if name.startswith("semiparam_dynamics.nodes.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert start("inverse_dynamics") == 2
+    error = capsys.readouterr().err
+    assert "source your ROS 2 installation's setup file" in error and error.count("\n") == 1

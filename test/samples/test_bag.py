@@ -107,6 +107,25 @@ def test_wrenches_are_paired_in_a_bag_as_live(tmp_path: Path) -> None:
     assert all(m.y is None for m in other.measurements)
 
 
+def test_a_node_s_outputs_are_not_taken_for_measurements(tmp_path: Path) -> None:
+    write_measurements(tmp_path / "one", NAMES, motion(1))
+    topics = ["/arm/predicted", "/arm/rigid_body", "/arm/external_fast", "/joint_states"]
+    with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
+        ((_, message, _),) = bag.messages()
+        for topic in topics:
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+            writer.write(connection, 1, STORE.serialize_cdr(message, JOINT_STATE))
+    with BagReader(tmp_path / "two") as bag:
+        assert bag.choose(JOINT_STATE) == "/joint_states"
+        assert bag.choose(JOINT_STATE, "/arm/predicted") == "/arm/predicted"
+        bag.topics = {name: bag.topics[name] for name in topics[:3]}
+        with pytest.raises(BagError, match=f"no topic of type {JOINT_STATE}"):
+            bag.choose(JOINT_STATE)
+        # A sensor's topic may have such a name, too.
+        bag.topics = {name: bag.topics[name] for name in topics[1:2]}
+        assert bag.choose(JOINT_STATE) == "/arm/rigid_body"
+
+
 def test_a_topic_that_is_missing_or_one_of_several_is_explained(tmp_path: Path) -> None:
     write_measurements(tmp_path / "one", NAMES, motion(1))
     with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:

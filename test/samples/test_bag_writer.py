@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,8 +50,10 @@ def test_a_bag_is_replaced_only_where_asked(tmp_path: Path) -> None:
     with pytest.raises(BagError, match="exists already"):
         write(tmp_path / "bag", 2.0)
     assert read(tmp_path / "bag") == [1.0]
-    write(tmp_path / "bag", 2.0, overwrite=True)
-    assert read(tmp_path / "bag") == [2.0]
+    for position in (2.0, 3.0):
+        write(tmp_path / "bag", position, overwrite=True)
+        assert read(tmp_path / "bag") == [position]
+        assert read(tmp_path / "bag.previous") == [position - 1.0]
 
 
 def test_what_is_no_bag_is_never_replaced(tmp_path: Path) -> None:
@@ -58,9 +62,12 @@ def test_what_is_no_bag_is_never_replaced(tmp_path: Path) -> None:
     write(tmp_path / "mixed", 1.0)
     (tmp_path / "mixed" / "notes.txt").write_text("which run was this?")
     (tmp_path / "file").write_text("something")
-    for name in ("thesis", "mixed", "file"):
+    write(tmp_path / "bag", 1.0)
+    (tmp_path / "bag.previous").write_text("something")
+    for name in ("thesis", "mixed", "file", "bag"):
         with pytest.raises(BagError, match="is not only a bag"):
             write(tmp_path / name, 2.0, overwrite=True)
+    assert read(tmp_path / "bag") == [1.0]
     assert (tmp_path / "thesis" / "chapter.tex").exists()
     assert (tmp_path / "mixed" / "notes.txt").exists()
 
@@ -72,7 +79,40 @@ def test_a_failure_leaves_no_half_a_bag(tmp_path: Path) -> None:
     ):
         bag.joint_state(1, ["a", "b"], [1.0, 2.0])
         bag.joint_state(2, ["a", "b"], [1.0])
-    assert not (tmp_path / "b").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_the_bag_that_was_there(tmp_path: Path) -> None:
+    write(tmp_path / "bag", 1.0)
+    with pytest.raises(ZeroDivisionError), BagWriter(tmp_path / "bag", overwrite=True) as bag:
+        bag.joint_state(1, ["a"], [2.0])
+        1 / 0  # noqa: B018
+    assert read(tmp_path / "bag") == [1.0]
+    assert [path.name for path in tmp_path.iterdir()] == ["bag"]
+
+
+# In a process of its own: a limit of file sizes makes the system refuse, as a full disk does.
+REFUSED = """
+import resource, signal, sys
+from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.samples.bag_writer import BagWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+try:
+    with BagWriter(sys.argv[1]) as bag:
+        for stamp in range(1, int(sys.argv[2])):
+            bag.joint_state(stamp, ["a"], [0.1 * stamp])
+except BagError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("messages", [2000, 100000])  # refused at the end; on the way
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, messages: int) -> None:
+    command = [sys.executable, "-c", REFUSED, str(tmp_path / "bag"), str(messages)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told == f"the bag {tmp_path / 'bag'} can't be written: File too large\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_can_t_be_made_is_explained(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from semiparam_dynamics.errors import RobotModelError, SampleError
 from semiparam_dynamics.samples.bag import BagReader, read_measurements
@@ -102,14 +103,19 @@ def test_names_given_come_before_the_log_s_and_the_urdf_s(log, tmp_path: Path) -
         ({"dq": np.zeros((N - 1, JOINTS))}, r"'dq' has shape \(19, 2\)"),
         ({"wrench": np.zeros((N, 3))}, r"'wrench' has shape \(20, 3\), it must be \(20, 6\)"),
         ({"dt": None}, "neither 't' .* nor 'dt'"),
-        ({"dt": 0.0}, "'dt' is 0.0"),
+        ({"dt": 0.0}, "'dt' is 0;"),
+        ({"dt": 20.0}, r"'dt' is 20; .* in seconds, .*\(20 ms are 0.02\)"),
+        ({"dt": None, "t": 20.0 * np.arange(N)}, "steps of 't' are 20 s: is it in seconds"),
         ({"dt": np.nan}, "'dt' are not finite"),
         ({"dt": np.ones(N)}, "'dt' is one number"),
         ({"t": np.zeros(N)}, "'t' doesn't increase at row 1"),
         ({"t": np.arange(N - 1.0)}, r"'t' has shape \(19,\), it must be \(20, 1\)"),
         ({"names": ["a"]}, "'names' of .*: 1 names for 2 joints"),
         ({"names": ["a", "a"]}, "each joint needs a name of its own"),
-        ({"names": np.array(["a", "b"], dtype=object)}, "no npz file of plain arrays"),
+        (
+            {"names": np.array(["a", "b"], dtype=object)},
+            "'names' holds Python objects, which are never read",
+        ),
     ],
 )
 def test_a_bad_log_is_explained_and_writes_nothing(log, tmp_path, changes, message) -> None:
@@ -118,19 +124,32 @@ def test_a_bad_log_is_explained_and_writes_nothing(log, tmp_path, changes, messa
     assert not (tmp_path / "bag").exists()
 
 
-@pytest.mark.parametrize("content", [None, b"", b"text", b"PK\x03\x04broken"])
-def test_what_is_no_npz_is_explained(tmp_path: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no file"),
+        (b"", "of another kind, or damaged"),
+        (b"\x00\x01\x02", "of another kind, or damaged"),
+        (b"t,q1,q2\n0,1.5,-2e-3\n", "is text, no npz file: .*numpy.loadtxt"),
+        (b"\x89HDF\r\n\x1a\n", "is an HDF5 file, as MATLAB's"),
+        (b"PK\x03\x04broken", "is a damaged npz file"),
+    ],
+)
+def test_what_is_no_npz_is_explained(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "log.npz"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SampleError, match="there is no file|no npz file of plain arrays"):
+    with pytest.raises(SampleError, match=message) as told:
         convert_npz(path, tmp_path / "bag")
+    assert "pickle" not in str(told.value)
 
 
-def test_a_single_npy_array_is_explained(tmp_path: Path) -> None:
+def test_files_of_numpy_and_matlab_are_named(tmp_path: Path) -> None:
     np.save(tmp_path / "q.npy", np.zeros((3, 2)))
-    with pytest.raises(SampleError, match="no npz file"):
-        convert_npz(tmp_path / "q.npy", tmp_path / "bag")
+    savemat(tmp_path / "q.mat", {"q": np.zeros((3, 2))})
+    for name, kind in (("q.npy", "a single array"), ("q.mat", "a MATLAB file")):
+        with pytest.raises(SampleError, match=f"is {kind}.*, no npz file: .*numpy.savez"):
+            convert_npz(tmp_path / name, tmp_path / "bag")
 
 
 @pytest.mark.parametrize(

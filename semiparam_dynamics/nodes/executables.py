@@ -1,0 +1,58 @@
+"""The nodes' executables: where ROS 2 is missing, they say so in a sentence."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+
+def start(name: str) -> int:
+    """Run the node of the module `name`; returns its exit code, 2 where ROS 2 is missing."""
+    try:
+        module = importlib.import_module(f"semiparam_dynamics.nodes.{name}")
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing == "semiparam_dynamics":
+            raise
+        print(
+            f"{name}: error: there is no Python module '{missing}': source your ROS 2 "
+            "installation's setup file, or pip install 'semiparam_dynamics[ros]'",
+            file=sys.stderr,
+        )
+        return 2
+    return int(module.main())
+
+
+def inverse_dynamics() -> int:
+    """Run the node of this name."""
+    return start("inverse_dynamics")
+
+
+def arm_simulator() -> int:
+    """Run the node of this name."""
+    return start("arm_simulator")
+
+
+def computed_torque() -> int:
+    """Run the node of this name."""
+    return start("computed_torque")
+
+
+def trajectory_efforts() -> int:
+    """Run the node of this name."""
+    return start("trajectory_efforts")
+
+
+def object_recognition() -> int:
+    """Run the node of this name."""
+    return start("object_recognition")
+
+
+def object_stream() -> int:
+    """Run the node of this name."""
+    return start("object_stream")
+
+
+def payload_bridge() -> int:
+    """Run the node of this name."""
+    return start("payload_bridge")

@@ -1,0 +1,90 @@
+"""Files of results: tried before the work, written whole or not at all, the ones before kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from semiparam_dynamics.errors import StorageError, listing
+from semiparam_dynamics.storage import previous_of
+
+PROBE = bytes(4096)  # written and removed to see whether a folder takes files
+
+
+@contextlib.contextmanager
+def reserved(paths: Iterable[Path], *, overwrite: bool) -> Iterator[None]:
+    """Try before long work, done in the context, whether its results can be written.
+
+    The folders are made if need be; those that are still empty where the work fails are removed.
+    Raises StorageError where a folder takes no files, and where one of the paths is there already,
+    unless `overwrite`: whoever writes by :func:`write_files` then keeps the one before.
+    """
+    paths = list(paths)
+    check_replaced(paths, overwrite=overwrite)
+    made: list[Path] = []
+    try:
+        for folder in dict.fromkeys(path.parent for path in paths):
+            made += _make(folder)
+        yield
+    except BaseException:
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):  # something was written there meanwhile
+                folder.rmdir()
+        raise
+
+
+def check_replaced(paths: Iterable[Path], *, overwrite: bool) -> None:
+    """Raise StorageError where some of the paths are there already, unless `overwrite`."""
+    there = [path for path in paths if path.exists()]
+    if there and not overwrite:
+        names = listing([path.name for path in there])
+        raise StorageError(
+            f"{there[0].parent} has {names} already: name another place, or add --overwrite, which "
+            f"keeps the one before as {previous_of(there[0]).name}"
+        )
+
+
+def write_files(contents: Mapping[Path, str | bytes]) -> None:
+    """Write files, text as UTF-8, whose folders are made if need be.
+
+    All are written under temporary names and synced before the first is renamed, so that a full
+    disk leaves what was there. A file that is replaced is kept beside, see
+    :func:`semiparam_dynamics.storage.previous_of`. Raises StorageError.
+    """
+    parts = {path: path.with_name(f".{path.name}.part") for path in contents}
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with parts[path].open("wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, part in parts.items():
+            if path.exists():
+                os.replace(path, previous_of(path))
+            os.replace(part, path)
+    except OSError as error:
+        raise StorageError(f"{path} can't be written: {error.strerror}") from error
+    finally:
+        for part in parts.values():
+            with contextlib.suppress(OSError):  # a path through a file
+                part.unlink(missing_ok=True)
+
+
+def _make(folder: Path) -> list[Path]:
+    """Make a folder and try whether it takes files; returns the folders made, the outermost first.
+
+    Raises StorageError.
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(PROBE)
+            file.flush()
+    except OSError as error:
+        raise StorageError(f"the results can't be written to {folder}: {error.strerror}") from error
+    return missing[::-1]
