@@ -129,7 +129,7 @@ class Correction:
         self.offset_before = np.zeros_like(self.offset_before)
         self._accepted_covariance = self._accepted_covariance.copy()
         self._accepted_covariance[own, own] = snapshot.covariance
-        self.gain_covariance = self._common_std**2 * np.outer(snapshot.mean, snapshot.mean)
+        self.gain_covariance = snapshot.gains.copy()
         self.name = name
         self._refresh()
 
@@ -194,13 +194,8 @@ class Correction:
     def held(self) -> Snapshot:
         """The payload as it is known now."""
         own = self.payload
-        return Snapshot(self.theta[own].copy(), self.covariance[own, own].copy())
-
-    @property
-    def weighed(self) -> Snapshot:
-        """The same with what gain errors make of it: as it would be on a scale."""
-        held = self.held
-        return Snapshot(held.mean, held.covariance + self.gain_covariance)
+        mean, covariance = self.theta[own].copy(), self.covariance[own, own].copy()
+        return Snapshot(mean, covariance, self.gain_covariance.copy())
 
     @property
     def uncertainty(self) -> Hypothesis | None:

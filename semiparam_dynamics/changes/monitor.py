@@ -457,10 +457,10 @@ class ChangeMonitor:
         if self.correction.name == BARE:
             return None
         if self._payload is None:
-            held, correction = self.correction.weighed, self.correction
+            correction, reach = self.correction, self.config.payload_reach
             settled = correction.estimating is None or correction.estimating.cause != PAYLOAD
             self._payload = payload_status(
-                held, self.config.payload_reach, self.causes.link, correction.name, settled
+                correction.held, reach, self.causes.link, correction.name, settled
             )
         return self._payload
 

@@ -8,7 +8,7 @@ of mass. The problem is convex; `identification.convex_problem` finds its minimu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,10 +31,15 @@ DIVERGENCE_WEIGHT = 0.01  # a hundredth of an observation
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A payload's ten parameters and their covariance, in the frame of the payload link."""
+    """A payload's ten parameters and their covariance, in the frame of the payload link.
+
+    gains: (10, 10) what gain errors of the axes add to the covariance: an error of all that the
+    same axes measure, so that a thing that was held before is known again without it.
+    """
 
     mean: Array  # (10,)
     covariance: Array  # (10, 10)
+    gains: Array = field(default_factory=lambda: np.zeros((10, 10)))
 
     def held_again(self) -> Array:
         """(10, 10) the covariance after another grasp, a little different from the first."""
@@ -93,14 +98,17 @@ class Snapshots:
             "names": as_array("\n".join(self._known)),
             "means": np.array([s.mean for s in known]).reshape(-1, 10),
             "covariances": np.array([s.covariance for s in known]).reshape(-1, 10, 10),
+            "gains": np.array([s.gains for s in known]).reshape(-1, 10, 10),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where its parts don't match."""
         text = as_text(state["names"])
         names = text.split("\n") if text else []
-        rows = zip(names, state["means"], state["covariances"], strict=True)
-        self._known = {name: Snapshot(mean.copy(), cov.copy()) for name, mean, cov in rows}
+        means, covariances = state["means"], state["covariances"]
+        gains = state.get("gains", np.zeros_like(covariances))  # none in older files
+        rows = zip(names, means, covariances, gains, strict=True)
+        self._known = {name: Snapshot(m.copy(), c.copy(), g.copy()) for name, m, c, g in rows}
 
 
 def payload_status(
@@ -112,9 +120,9 @@ def payload_status(
     typical distance of the centre of mass. The other arguments are those of the status.
     """
     sign = -1.0 if held.mean[0] < 0.0 else 1.0
-    body = nearest_payload(Snapshot(sign * held.mean, held.covariance), reach)
+    covariance = held.covariance + held.gains
+    body = nearest_payload(Snapshot(sign * held.mean, covariance), reach)
     mass, center = body[0], body[1:4] / body[0]
-    covariance = held.covariance
     # d(mc / m) = (d mc - c dm) / m
     J = np.column_stack((-center, np.eye(3))) / mass
     centers = J @ covariance[:4, :4] @ J.T

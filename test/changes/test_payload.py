@@ -95,6 +95,19 @@ def test_a_tool_that_is_missing_has_a_negative_mass_and_its_own_centre() -> None
     assert np.array_equal(gone.center, held.center)
 
 
+def test_a_payload_that_was_kept_weighs_the_same_when_it_is_held_again() -> None:
+    mean = BODY * [1.0, *[1.0] * 3, *[0.5] * 6]  # no body: what it means depends on the deviations
+    gains = np.outer(BODY, BODY) * 0.05**2
+    held, kept = Snapshot(mean, spread(0.02), gains), Snapshots()
+    kept.store("cup", held)
+    files = Snapshots()
+    files.restore(kept.state())
+    said = payload_status(held, REACH, "hand", "cup", True)
+    again = payload_status(files["cup"], REACH, "hand", "cup", True)
+    np.testing.assert_array_equal(said.parameters, again.parameters)
+    assert said.mass_std == again.mass_std > np.sqrt(held.covariance[0, 0])
+
+
 def tool(mass: float = 1.0) -> Snapshot:
     return Snapshot(mass * np.arange(1.0, 11.0), mass * np.eye(10))
 

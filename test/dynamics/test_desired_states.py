@@ -23,7 +23,7 @@ def test_a_payload_that_was_noticed_is_part_of_it():
         np.testing.assert_array_equal(bare.values[name], same.values[name])
     assert learner.changes is not None
     correction = learner.changes.correction
-    held = np.zeros_like(correction.theta)
+    held = np.zeros_like(correction.state()["theta"])
     held[correction.payload] = [0.7, 0.1, 0.02, -0.03, 0.01, 0.0, 0.0, 0.012, 0.0, 0.009]
     covariance = 1e-4 * np.eye(len(held))
     state = correction.state() | {"theta": held, "covariance": covariance}
