@@ -75,6 +75,15 @@ class InverseDynamicsNodeConfig:
         high=1.0,
         live=True,
     )
+    deadline: float = parameter(
+        0.02,
+        "time that a message may wait to be answered; where all those of a second waited longer, "
+        "messages are left out, and counted, until one has not; with defer_learning only",
+        unit="s",
+        low=0.001,
+        high=10.0,
+        live=True,
+    )
     defer_learning: bool = parameter(
         True,
         "predictions go first: learn in a thread beside the messages; false: "

@@ -76,7 +76,7 @@ class InverseDynamicsNode(ManagedNode):
         self._contacts: ContactOutputs | None = None
         self._report: SessionReport | None = None
         self._lost: Counter[str] = Counter()
-        self._delay = QueueDelay(self._lost, self._patience())
+        self._delay = QueueDelay(self._lost, self._config.deadline, self._patience())
         self._inputs: list[MonitoredSubscription] = []
         self._desired: DesiredStates | None = None
         self._description: MonitoredSubscription | None = None
@@ -287,7 +287,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _configure(self, config: InverseDynamicsNodeConfig) -> None:
         self._config = config
-        self._delay.patience = self._patience()
+        self._delay.deadline, self._delay.patience = config.deadline, self._patience()
         if self.session is not None:
             self.session.configure(self._with_joints(config))
 

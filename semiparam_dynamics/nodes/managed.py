@@ -275,21 +275,21 @@ class Outlet:
 LATE = "messages came faster than they could be answered"
 PATIENCE = 1.0  # s
 BEHIND = 0.0005  # s that a message waits where others are before it
-FRESH = 0.02  # s that a message may have waited, of which nobody takes notice
 
 
 class QueueDelay:
     """Decides which messages to leave out where more come than can be answered.
 
     DDS keeps a number of messages and then drops every other one, say: what is answered is old and
-    full of gaps, which filters cannot use. So when messages have waited for longer than `FRESH` all
-    through the time of `patience`, they are left out until one has not, or for as long again: those
-    answered then are recent, and in one piece. Otherwise every message that DDS still holds is
-    answered.
+    full of gaps, which filters cannot use. So when messages have waited for longer than `deadline`
+    all through the time of `patience`, they are left out until one has not, or for as long again:
+    those answered then are recent, and in one piece. Otherwise every message that DDS still holds
+    is answered.
 
     Parameters
     ----------
     lost: where those left out are counted, under `LATE`.
+    deadline: s that a message may wait; it may be changed.
     patience: s; it may be changed, to infinity if every message is to be answered however late.
     clock: seconds that never go back.
 
@@ -301,10 +301,12 @@ class QueueDelay:
     def __init__(
         self,
         lost: Counter[str],
+        deadline: float,
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.patience = patience
+        self.deadline = deadline
         self._lost = lost
         self._clock = clock
         self._since: float | None = None  # when messages began to be late, or to be left out
@@ -314,7 +316,7 @@ class QueueDelay:
     def too_late(self, waited: float) -> bool:
         """Whether to leave out a message that waited for so many seconds."""
         now, self.behind = self._clock(), waited > BEHIND
-        if waited <= FRESH:
+        if waited <= self.deadline:
             self._since, self._leaves_out = None, False
         elif self._since is None:
             self._since = now

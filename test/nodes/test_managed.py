@@ -126,7 +126,7 @@ def test_messages_that_waited_long_in_dds_are_left_out(node: Node) -> None:
         time.sleep(0.03)  # the work that makes the others wait
         taken.append(message.data)
 
-    delay = QueueDelay(lost, patience=0.1)
+    delay = QueueDelay(lost, 0.02, patience=0.1)
     topic = MonitoredSubscription(node, "numbers", Int32, slow, QUEUE, delay)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
@@ -148,15 +148,17 @@ def test_messages_that_waited_long_in_dds_are_left_out(node: Node) -> None:
 )
 def test_only_lasting_delay_leaves_messages_out(waits: list[float], left_out: int) -> None:
     now, lost = 0.0, Counter[str]()
-    delay = QueueDelay(lost, patience=1.0, clock=lambda: now)
+    delay = QueueDelay(lost, 0.02, patience=1.0, clock=lambda: now)
     answers = []
     for waited in waits:
         answers.append(not delay.too_late(waited))
         now = round(now + 0.01, 6)
     assert lost[LATE] == len(waits) - sum(answers)
     assert abs(lost[LATE] - left_out) <= 2
-    patient = QueueDelay(lost, math.inf, clock=lambda: now)
+    patient = QueueDelay(lost, 0.02, math.inf, clock=lambda: now)
     assert not any(patient.too_late(1e3) for _ in range(1000))
+    delay.deadline = 0.2  # a robot that may be answered later leaves nothing out
+    assert not any(delay.too_late(0.1) for _ in range(1000))
 
 
 def events_executor() -> Any:
