@@ -62,9 +62,9 @@ class Watched:
     def take(self, measurement: Measurement) -> None:
         """Predict, feel and learn what a measurement completes."""
         learner, now = self.learner, measurement.stamp * 1e-9
+        told = learner.contacts.total  # with changes.detect they are told in the prediction
         if (step := learner.predict(measurement)) is None:
             return
-        told = learner.contacts.total
         learner.feel(step)
         new = learner.contacts.total - told
         self.events += [(now, event) for event in list(learner.contacts.events)[-new:] if new]
@@ -167,9 +167,10 @@ def shown(pushes: list[Push], watched: Watched) -> None:
     for least in (5.0, 10.0, 20.0):
         chosen = found[sizes >= least]
         known = chosen[np.isfinite(chosen)]
+        median, most = np.percentile(known, (50, 95)) if len(known) else (np.nan, np.nan)
         print(
             f"of {least:g} N and more: {len(known)} of {len(chosen)} seen, after "
-            f"{np.median(known):.0f} ms in the median, {np.percentile(known, 95):.0f} ms in 95 %"
+            f"{median:.0f} ms in the median, {most:.0f} ms in 95 %"
         )
     if right:
         print(f"right link {np.mean(right):.0%}, it or one beside it {np.mean(near):.0%}")
