@@ -29,6 +29,10 @@ class Split:
     X_test: Array
     y_test: Array
 
+    def first(self, n: int | None) -> Split:
+        """So many training rows; None: all of them."""
+        return Split(self.X[:n], self.y[:n], self.X_test, self.y_test)
+
     def standardised(self) -> Split:
         """Inputs of zero mean and unit variance on the training rows."""
         scaler = StandardScaler().fit(self.X)

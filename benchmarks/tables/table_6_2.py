@@ -2,6 +2,7 @@
 
     python benchmarks/tables/table_6_2.py DATA [--trials 10] [--full-trials 1] [--out DIR]
     python benchmarks/tables/table_6_2.py DATA --published
+    python benchmarks/tables/table_6_2.py DATA --published --sets ijcnn1 --files ijcnn1 ijcnn1.t
 
 SGM: one pass, the constant step (C) or, from a first step of 1/4, the exponent of its decay (D)
 is the best of 30 on validation data. SIGM: a step of 1 / sqrt(n) (C), or of 1/4 with decay 1/2
@@ -45,6 +46,7 @@ from common import (
     signs,
     split,
 )
+from data_files import FILES
 from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 
@@ -80,7 +82,22 @@ THESIS: dict[str, dict[str, Published]] = {
         "SIGM D": ("0.364 +- 0.001", "17.1 +- 0.8", "442.4"),
         "LIBSVM": ("-", "15.3 +- 0.7", "6938.7"),
     },
+    "ijcnn1, n = 1000": {
+        "SGM C": ("0.199 +- 0.016", "8.4 +- 0.8", "3.9"),
+        "SGM D": ("0.199 +- 0.009", "9.1 +- 0.1", "3.8"),
+        "SIGM C": ("0.205 +- 0.010", "9.3 +- 0.5", "1.7"),
+        "SIGM D": ("0.267 +- 0.006", "9.4 +- 0.6", "2.2"),
+        "LIBSVM": ("-", "7.1 +- 0.7", "0.6"),
+    },
+    "ijcnn1": {
+        "SGM C": ("0.041 +- 0.002", "1.5 +- 0.0", "564.9"),
+        "SGM D": ("0.059 +- 0.000", "1.7 +- 0.0", "578.9"),
+        "SIGM C": ("0.098 +- 0.001", "4.7 +- 0.1", "522.2"),
+        "SIGM D": ("0.183 +- 0.000", "9.5 +- 0.0", "519.3"),
+        "LIBSVM": ("-", "0.9 +- 0.0", "770.4"),
+    },
 }
+OWN_FILES = ("ijcnn1, n = 1000", "ijcnn1")
 
 
 # The ways in which the authors' code draws rows.
@@ -245,14 +262,14 @@ def published_table(
         wrong, wrong_spread = map(float, theirs[1].split(" +- "))
         for way, rows in found.items():
             row = rows[method]
-            of_wrong = "" if not wrong_spread else deviations(row.wrong, wrong, wrong_spread)
+            of_wrong = deviations(row.wrong, wrong, wrong_spread) if wrong_spread else ""
             printed.append(
                 (
                     method,
                     DRAWN[way],
                     plus_minus(row.hinge, 3),
                     theirs[0],
-                    deviations(row.hinge, loss, loss_spread),
+                    deviations(row.hinge, loss, loss_spread) if loss_spread else "",
                     plus_minus(row.wrong, 3),
                     theirs[1],
                     of_wrong,
@@ -323,9 +340,24 @@ def draw(drawn: list[Any], out: Path) -> None:
     save_figure(figure, out, "figures_6_1_and_6_2")
 
 
+def ijcnn1(arguments: argparse.Namespace, seed: int, whole: bool) -> Split:
+    """The published split, or 1000 of its training rows; as it is, as in the authors' code."""
+    part = FILES["ijcnn1"].read(arguments.files, seed)
+    return single(part.first(arguments.n)) if whole else part.first(1000)
+
+
 def published(arguments: argparse.Namespace) -> None:
     """The tables of the published settings."""
     data, trials, passes = arguments.data, arguments.trials, arguments.passes
+    for name, whole in zip(OWN_FILES, (False, True), strict=True):
+        if name in arguments.sets:
+            published_table(
+                name,
+                lambda t, whole=whole: ijcnn1(arguments, t, whole),
+                0.6,
+                arguments.full_passes if whole else passes,
+                arguments.full_trials if whole else trials,
+            )
     if "breast cancer" in arguments.sets:
         published_table("breast cancer", breast_cancer, 0.4, passes, trials)
     if "adult, n = 1000" in arguments.sets:
@@ -352,8 +384,10 @@ def main() -> None:
     parser.add_argument("--full-trials", type=int, default=1, help="of adult with all rows")
     parser.add_argument("--passes", type=int, default=100, help="of the two small sets")
     parser.add_argument("--full-passes", type=int, default=5, help="of adult with all rows")
-    parser.add_argument("--n", type=int, help="rows of adult, in place of all")
-    parser.add_argument("--sets", nargs="+", default=list(THESIS), choices=THESIS)
+    parser.add_argument("--n", type=int, help="rows of adult and ijcnn1, in place of all")
+    others = [name for name in THESIS if name not in OWN_FILES]
+    parser.add_argument("--sets", nargs="+", default=others, choices=THESIS)
+    parser.add_argument("--files", type=Path, nargs=2, help="of ijcnn1: training and test rows")
     parser.add_argument("--full", action="store_true", help="LIBSVM on all of adult: hours")
     parser.add_argument(
         "--published", action="store_true", help="the settings of the authors' code instead"
@@ -362,9 +396,22 @@ def main() -> None:
     arguments = parser.parse_args()
     data: Path = arguments.data
     passes, trials = arguments.passes, arguments.trials
+    for name in OWN_FILES:
+        if name in arguments.sets and arguments.files is None:
+            parser.error(f"for {name} give --files: {FILES['ijcnn1'].files}")
     if arguments.published:
         published(arguments)
         return
+    for name, whole in zip(OWN_FILES, (False, True), strict=True):
+        if name in arguments.sets:
+            table(
+                name,
+                lambda t, whole=whole: ijcnn1(arguments, t, whole),
+                0.6,
+                arguments.full_passes if whole else passes,
+                arguments.full_trials if whole else trials,
+                not whole or arguments.full,
+            )
     if "breast cancer" in arguments.sets:
         cancer = load_breast_cancer()
         y = signs(cancer.target)
