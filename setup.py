@@ -21,8 +21,9 @@ ROOT = Path(__file__).parent
 version = re.search(r'^__version__ = "(.+)"$', (ROOT / NAME / "__init__.py").read_text(), re.M)
 
 # rclpy and the messages as wheels, to try and to test on a machine without ROS 2. They are third
-# parties' builds: exact versions, of one distribution (Kilted). On a ROS 2 machine they come from
-# the distribution, so nothing else may require them. The rmw isn't pulled in by rclpy.
+# parties' builds: exact versions, of one distribution (Kilted; JAZZY instead, for Python 3.12). On a
+# ROS 2 machine they come from the distribution, so nothing else may require them. The rmw isn't
+# pulled in by rclpy.
 ROS = [
     "ros-rclpy==9.1.2",
     "ros-rmw-fastrtps-cpp==9.3.3",
@@ -38,8 +39,24 @@ ROS = [
     "ros-trajectory-msgs==5.5.1",
     "ros-visualization-msgs==5.5.1",
 ]
+JAZZY = [
+    "ros-jazzy-rclpy==7.1.6",
+    "ros-jazzy-rmw-fastrtps-cpp==8.4.3",
+    "ros-jazzy-builtin-interfaces==2.0.3",
+    "ros-jazzy-diagnostic-msgs==5.3.6",
+    "ros-jazzy-geometry-msgs==5.3.6",
+    "ros-jazzy-lifecycle-msgs==2.0.3",
+    "ros-jazzy-rcl-interfaces==2.0.3",
+    "ros-jazzy-rosgraph-msgs==2.0.3",
+    "ros-jazzy-sensor-msgs==5.3.6",
+    "ros-jazzy-std-msgs==5.3.6",
+    "ros-jazzy-std-srvs==5.3.6",
+    "ros-jazzy-trajectory-msgs==5.3.6",
+    "ros-jazzy-visualization-msgs==5.3.6",
+]
 EXTRAS = {
     "ros": ROS,
+    "ros-jazzy": JAZZY,
     "sim": ["mujoco>=3.2", "icub-models>=3"],
     "vision": [
         "onnx>=1.14",
@@ -63,7 +80,7 @@ EXTRAS = {
     ],
 }
 # The package uses none of the rivals, and torch alone is 3 GB.
-ALL = {one for name, extra in EXTRAS.items() if name != "rivals" for one in extra}
+ALL = {one for name, extra in EXTRAS.items() if name not in ("rivals", "ros-jazzy") for one in extra}
 
 
 def data_files():

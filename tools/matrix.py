@@ -1,0 +1,202 @@
+"""Install the package from nothing in each environment that it names, test it there, print a table.
+
+    python tools/matrix.py --out OUT
+    python tools/matrix.py --out OUT --pythons 3.12 --ros none jazzy --tests test
+    python tools/matrix.py --out OUT --pythons 3.10 --ros none --oldest
+
+A cell is a version of Python and a ROS 2: none, or the wheels of Kilted or Jazzy. Each gets a
+virtual environment of its own below OUT, the wheel that is built here of the committed files with
+its dependencies, `pip check`, `semiparam --version`, and the tests, which lie in a clone. With
+--oldest the dependencies are the oldest that setup.py allows. Interpreters are `pythonX.Y` on the
+PATH or pyenv's. Each cell's output is kept in OUT/CELL.log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+EXTRAS = {"none": (), "kilted": ("ros",), "jazzy": ("ros-jazzy",)}
+# Without a simulator and an image network, whose wheels are not for every Python.
+TOOLS = ("pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
+QUICK = (
+    "test/arrays test/robot test/recursion test/dynamics test/samples test/learning/test_contract.py "
+    "test/learning/test_krls.py test/cli/test_main.py test/nodes/test_inverse_dynamics.py "
+    "test/nodes/test_managed.py test/nodes/test_parameters.py test/nodes/test_object_recognition.py"
+)
+HEADER = ("Python", "ROS 2", "install, s", "MB", "pip check", "tests", "minutes")
+
+
+@dataclass
+class Cell:
+    """An environment, and what came of it."""
+
+    python: str
+    ros: str
+    seconds: float = 0.0
+    megabytes: float = 0.0
+    check: str = ""
+    tests: str = ""
+    minutes: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Of its folder and its log."""
+        return f"python{self.python}-{self.ros}"
+
+    def row(self) -> tuple[str, ...]:
+        """Of the table."""
+        if not self.check:
+            return (self.python, self.ros, "", "", "", self.tests, "")
+        seconds, size = f"{self.seconds:.0f}", f"{self.megabytes:.0f}"
+        return (self.python, self.ros, seconds, size, self.check, self.tests, f"{self.minutes:.1f}")
+
+
+def interpreter(version: str) -> str | None:
+    """Path of a Python of the version, None where there is none."""
+    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    names = [str(found[-1])] if found else []
+    names += [path] if (path := shutil.which(f"python{version}")) else []
+    for name in names:
+        asked = subprocess.run([name, "-c", "import venv"], capture_output=True, check=False)
+        if asked.returncode == 0:
+            return name
+    return None
+
+
+def build_wheel(clone: Path, out: Path) -> Path:
+    """The wheel of the clone. Raises CalledProcessError."""
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out), str(clone)]
+    subprocess.run(command, check=True)
+    return max(out.glob("semiparam_dynamics-*.whl"), key=lambda path: path.stat().st_mtime)
+
+
+def oldest(setup: str) -> list[str]:
+    """The lowest versions that the requirements of setup.py's text allow, as pip's constraints."""
+    required = re.findall(r'"([A-Za-z0-9_.-]+)>=([0-9.]+)', setup)
+    required += re.findall(r"'([A-Za-z0-9_.-]+)>=([0-9.]+)", setup)
+    return [
+        f"{name}~={version if '.' in version else version + '.0'}" for name, version in required
+    ]
+
+
+class Trial:
+    """Makes one cell and writes its log."""
+
+    def __init__(self, cell: Cell, out: Path, clone: Path) -> None:
+        self.cell = cell
+        self._clone = clone
+        self._folder = out / cell.name
+        self._log = out / f"{cell.name}.log"
+        self._log.write_text("")
+        # Nothing of the environment that runs this script.
+        kept = ("PATH", "HOME", "LANG", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "SEMIPARAM_DATA")
+        self._environment = {name: os.environ[name] for name in kept if name in os.environ}
+        self._environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+    def run(self, *command: str) -> tuple[int, str]:
+        """Exit code and output of a command of the environment."""
+        path = str(self._folder / "bin" / command[0])
+        done = subprocess.run(
+            [path if Path(path).exists() else command[0], *command[1:]],
+            cwd=self._clone,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        with self._log.open("a") as log:
+            log.write(f"$ {' '.join(command)}\n{done.stdout}\n")
+        return done.returncode, done.stdout
+
+    def make(self, wheel: Path, tests: str, constraints: Path | None) -> None:
+        """Install and test; what comes of it stands in the cell."""
+        cell = self.cell
+        python = interpreter(cell.python)
+        if python is None:
+            cell.tests = "no such Python here"
+            return
+        shutil.rmtree(self._folder, ignore_errors=True)
+        subprocess.run([python, "-m", "venv", str(self._folder)], check=True)
+        extras = f"[{','.join(EXTRAS[cell.ros])}]" if EXTRAS[cell.ros] else ""
+        limits = [] if constraints is None else ["-c", str(constraints)]
+        begin = time.perf_counter()
+        code, said = self.run("python", "-m", "pip", "install", *limits, f"{wheel}{extras}")
+        cell.seconds = time.perf_counter() - begin
+        if code:
+            missing = re.search(r"No matching distribution found for (\S+)", said)
+            what = f"no wheel of {missing[1]}" if missing else "not installed"
+            cell.tests = f"{what}, {datetime.date.today()}"
+            return
+        cell.megabytes = sum(f.stat().st_size for f in _files(self._folder)) / 1e6
+        code, said = self.run("python", "-m", "pip", "check")
+        cell.check = "clean" if code == 0 else said.strip().splitlines()[0]
+        code, said = self.run("semiparam", "--version")
+        if code:
+            cell.check = "semiparam does not start"
+        self.run("python", "-m", "pip", "install", *limits, *TOOLS)
+        begin = time.perf_counter()
+        workers = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
+        _, said = self.run("python", "-m", "pytest", "-q", *workers, *tests.split())
+        cell.minutes = (time.perf_counter() - begin) / 60.0
+        last = [line for line in said.splitlines() if re.search(r"\d+ (passed|failed)", line)]
+        cell.tests = re.sub(r" in [\d.]+s.*", "", last[-1].strip("= ")) if last else "not run"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def table(cells: Sequence[Cell]) -> str:
+    """Markdown."""
+    rows = [HEADER, ("---",) * len(HEADER), *(cell.row() for cell in cells)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder of environments and logs")
+    parser.add_argument("--pythons", nargs="+", default=PYTHONS, metavar="X.Y")
+    parser.add_argument("--ros", nargs="+", default=list(EXTRAS), choices=EXTRAS)
+    parser.add_argument("--tests", default=QUICK, help="paths; 'test' for all (default: some)")
+    parser.add_argument("--oldest", action="store_true", help="the oldest dependencies allowed")
+    parser.add_argument("--keep", action="store_true", help="keep each environment")
+    arguments = parser.parse_args()
+    out = arguments.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    clone = out / "clone"
+    shutil.rmtree(clone, ignore_errors=True)
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    wheel = build_wheel(clone, out)
+    # The tests are to meet what is installed, not the sources beside them.
+    shutil.move(clone / "semiparam_dynamics", clone / "sources")
+    constraints = None
+    if arguments.oldest:
+        constraints = out / "oldest.txt"
+        constraints.write_text("\n".join(oldest((ROOT / "setup.py").read_text())) + "\n")
+    cells = []
+    for python in arguments.pythons:
+        for ros in arguments.ros:
+            cells.append(Cell(python, ros))
+            Trial(cells[-1], out, clone).make(wheel, arguments.tests, constraints)
+            print("| " + " | ".join(cells[-1].row()) + " |", flush=True)
+            if not arguments.keep:
+                shutil.rmtree(out / cells[-1].name, ignore_errors=True)
+    print(f"\n{table(cells)}")
+    return int(any("failed" in cell.tests or "error" in cell.tests for cell in cells))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
