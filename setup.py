@@ -21,9 +21,9 @@ ROOT = Path(__file__).parent
 version = re.search(r'^__version__ = "(.+)"$', (ROOT / NAME / "__init__.py").read_text(), re.M)
 
 # rclpy and the messages as wheels, to try and to test on a machine without ROS 2. They are third
-# parties' builds: exact versions, of one distribution (Kilted; JAZZY instead, for Python 3.12). On a
-# ROS 2 machine they come from the distribution, so nothing else may require them. The rmw isn't
-# pulled in by rclpy.
+# parties' builds: exact versions, of one distribution (Kilted, or JAZZY instead). On a ROS 2 machine
+# they come from the distribution, so nothing else may require them. The rmw isn't pulled in by
+# rclpy.
 ROS = [
     "ros-rclpy==9.1.2",
     "ros-rmw-fastrtps-cpp==9.3.3",
@@ -80,7 +80,7 @@ EXTRAS = {
     ],
 }
 # The package uses none of the rivals, and torch alone is 3 GB.
-ALL = {one for name, extra in EXTRAS.items() if name not in ("rivals", "ros-jazzy") for one in extra}
+ALL = {one for name in EXTRAS.keys() - {"rivals", "ros-jazzy"} for one in EXTRAS[name]}
 
 
 def data_files():
