@@ -21,9 +21,9 @@ ROOT = Path(__file__).parent
 version = re.search(r'^__version__ = "(.+)"$', (ROOT / NAME / "__init__.py").read_text(), re.M)
 
 # rclpy and the messages as wheels, to try and to test on a machine without ROS 2. They are third
-# parties' builds: exact versions, of one distribution (Kilted, or JAZZY instead). On a ROS 2 machine
-# they come from the distribution, so nothing else may require them. The rmw isn't pulled in by
-# rclpy.
+# parties' builds: exact versions, of one distribution (Kilted, or JAZZY instead). On a ROS 2
+# machine they come from the distribution, so nothing else may require them. The rmw isn't pulled in
+# by rclpy.
 ROS = [
     "ros-rclpy==9.1.2",
     "ros-rmw-fastrtps-cpp==9.3.3",
