@@ -25,6 +25,8 @@ from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.storage import sub_state
 
 SUSPICION_SHARE = 0.75  # of the threshold, above which a contact may be beginning
+TEST_TIME_S = 0.01  # for which a deviation of just the threshold must last to be a contact
+COUNTED_SHARE = 0.85  # of the threshold, beyond which a deviation counts for one
 END_SHARE = 0.5  # of the threshold, below which a contact ends
 END_TIME_S = 0.3  # for which the deviation must stay below that
 USUAL_HORIZON_S = 120.0  # over which the sizes of usual errors are forgotten
@@ -103,6 +105,8 @@ class ContactDetector:
         self.since = self._last_large = 0
         self.deviation = 0.0
         self._peak: Array = np.zeros_like(self._usual)  # during a contact
+        self._sums: Array = np.zeros_like(self._usual)  # of each axis, and of all: 1 is a contact
+        self._counted_from = 0  # ns, stamp of the first sample in them
         self._pending.clear()
 
     @property
@@ -152,6 +156,7 @@ class ContactDetector:
         usual = self._look(stamp, error, confidence, speeds)
         deviations, limits = usual.deviations, self.limits
         enabled = self.config.contact > 0.0
+        begins = self._accumulate(stamp, deviations / limits)
         self._axis = int(np.argmax(deviations / limits if enabled else deviations))
         self.deviation = float(deviations[self._axis])
         self._limit = limit = float(limits[self._axis]) if enabled else 0.0
@@ -174,12 +179,28 @@ class ContactDetector:
             return ""
         if self.given_up:
             self.given_up = not ended
-        elif 0.0 < limit < self.deviation:
-            self.active, self.since, self._peak = True, stamp, deviations
+        elif begins:
+            self.active, self.since, self._peak = True, self._counted_from, deviations
             self._pending.clear()
             return "begins"
         self._wait(usual)
         return ""
+
+    def _accumulate(self, stamp: int, ratios: Array) -> bool:
+        """Add a sample's deviations, in shares of the limits; whether a contact begins.
+
+        A cumulative sum of what is beyond `COUNTED_SHARE` (Page 1954, Continuous inspection schemes):
+        a limit that is just reached must be so for `TEST_TIME_S`, a larger deviation for less. A
+        jerk that the model has some milliseconds late is over before. Samples that are further
+        apart are tested one by one.
+        """
+        share = min(max(stamp - self._at, 0) * 1e-9 / TEST_TIME_S, 1.0)
+        if share == 1.0 or not self._sums.any():
+            self._counted_from = stamp
+            self._sums = np.zeros_like(ratios)
+        beyond = (ratios - COUNTED_SHARE) / (1.0 - COUNTED_SHARE)
+        self._sums = np.where(beyond > 0.0, self._sums + share * beyond, 0.0)
+        return bool(self._sums.max() >= 1.0)
 
     def observe(
         self, stamp: int, error: Array, confidence: float, speeds: Array | None = None

@@ -50,6 +50,26 @@ def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
     assert said == {5: "begins", 14 + still: "over"}
 
 
+@pytest.mark.parametrize(
+    ("size", "lasts", "told_after"),
+    [(6.1, 6, None), (6.1, 12, 10), (7.5, 3, None), (7.5, 8, 4), (20.0, 1, 1), (4.9, 1000, None)],
+)
+def test_at_a_kilohertz_a_deviation_must_last_the_shorter_the_larger_it_is(
+    size: float, lasts: int, told_after: int | None
+) -> None:
+    detector, start = calm()
+    assert detector.limits[1] == 6.0
+    first = start * STEP
+    for k, deviation in enumerate([0.0] * 300 + [size] * lasts + [0.0] * 100):
+        stamp = first + k * STEP // 10
+        error = np.array([0.0, deviation * detector.spread(1.0)[1]])
+        if detector.add(stamp, error) == "begins":
+            assert told_after is not None and abs(k - 300 + 1 - told_after) <= 1
+            assert detector.since == first + 300 * STEP // 10
+            return
+    assert told_after is None
+
+
 def test_a_short_pause_does_not_end_it() -> None:
     detector, start = calm()
     said = run(detector, [9.0] * 5 + [1.0] * 20 + [9.0] * 5 + [1.0] * 10, start)

@@ -119,7 +119,7 @@ def test_a_contact_is_told_when_it_begins_with_its_link_later_and_when_it_is_ove
     events, told = watch([0.0] * 10 + [10.0] * 200 + [0.0] * 400)
     kinds = [kind for _, kind in told]
     assert kinds == [CONTACT, CONTACT, OVER] and not events.touched
-    assert told[0][0] == 0.01 and told[1][0] == pytest.approx(0.01 + LOOKED_AT * 1e-9)
+    assert 0.01 <= told[0][0] < 0.014 and told[1][0] == pytest.approx(0.01 + LOOKED_AT * 1e-9)
     begun, looked, over = events.events
     assert begun.touch is None and looked.touch is not None and over.touch is not None
     np.testing.assert_allclose(over.touch.force, [10.0, 0.0, 0.0])  # not what came after
