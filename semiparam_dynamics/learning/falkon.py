@@ -9,14 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import (
     ConfigurationError,
     LearningError,
@@ -29,22 +30,25 @@ from semiparam_dynamics.learning.base import (
     KernelRegressor,
     Path,
     RegularisationPath,
-    mean_squared_error,
     validation_rows,
 )
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
+from semiparam_dynamics.learning.conjugate_gradient import Follow, Solution, conjugate_gradient
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.products import kernel_rows
+from semiparam_dynamics.learning.losses import Loss, as_loss
+from semiparam_dynamics.learning.newton import LogisticNewton
+from semiparam_dynamics.learning.products import KernelRows, kernel_rows
 from semiparam_dynamics.learning.rows import Rows, training_rows
 
 FAR = 0.1  # a relative residual that says that the estimate is not yet the objective's minimiser
 PATIENCE = 50  # iterations without a smaller residual: rounding lets no more be gained
-GROWTH = 1e3  # conjugate gradient's residuals may rise for a while, but hardly by so much
 BLOCK = 512  # rows of features at a time
 
+FALKON_LOSSES = ("square", "logistic")
+
 Predictor = Callable[[Array], Array]
-Follow = Callable[[int, Array], bool]
+Curvature = Callable[[Array], Array]  # features (k, q) -> what each row counts by, (k,)
 
 
 @dataclass(eq=False, repr=False)
@@ -70,15 +74,23 @@ class Falkon(RegularisationPath, KernelRegressor):
     :class:`~.backends.dask_arrays.DaskRows`, stay in their chunks on a cluster's workers, which
     compute the products of K_nM; ``centers="leverage_scores"`` reads them through this process.
 
+    With ``loss="logistic"``, for targets -1 and 1, it minimises the mean of log(1 + exp(-y f(x)))
+    plus penalty / 2 times the squared norm, by Newton steps (:class:`~.newton.LogisticNewton`):
+    scikit-learn's LogisticRegression on Nyström features with C = 1 / (penalty n) and without an
+    intercept. Each step solves such a system, with one preconditioner for each output. Device
+    arrays are converted to NumPy's then, and Dask's chunks read through this process.
+    :class:`KernelClassifier` makes labels and probabilities of it.
+
     Parameters
     ----------
     kernel : a kernel, or a function of two matrices of rows; None: ``Gaussian(1.0)``.
     penalty : lambda; the objective is the mean squared error plus lambda times the squared norm.
     n_centers : M; all rows where there are no more.
     centers : "uniform", "leverage_scores" or the centres, (M, d).
-    max_iter : iterations at most.
+    max_iter : iterations at most; with the logistic loss, Newton steps.
     tolerance : end when the preconditioned residual is this small in relation to the first; the
-        inputs' precision bounds it.
+        inputs' precision bounds it. With the logistic loss, when the gradient's norm by the
+        preconditioner is: half of its square is about what the objective can still fall by.
     random_state : seed or generator of the centres' choice.
     memory_limit : bytes for kernel matrices; None: a quarter of what is free.
     preconditioner_rows : rows, drawn uniformly, that the preconditioner sees beside the centres,
@@ -86,18 +98,19 @@ class Falkon(RegularisationPath, KernelRegressor):
         paper.
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
+    loss : "square" or "logistic".
 
     Attributes
     ----------
     centers_ : (q, d), without those that the ones before them explain to rounding.
     coef_ : (q,), or (q, T) where y had two dimensions.
     n_iter_ : iterations done, t.
-    residuals_ : (t,), the relative residual after each iteration, the outputs' largest.
-    validation_errors_ : (t,), mean squared errors after each, if there were validation data.
+    residuals_ : (t,), what is compared with the tolerance, after each iteration, the outputs'
+        largest.
+    validation_errors_ : (t,), mean squared errors, or logistic losses, after each, if there were
+        validation data.
     n_features_in_ : d.
     """
-
-    path_parameters: ClassVar[tuple[str, ...]] = ("penalty", "max_iter")
 
     kernel: Any = None
     penalty: float = 1e-3
@@ -110,6 +123,12 @@ class Falkon(RegularisationPath, KernelRegressor):
     preconditioner_rows: int | None = None
     callback: Callback | None = None
     verbose: bool = False
+    loss: str = "square"
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """Of the square loss `penalty` and `max_iter`, of the logistic one `penalty` alone."""
+        return ("penalty",) if self.loss == "logistic" else ("penalty", "max_iter")
 
     def fit(
         self,
@@ -126,25 +145,44 @@ class Falkon(RegularisationPath, KernelRegressor):
         """
         penalty = positive_penalty(self.penalty)
         max_iter = positive_count(self.max_iter, "max_iter")
-        rows = training_rows(self, X, y, sample_weight, on_device=True)
+        loss = self._loss()
+        rows = training_rows(self, X, y, sample_weight, on_device=loss.name == "square")
         held_out = None
         if validation_data is not None:
             held_out = validation_rows(self, validation_data, rows).whole()
+            loss.check(held_out.Y)
         system = self._system(rows, held_out is not None)
-        preconditioner = system.preconditioner(penalty)
         predictor = None if held_out is None else self._predictor(system, held_out.X)
 
-        def follow(number: int, beta: Array) -> bool:
+        def done(number: int, coefficients: Callable[[], Array]) -> bool:
             if predictor is None or held_out is None:
                 return log.done(number)
-            predicted = predictor(system.coefficients(preconditioner, beta))
-            return log.done(number, mean_squared_error(held_out.Y, predicted))
+            predicted = predictor(coefficients()).astype(float)
+            return log.done(number, float(loss.error(held_out.Y, predicted).mean()))
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
-            solution = system.solve(preconditioner, penalty, max_iter, self.tolerance, follow)
-        self._keep(rows, system.data.centers, system.coefficients(preconditioner, solution.x))
-        self.n_iter_ = solution.n_iter
-        self.residuals_ = np.max(solution.residuals, axis=1, initial=0.0)
+            if loss.name == "logistic":
+                newton = LogisticNewton(system)
+                coefficients, residuals = newton.solve(
+                    penalty,
+                    max_iter,
+                    self._enough(rows),
+                    newton.start(),
+                    lambda number, found: done(number, lambda: found),
+                )
+            else:
+                B = system.preconditioner(penalty)
+                solution = system.solve(
+                    B,
+                    penalty,
+                    max_iter,
+                    self.tolerance,
+                    lambda number, beta: done(number, lambda: system.coefficients(B, beta)),
+                )
+                coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
+        self._keep(rows, system.data.centers, coefficients)
+        self.n_iter_ = len(residuals)
+        self.residuals_ = np.max(residuals, axis=1, initial=0.0)
         self.validation_errors_ = np.array(log.errors)
         if self.n_iter_ == max_iter and self.residuals_[-1] > FAR:
             warnings.warn(
@@ -160,14 +198,40 @@ class Falkon(RegularisationPath, KernelRegressor):
         """All settings share the centres, their features and, where it fits, K_nM; those of one
         penalty share one run. Leverage scores are those of the estimator's own penalty.
         """
-        asked = chosen["max_iter"]
+        asked = chosen.get("max_iter", [])
+        loss = self._loss()
         system = self._system(rows, True)
         predictor = self._predictor(system, X_validation)
+        if loss.name == "logistic":
+            yield from self._logistic_path(LogisticNewton(system), rows, chosen, predictor)
+            return
         for penalty in chosen["penalty"]:
             predictions = self._run(system, penalty, asked, predictor)
             for iterations in asked:
                 setting = {"penalty": penalty, "max_iter": iterations}
                 yield setting, predictions[iterations]
+
+    def _logistic_path(
+        self, newton: LogisticNewton, rows: Rows, chosen: dict[str, list[Any]], predictor: Predictor
+    ) -> Path:
+        """From the largest penalty down, each from the solution before it."""
+        max_iter = positive_count(self.max_iter, "max_iter")
+        at = newton.start()
+        for penalty in sorted(chosen["penalty"], reverse=True):
+            coefficients, _ = newton.solve(penalty, max_iter, self._enough(rows), at)
+            yield {"penalty": penalty}, predictor(coefficients)
+
+    def _loss(self) -> Loss:
+        if self.loss not in FALKON_LOSSES:
+            raise ConfigurationError(
+                f"loss must be one of {', '.join(FALKON_LOSSES)}, not {self.loss!r}: SGM and "
+                f"NystromSGM have others."
+            )
+        return as_loss(self.loss)
+
+    def _enough(self, rows: Rows) -> float:
+        """The tolerance, or the data's precision, below which a residual says nothing."""
+        return max(self.tolerance, float(np.finfo(rows.dtype).eps))
 
     def _run(
         self, system: FalkonSystem, penalty: float, asked: Sequence[int], predictor: Predictor
@@ -197,6 +261,8 @@ class Falkon(RegularisationPath, KernelRegressor):
         sample = None
         if self.preconditioner_rows is not None:
             sample = uniform(rows, self.preconditioner_rows, self.random_state)
+        if self.loss == "logistic":
+            return FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)
         return FalkonSystem(rows, kernel, centers, limit, sample)
 
     def _predictor(self, system: FalkonSystem, X: Array) -> Predictor:
@@ -222,21 +288,33 @@ class FalkonSystem:
         centers: Centers,
         memory_limit: int | None = None,
         sample: Centers | None = None,
+        products: Callable[..., Any] = kernel_rows,
     ) -> None:
         self.basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
         # A kernel that is zero on all centres keeps none: the first stands for the zero function.
         used = self.basis.kept if self.basis.n_features else np.zeros(1, dtype=np.intp)
-        self.data = kernel_rows(rows, kernel, self.basis.centers[used], memory_limit)
+        self.data = products(rows, kernel, self.basis.centers[used], memory_limit)
         self.importance = _importance(rows, centers)
-        self._moments = None
+        self._sampled = None
         if sample is not None and self.basis.n_features:
-            self._moments = _sampled_moments(rows, self.basis, centers, sample)
+            self._sampled = partial(_sampled_moments, rows, self.basis, centers, sample)
+        self._moments: Array | None = None
+        self._targets: Array | None = None
         self._n = rows.total_weight
-        self._targets = self.data.targets()[: self.basis.n_features]
 
     def preconditioner(self, penalty: float) -> Preconditioner:
         """That of one penalty; the one before should be gone by then, for it is as large."""
+        if self._sampled is not None and self._moments is None:
+            self._moments = self._sampled()
         return Preconditioner(self.basis, penalty, self.importance, self._moments)
+
+    def reweighted_preconditioner(self, penalty: float, curvature: Curvature) -> Preconditioner:
+        """That of (Phi' W C Phi / n + penalty I), C diagonal: `curvature` of the features."""
+        importance = curvature(self.basis.expansion)
+        if self.importance is not None:
+            importance = importance * self.importance
+        moments = None if self._sampled is None else self._sampled(curvature)
+        return Preconditioner(self.basis, penalty, importance, moments)
 
     def solve(
         self,
@@ -249,12 +327,14 @@ class FalkonSystem:
         """Conjugate gradient on the unknowns beta = A w, to which `coefficients` belong."""
         B = preconditioner
 
-        def product(beta: Array) -> Array:
+        def product(beta: Array, _: Indices) -> Array:
             weights = B.to_features(beta)
             gradient = self.data.normal(B.to_coefficients(weights))
             gradient = B.from_coefficients(gradient) / self._n + penalty * weights
             return B.from_features(gradient)
 
+        if self._targets is None:
+            self._targets = self.data.targets()[: self.basis.n_features]
         b = B.from_features(B.from_coefficients(self._targets) / self._n)
         return conjugate_gradient(
             product,
@@ -273,7 +353,13 @@ class FalkonSystem:
         return preconditioner.to_coefficients(preconditioner.to_features(beta))
 
 
-def _sampled_moments(rows: Rows, basis: NystromBasis, centers: Centers, sample: Centers) -> Array:
+def _sampled_moments(
+    rows: Rows,
+    basis: NystromBasis,
+    centers: Centers,
+    sample: Centers,
+    curvature: Curvature | None = None,
+) -> Array:
     """An estimate of Phi' W Phi / n, its upper half, (q, q): all centres, and other rows' sample.
 
     A row that is a centre has features unlike those of other rows, so each of the two kinds is
@@ -285,13 +371,13 @@ def _sampled_moments(rows: Rows, basis: NystromBasis, centers: Centers, sample: 
     assert sample.indices is not None
     if centers.indices is None:
         share = w[sample.indices] * rows.n_samples / len(sample.indices)
-        return mean_products(basis, share, sample.points.astype(float))
+        return mean_products(basis, share, sample.points.astype(float), curvature)
     own, first = np.unique(centers.indices, return_index=True)
-    moments = mean_products(basis, w[own], centers.points[first].astype(float))
+    moments = mean_products(basis, w[own], centers.points[first].astype(float), curvature)
     other = ~np.isin(sample.indices, own)
     if other.any():
         share = w[sample.indices[other]] * (rows.n_samples - len(own)) / other.sum()
-        moments += mean_products(basis, share, sample.points[other].astype(float))
+        moments += mean_products(basis, share, sample.points[other].astype(float), curvature)
     return moments
 
 
@@ -408,96 +494,19 @@ def _triangular_gram(basis: NystromBasis, share: Array) -> Array:
     return gram.T
 
 
-def mean_products(basis: NystromBasis, share: Array, X: Array | None = None) -> Array:
-    """Phi' diag(share) Phi, its upper half, (q, q), of the features of the centres or of X."""
+def mean_products(
+    basis: NystromBasis, share: Array, X: Array | None = None, curvature: Curvature | None = None
+) -> Array:
+    """Phi' diag(share) Phi, its upper half, (q, q), of the features of the centres or of X.
+
+    With `curvature` a row also counts by that of its features.
+    """
     q = basis.n_features
     gram = np.zeros((q, q), order="F")
     for i in range(0, len(share), BLOCK):
         here = slice(i, i + BLOCK)
         phi = basis.expansion[here] if X is None else basis.transform(X[here])
-        scaled = phi * np.sqrt(share[here])[:, None]
+        each = share[here] if curvature is None else share[here] * curvature(phi)
+        scaled = phi * np.sqrt(each)[:, None]
         gram = dsyrk(1.0, scaled.T, beta=1.0, c=gram, lower=0, overwrite_c=1)
     return gram
-
-
-@dataclass(frozen=True)
-class Solution:
-    """The result of conjugate gradient, after t products with the matrix."""
-
-    x: Array  # (q, T), the solution of each column
-    residuals: Array  # (t, T), relative to b; a column's last one once it stopped
-    converged: Array  # (T,), whether the residual reached the tolerance
-
-    @property
-    def n_iter(self) -> int:
-        """The products with the matrix, t."""
-        return len(self.residuals)
-
-
-def conjugate_gradient(
-    product: Callable[[Array], Array],
-    b: Array,
-    *,
-    max_iter: int,
-    tolerance: float = 1e-8,
-    patience: int | None = None,
-    follow: Follow | None = None,
-) -> Solution:
-    """Solve H x = b for a symmetric positive-definite H (q, q) and b (q, T), beginning at zero.
-
-    Each column has its own step sizes, so it gets what it would get alone, and stops alone; the
-    columns still at work share each product (Hestenes and Stiefel 1952).
-
-    Parameters
-    ----------
-    product : P (q, k) -> H P (q, k), k <= T.
-    tolerance : a column stops when its residual's norm is at most this part of b's.
-    patience : a column also stops when so many iterations brought no smaller residual, or one
-        left a residual GROWTH times the smallest, and goes back to where that was; None: never.
-        Rounding can make that necessary, for a product in float32 most of all.
-    follow : called with the iteration's number, from 1, and x (q, T), which it must not change;
-        a true answer ends all.
-
-    A column also stops where H proves not to be positive definite to rounding, or gives values
-    that are not finite, and keeps what it has. The result is finite if b is.
-    """
-    # Columns are scaled to norm 1, so that neither tiny nor huge ones leave the numbers' range.
-    largest = np.max(np.abs(b), axis=0, initial=0.0)
-    scale = np.where(largest > 0.0, largest, 1.0)
-    scale = scale * np.maximum(np.linalg.norm(b / scale, axis=0), 1.0)
-    r = b / scale
-    x, p = np.zeros_like(r), r.copy()
-    squared = np.sum(r * r, axis=0)
-    relative = np.sqrt(squared)
-    best, best_x, best_at = relative.copy(), x.copy(), np.zeros(r.shape[1], dtype=int)
-    active = np.flatnonzero(relative > tolerance)
-    residuals: list[Array] = []
-    while len(active) and len(residuals) < max_iter:
-        with np.errstate(over="ignore", invalid="ignore"):
-            product_p = product(p[:, active])
-            curvature = np.sum(p[:, active] * product_p, axis=0)
-        usable = np.isfinite(product_p).all(axis=0) & np.isfinite(curvature) & (curvature > 0.0)
-        active, product_p = active[usable], product_p[:, usable]
-        step = squared[active] / curvature[usable]
-        x[:, active] += step * p[:, active]
-        r[:, active] -= step * product_p
-        before = squared[active]
-        squared[active] = np.sum(r[:, active] ** 2, axis=0)
-        p[:, active] = r[:, active] + squared[active] / before * p[:, active]
-        relative[active] = np.sqrt(squared[active])
-        t = len(residuals) + 1
-        if patience is not None:
-            better = active[relative[active] < best[active]]
-            best[better], best_at[better] = relative[better], t
-            best_x[:, better] = x[:, better]
-            waited = t - best_at[active] >= patience
-            stuck = waited | (relative[active] > GROWTH * best[active])
-            x[:, active[stuck]] = best_x[:, active[stuck]]
-            relative[active[stuck]] = best[active[stuck]]
-            active = active[~stuck]
-        residuals.append(relative.copy())
-        active = active[relative[active] > tolerance]
-        if follow is not None and follow(t, x * scale):
-            break
-    history = np.array(residuals) if residuals else np.empty((0, r.shape[1]))
-    return Solution(x * scale, history, relative <= tolerance)
