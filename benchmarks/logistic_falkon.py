@@ -3,9 +3,9 @@
     python benchmarks/logistic_falkon.py [--rows 100000] [--centers 1000] [--penalty 1e-6]
 
 Data of scikit-learn's make_classification: 20 inputs of which 8 matter, and as many test rows as
-training rows, at most 20 000. Both minimise the mean logistic loss plus penalty / 2 times the squared
-norm, without an intercept; scikit-learn's time includes the features K_nm K_mm^(-1/2). Fits take
-turns, and the least time of three is printed.
+training rows, at most 20 000. Both minimise the mean logistic loss plus penalty / 2 times the
+squared norm, without an intercept; scikit-learn's time includes the features K_nm K_mm^(-1/2).
+Fits take turns, and the least time of three is printed.
 """
 
 from __future__ import annotations

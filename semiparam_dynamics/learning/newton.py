@@ -7,19 +7,16 @@ self-concordant losses"; Meanti, Carratino, Rosasco, Rudi 2020, "Kernel methods 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.learning.conjugate_gradient import Follow, conjugate_gradient
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, Preconditioner
 from semiparam_dynamics.learning.gaussian_blocks import weight_columns
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import KernelRows
-
-if TYPE_CHECKING:
-    from semiparam_dynamics.learning.falkon import FalkonSystem, Preconditioner
 
 FORCING = 0.1  # of a step's linear system: its relative residual at most
 PRODUCTS = 200  # with the Hessian at most, of a step

@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.falkon import Falkon, Preconditioner
+from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.falkon_system import Preconditioner
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
 
 from .oracles import direct, in_long_double, peak_memory, relative
