@@ -88,7 +88,8 @@ def learn_widths(
     some, Y = _drawn(estimator, X, y, positive_count(n_rows, "n_rows"), random_state)
     d = some.shape[1]
     deviations = some.std(axis=0)
-    deviations[deviations == 0.0] = 1.0
+    constant = deviations <= 1e-9 * np.abs(some).max(axis=0, initial=0.0)
+    deviations[constant] = 1.0  # in these rows; others may differ
     given = np.sqrt(d) * deviations if kernel is None else kernel.length_scale
     first = np.log(np.broadcast_to(np.asarray(given, dtype=float), (d,)))
     centers = some[: positive_count(n_centers, "n_centers")]
