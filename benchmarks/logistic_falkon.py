@@ -80,6 +80,7 @@ def main() -> None:
     fits = {
         "Falkon, logistic": logistic_falkon(*given),
         "LogisticRegression, lbfgs": scikit_learn(*given, tol=1e-4, max_iter=1000),
+        "LogisticRegression, lbfgs, tol=1e-6": scikit_learn(*given, tol=1e-6, max_iter=1000),
         "LogisticRegression, newton-cholesky": scikit_learn(*given, solver="newton-cholesky"),
     }
     small = (X[:500], y[:500], X[:500], 50, args.penalty)

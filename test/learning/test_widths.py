@@ -83,13 +83,18 @@ def test_inputs_that_do_not_matter_get_long_widths(model: Any) -> None:
 
 def test_scaled_inputs_scale_the_widths() -> None:
     units = 10.0 ** np.arange(-2, 3)
-    inputs = X[:, :5]
-    once, scaled = (
-        learn_widths(NystromKRLS(), Z, y, n_rows=300, n_centers=50, max_iter=15, random_state=0)
+    inputs = X[:300, :5]
+    theta = np.zeros(5) + 0.5
+    Y, C = y[:300, None], inputs[:50]
+    once = leave_one_out(theta, np.log(1e-3), inputs, Y, C)
+    scaled = leave_one_out(theta + np.log(units), np.log(1e-3), inputs * units, Y, C * units)
+    np.testing.assert_allclose(scaled[0], once[0], rtol=1e-9)
+    np.testing.assert_allclose(scaled[1], once[1], rtol=1e-6, atol=1e-9)
+    steps = [
+        learn_widths(NystromKRLS(), Z, Y, n_centers=50, max_iter=1, random_state=0).length_scale
         for Z in (inputs, inputs * units)
-    )
-    np.testing.assert_allclose(scaled.length_scale, once.length_scale * units, rtol=0.1)
-    np.testing.assert_allclose(scaled.error, once.error, rtol=1e-2)
+    ]
+    np.testing.assert_allclose(steps[1], steps[0] * units, rtol=1e-2)
 
 
 def test_rows_are_arrays() -> None:
