@@ -26,7 +26,7 @@ import numpy as np
 import psutil
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.learning import falkon as falkon_system
+from semiparam_dynamics.learning import falkon_system
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
 

@@ -34,7 +34,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.base import mean_squared_error
-from semiparam_dynamics.learning.falkon import Falkon, conjugate_gradient
+from semiparam_dynamics.learning.conjugate_gradient import conjugate_gradient
+from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nytro import NYTRO
@@ -90,7 +91,9 @@ def coefficient_curves(problem: Problem, penalty: float, iterations: int) -> Cur
         curves["conjugate gradient"].append(mean_squared_error(y_test, K_test @ alpha))
         return False
 
-    conjugate_gradient(product, b, max_iter=iterations, tolerance=0.0, follow=follow)
+    conjugate_gradient(
+        lambda P, _: product(P), b, max_iter=iterations, tolerance=0.0, follow=follow
+    )
     operator = LinearOperator((m, m), matvec=lambda v: product(v.reshape(m, 1))[:, 0], dtype=float)
     largest = eigsh(operator, k=1, v0=np.ones(m), tol=1e-4, return_eigenvectors=False)[0]
     alpha = np.zeros((m, 1))

@@ -34,6 +34,7 @@ from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.selection import Selection, select
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 from semiparam_dynamics.learning.stopping import ErrorSlope
+from semiparam_dynamics.learning.widths import LearnedWidths, learn_widths
 
 __all__ = [
     "KRLS",
@@ -48,6 +49,7 @@ __all__ = [
     "Kernel",
     "KernelClassifier",
     "Laplacian",
+    "LearnedWidths",
     "Linear",
     "Matern",
     "NystromAggregator",
@@ -61,6 +63,7 @@ __all__ = [
     "Rows",
     "Selection",
     "approximate_leverage_scores",
+    "learn_widths",
     "leverage_scores",
     "select",
     "subsampling_size",

@@ -1,4 +1,4 @@
-"""Classification by least squares: a regressor on the classes' codes, all of them at once."""
+"""Classification: a regressor on the classes' codes, all of them at once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,20 +19,29 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.base import Grid, Path
 from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.losses import LOSSES_OF_LABELS
 from semiparam_dynamics.learning.rows import FLOATS, checked_weights, validate_data
 
 PREFIX = "estimator__"
 
 
+def _has_probabilities(classifier: Any) -> bool:
+    return getattr(classifier.estimator, "loss", None) == "logistic"
+
+
 @dataclass(eq=False, repr=False)
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Regularised least squares classification with any of the library's regressors.
+    """Classification with any of the library's regressors.
 
     The classes' codes are 1 for the class and -1 for all others, one column each (one column in
     all for two classes); the regressor learns all columns in one fit, and the class with the
     largest prediction wins (thesis 7.2; the paper on FALKON classifies so in section 5). The
     codes' weighted mean is an offset and isn't penalised: far from all data, where kernels
     vanish, it leaves the class of the largest weight.
+
+    A regressor whose loss is "logistic" or "hinge" (:class:`Falkon`, :class:`SGM`,
+    :class:`NystromSGM`) learns the codes themselves, without an offset: one class against the
+    rest, C problems in all. The logistic loss gives probabilities.
 
     Parameters
     ----------
@@ -43,7 +54,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : (C,), sorted.
     estimator_ : the fitted regressor, of codes less their mean.
-    intercept_ : (C,), the codes' weighted mean; (1,) for two classes.
+    intercept_ : (C,), the codes' weighted mean; (1,) for two classes. Zeros with a loss of labels.
     n_features_in_ : d.
     """
 
@@ -74,6 +85,20 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Labels, (n,), of inputs (n, d)."""
         scores = self.decision_function(X)
         return self.classes_[_winners(scores)]
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, (n, C), of inputs (n, d), with the logistic loss.
+
+        1 / (1 + exp(-score)); of more than two classes, divided by their sum.
+        """
+        p: Array = expit(self.decision_function(X))
+        if p.ndim == 1:
+            return np.column_stack((1.0 - p, p))
+        # Scores that all underflow say that no class is likely: each as likely as the others.
+        total = p.sum(axis=1, keepdims=True)
+        even = np.full_like(p, 1.0 / p.shape[1])
+        return np.asarray(np.divide(p, total, out=even, where=total > 0.0))
 
     def path(
         self, X: Any, y: Any, grid: Grid, X_validation: Any, *, sample_weight: Any = None
@@ -128,6 +153,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = np.arange(1, 2) if binary else np.arange(len(self.classes_))
         codes = np.where(labels[:, None] == columns, 1.0, -1.0)
         self.intercept_ = np.average(codes, axis=0, weights=weights)
+        if getattr(self.estimator, "loss", None) in LOSSES_OF_LABELS:
+            self.intercept_ = np.zeros_like(self.intercept_)
         codes = (codes - self.intercept_).astype(X.dtype)
         given = {} if weights is None else {"sample_weight": weights}
         return X, codes[:, 0] if binary else codes, given

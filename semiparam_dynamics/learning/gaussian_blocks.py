@@ -72,8 +72,8 @@ class GaussianBlocks:
         return out
 
     def normal(self, X: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
-        """K' W (K B - Y) with K = K(X, C), for B (m, T), Y (k, T) and W's diagonal (k,); None: no
-        Y, no weights. (m, T) in float64.
+        """K' W (K B - Y) with K = K(X, C), for B (m, T), Y (k, T) and W's diagonal, (k,) or, one
+        for each column, (k, T); None: no Y, no weights. (m, T) in float64.
         """
         k, T = len(X), B.shape[1]
         out = np.zeros((T, self._m))
@@ -83,7 +83,7 @@ class GaussianBlocks:
             self._tiles,
             _rows(B.T),
             np.zeros((k, T)) if Y is None else _rows(Y),
-            np.ones(k) if weights is None else _rows(weights),
+            _rows(weight_columns(weights, k, T)),
             E,
             K,
             np.empty((k, T)),
@@ -119,6 +119,14 @@ class GaussianBlocks:
         norms *= -0.5
         result[:, -1] = 1.0
         return result
+
+
+def weight_columns(weights: Array | None, k: int, T: int) -> Array:
+    """Weights (k,), (k, T) or, None, ones as (k, T) in float64, which may be a view."""
+    if weights is None:
+        return np.ones((k, T))
+    each = weights[:, None] if weights.ndim == 1 else weights
+    return np.broadcast_to(each.astype(float, copy=False), (k, T))
 
 
 def _rows(A: Array) -> Array:
@@ -158,7 +166,7 @@ def product(X: Array, C: Array, B: Array, E: Array, K: Array, out: Array) -> Non
 def add_normal_product(
     X: Array, C: Array, B: Array, Y: Array, w: Array, E: Array, K: Array, S: Array, out: Array
 ) -> None:
-    """out += K' diag(w) (K B - Y), (T, m), with K = exp(X C), B (T, m), Y (k, T) and w (k,).
+    """out += K' (w (K B - Y)), (T, m), with K = exp(X C), B (T, m), Y and w (k, T).
 
     E (R, w), K (R, m) and S (k, T) are working memory.
     """
@@ -168,7 +176,7 @@ def add_normal_product(
         _forward(X, C, B, E, K, S, i, here)
         for r in range(i, i + here):
             for t in range(S.shape[1]):
-                S[r, t] = (S[r, t] - Y[r, t]) * w[r]
+                S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
         _backward(K, S, i, here, E.shape[1], out)
 
 

@@ -14,6 +14,7 @@ from semiparam_dynamics.jit import compiled
 # The compiled inner loops of the stochastic gradient methods.
 
 LOSSES = ("square", "hinge", "logistic", "absolute", "epsilon_insensitive")
+LOSSES_OF_LABELS = ("hinge", "logistic")  # targets must be -1 and 1
 SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE = range(5)
 
 
@@ -115,7 +116,7 @@ class Loss:
     @property
     def labels(self) -> bool:
         """Whether targets must be -1 and 1."""
-        return self.name in ("hinge", "logistic")
+        return self.name in LOSSES_OF_LABELS
 
     def value(self, y: Array, f: Array) -> Array:
         """The loss of each prediction."""

@@ -6,10 +6,10 @@ K is kept when it fits into the limit, and computed anew for each product when i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
+from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, weight_columns
 from semiparam_dynamics.learning.kernels import Bound, Kernel
 from semiparam_dynamics.learning.ridge import FeatureBlock, NestedRidge
 from semiparam_dynamics.learning.rows import (
@@ -35,6 +35,7 @@ TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some mill
 # products: for one, two thirds of it in double precision and a quarter in single.
 COMPILED_COLUMNS = {4: 8, 8: 3}
 Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block
+Item = TypeVar("Item", bound="Evaluated | Block")
 
 
 class KernelProducts(Protocol):
@@ -103,6 +104,29 @@ class KernelRows:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
         return self.gradient(B, with_outputs=False)
 
+    def weighted_normal(self, B: Array, weights: Array) -> Array:
+        """K' W_t K b_t for each column of B (m, T), with weights (n, T) of its own, in place of
+        the sample weights: (m, T) in float64.
+        """
+        B = np.asarray(B, dtype=float)
+        fused = self._fused(B.shape[1])
+        if fused is not None:
+            numbered = self._numbered(self.rows.blocks(self.block_rows))
+            each = map_in_order(lambda p: fused.normal(p[0].X, B, None, weights[p[1]]), numbered)
+        else:
+            each = self._numbered_blocks(lambda K, part: _normal(K, B, None, weights[part]))
+        return self._sum(each, B.shape[1])
+
+    def transposed(self, S: Array) -> Array:
+        """K' S for S (n, T): (m, T) in float64."""
+        fused = self._fused(S.shape[1])
+        if fused is not None:
+            numbered = self._numbered(self.rows.blocks(self.block_rows))
+            each = map_in_order(lambda p: fused.transposed(p[0].X, S[p[1]]), numbered)
+        else:
+            each = self._numbered_blocks(lambda K, part: _wide(K).T @ S[part])
+        return self._sum(each, S.shape[1])
+
     def gradient(self, B: Array, with_outputs: bool = True) -> Array:
         """K' W (K B - Y) for B (m, T), in float64; Y is zero unless `with_outputs`."""
         B = np.asarray(B, dtype=float)
@@ -137,6 +161,21 @@ class KernelRows:
     def _each(self, function: Callable[[Block], Array]) -> Iterator[Array]:
         """function(block) for each block of rows, in order, computed by several threads."""
         yield from map_in_order(function, self.rows.blocks(self.block_rows))
+
+    def _numbered_blocks(self, function: Callable[[Array, slice], Array]) -> Iterator[Array]:
+        """function(K, part) for each block of rows, with `part` its place among them, in order."""
+
+        def of_item(numbered: tuple[Evaluated | Block, slice]) -> Array:
+            return function(self._evaluate(numbered[0])[0], numbered[1])
+
+        yield from map_in_order(of_item, self._numbered(self._pending()))
+
+    def _numbered(self, items: Iterable[Item]) -> Iterator[tuple[Item, slice]]:
+        start = 0
+        for item in items:
+            end = start + len((item if isinstance(item, Block) else item[1]).X)
+            yield item, slice(start, end)
+            start = end
 
     def _sum(self, parts: Iterator[Array], n_columns: int) -> Array:
         total = np.zeros((len(self.centers), n_columns))
@@ -194,15 +233,16 @@ def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
 
 
 def _normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
-    """K' W (K B - Y) of one block, (m, T) in float64; Y None: zero."""
+    """K' W (K B - Y) of one block, (m, T) in float64, with weights (k,) or (k, T); Y None: zero."""
     k, T = len(K), B.shape[1]
     if T > COMPILED_COLUMNS[K.itemsize]:
         K = _wide(K)
         return K.T @ _weighted(K @ B if Y is None else K @ B - Y, weights)
     K = np.ascontiguousarray(K)
-    w = np.ones(k) if weights is None else weights.astype(float)
+    each = weight_columns(weights, k, T)
     result = np.zeros((T, K.shape[1]))
     for t in range(T):
+        w = np.ascontiguousarray(each[:, t])
         y = np.zeros(k) if Y is None else Y[:, t].astype(float)
         _add_normal(K, np.ascontiguousarray(B[:, t]), y, w, result[t])
     return result.T
@@ -250,7 +290,9 @@ def _wide(K: Array) -> Array:
 
 
 def _weighted(Y: Array, weights: Array | None) -> Array:
-    return Y if weights is None else Y * weights[:, None]
+    if weights is None:
+        return Y
+    return Y * (weights[:, None] if weights.ndim == 1 else weights)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -328,6 +328,7 @@ WRONG: list[tuple[Any, str]] = [
     (Falkon(max_iter=2.5), "max_iter must be"),  # type: ignore[arg-type]
     (Falkon(tolerance=-1.0), "tolerance must not be negative"),
     (Falkon(tolerance=np.nan), "tolerance must not be negative"),
+    (Falkon(loss="hinge"), "loss must be one of square, logistic"),
     (Falkon(memory_limit=0), "memory_limit must be a positive"),
     (NYTRO(step="big"), "step must be"),
     (NYTRO(step=0.0), "step must be"),
@@ -363,6 +364,7 @@ WRONG_GRIDS: list[tuple[Any, dict[str, Any], str]] = [
     (NystromKRLS(), {"kernel": [None]}, "can only go over"),
     (KRLS(filter="nu"), {"penalty": [1.0]}, "can only go over"),
     (Falkon(), {"n_centers": [3]}, "can only go over"),
+    (Falkon(loss="logistic"), {"max_iter": [3]}, "can only go over .*penalty"),
     (NYTRO(), {"penalty": [1.0]}, "can only go over .*max_iter"),
     (SGM(), {"penalty": [1.0]}, "can only go over .*step"),
     (NystromKRLS(), {"penalty": []}, "no values for penalty"),
@@ -389,6 +391,7 @@ HOPELESS: list[tuple[Any, Any, str]] = [
     (KRLS(Polynomial(100)), 1e6 * X, "not finite: scale"),
     (KRLS(lambda A, B: -rbf_kernel(A, B)), X, "not positive semidefinite"),
     (Falkon(memory_limit=100), X, "raise the limit"),
+    (Falkon(loss="logistic"), X, "y must be -1 or 1"),
     (NystromKRLS(memory_limit=1000), X, "memory_limit"),
     (SGM(memory_limit=1000), X, "memory_limit"),
     (NYTRO(KERNEL, 80, solver="gram", memory_limit=40_000), X, "Gram"),

@@ -1,0 +1,122 @@
+"""One Gaussian width by grid beside learned widths, one for each input: errors and seconds.
+
+    python benchmarks/tables/learned_widths.py DATA [--sets NAME ...] [--xrfm]
+
+Inputs have zero mean and unit variance on the training rows. The grid: seven widths, and all
+penalties of each from one pass over the data (`select` on a fifth of the training rows). Learned:
+`learn_widths` on at most 4000 rows, then the penalties, of two common factors of the widths. Both
+then fit NystromKRLS with m centres to all training rows. With `--xrfm` also the package of that
+name, with its defaults and without a search over its parameters, and a fifth of the training rows
+to validate on.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Split, adult, classification_error, data_parser, load, print_table, rmse, split
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.learning import Gaussian, NystromKRLS, learn_widths, select
+
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the width sqrt(d), in the grid
+NEAR = (0.7, 1.0)  # of the learned widths
+PENALTIES = tuple(float(p) for p in np.logspace(0, -9, 10))
+CLASSES = ("adult", "breast_cancer", "digits")
+Row = tuple[float, float]  # test error and seconds
+
+
+def main() -> None:
+    sets = ["cpusmall", "cpuact", "pumadyn32nh", "adult", "breast_cancer", "diabetes", "digits"]
+    parser = data_parser(__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="+", default=sets, choices=[*sets, "protein"])
+    parser.add_argument("--centers", type=int, default=1000)
+    parser.add_argument("--xrfm", action="store_true")
+    args = parser.parse_args()
+    warm = rows_of(args.data, "diabetes")
+    learned(warm, 50)  # compiled before it is measured
+    rows = []
+    for name in args.sets:
+        part = rows_of(args.data, name)
+        results = [by_grid(part, args.centers), learned(part, args.centers)]
+        if args.xrfm:
+            results.append(xrfm(part))
+        rows.append((name, *part.X.shape, *(f"{e:.4g}, {s:.1f} s" for e, s in results)))
+        print(rows[-1], flush=True)
+    header = ("set", "rows", "inputs", "one width, grid", "learned widths", "xRFM")
+    print_table(f"Test error and seconds, m={args.centers}", header[: 5 + args.xrfm], rows)
+
+
+def rows_of(data: Path, name: str) -> Split:
+    """Standardised training and test rows, and outputs, codes of classes (n, T)."""
+    if name == "adult":
+        part = adult(data, 8000)
+    else:
+        if name in ("breast_cancer", "diabetes", "digits"):
+            loaders = {"breast_cancer": load_breast_cancer, "diabetes": load_diabetes}
+            X, y = loaders.get(name, load_digits)(return_X_y=True)
+        else:
+            arrays = load(data, name)
+            X, y = arrays["X"], arrays["y"]
+        if name == "breast_cancer":
+            y = 2.0 * y - 1.0
+        if name == "digits":
+            y = np.where(y[:, None] == np.arange(10), 1.0, -1.0)
+        part = split(X, y, int(0.8 * len(X)), 0)
+    return part.standardised()
+
+
+def error(part: Split, predicted: Array) -> float:
+    """Root mean squared error, of codes -1 and 1 the share of wrong classes."""
+    if part.y.ndim == 2:
+        return float(np.mean(part.y_test.argmax(axis=1) != predicted.argmax(axis=1)))
+    if set(np.unique(part.y)) <= {-1.0, 1.0}:
+        return classification_error(part.y_test, predicted)
+    return rmse(part.y_test, predicted)
+
+
+def by_grid(part: Split, m: int) -> Row:
+    widths = [np.sqrt(part.X.shape[1]) * factor for factor in FACTORS]
+    return chosen(part, NystromKRLS(n_centers=m, random_state=0), widths, time.perf_counter())
+
+
+def learned(part: Split, m: int) -> Row:
+    start = time.perf_counter()
+    model = NystromKRLS(n_centers=m, random_state=0)
+    found = learn_widths(model, part.X, part.y - part.y.mean(axis=0), random_state=0)
+    return chosen(part, model, [found.length_scale * factor for factor in NEAR], start)
+
+
+def chosen(part: Split, model: NystromKRLS, widths: list[Any], start: float) -> Row:
+    """Validate the widths with all penalties, fit the best, and test it."""
+    mean = part.y.mean(axis=0)
+    grid = {"kernel": [Gaussian(width) for width in widths], "penalty": PENALTIES}
+    best = select(model, part.X, part.y - mean, grid, random_state=0)
+    seconds = time.perf_counter() - start
+    return error(part, best.estimator.predict(part.X_test) + mean), seconds
+
+
+def xrfm(part: Split) -> Row:
+    """xRFM's own defaults; its validation rows are a fifth of the training rows."""
+    import torch
+    from xrfm import xRFM
+
+    torch.manual_seed(0)
+    kept = int(0.8 * len(part.X))
+    X, test = (torch.tensor(A, dtype=torch.float32) for A in (part.X, part.X_test))
+    mean = part.y.mean(axis=0)
+    y = torch.tensor((part.y - mean).reshape(len(part.y), -1), dtype=torch.float32)
+    start = time.perf_counter()
+    model = xRFM(device=torch.device("cpu"), tuning_metric="mse")
+    model.fit(X[:kept], y[:kept], X[kept:], y[kept:])
+    seconds = time.perf_counter() - start
+    predicted = np.asarray(model.predict(test)).reshape(len(test), -1)
+    return error(part, predicted.reshape(part.y_test.shape) + mean), seconds
+
+
+if __name__ == "__main__":
+    main()

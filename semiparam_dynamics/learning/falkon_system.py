@@ -1,0 +1,264 @@
+"""FALKON's linear system, and its preconditioner (Rudi, Carratino, Rosasco 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
+from scipy.linalg.lapack import dpotrf
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.centers import Centers
+from semiparam_dynamics.learning.conjugate_gradient import Follow, Solution, conjugate_gradient
+from semiparam_dynamics.learning.kernels import Kernel
+from semiparam_dynamics.learning.products import kernel_rows
+from semiparam_dynamics.learning.rows import Rows
+
+PATIENCE = 50  # iterations without a smaller residual: rounding lets no more be gained
+BLOCK = 512  # rows of features at a time
+
+Curvature = Callable[[Array], Array]  # features (k, q) -> what each row counts by, (k,)
+
+
+class FalkonSystem:
+    """(Phi' W Phi / n + penalty I) w = Phi' W Y / n, for any number of penalties.
+
+    Phi = K_nM L'^-1 are the rows' features (n, q), and the coefficients are L'^-1 w: the Nyström
+    problem's H alpha = K_nM' W Y without the directions that rounding leaves undetermined. The
+    preconditioner is made from the rows of `sample`, or from the centres where that is None.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        centers: Centers,
+        memory_limit: int | None = None,
+        sample: Centers | None = None,
+        products: Callable[..., Any] = kernel_rows,
+    ) -> None:
+        self.basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
+        # A kernel that is zero on all centres keeps none: the first stands for the zero function.
+        used = self.basis.kept if self.basis.n_features else np.zeros(1, dtype=np.intp)
+        self.data = products(rows, kernel, self.basis.centers[used], memory_limit)
+        self.importance = _importance(rows, centers)
+        self._sampled = None
+        if sample is not None and self.basis.n_features:
+            self._sampled = partial(_sampled_moments, rows, self.basis, centers, sample)
+        self._moments: Array | None = None
+        self._targets: Array | None = None
+        self._n = rows.total_weight
+
+    def preconditioner(self, penalty: float) -> Preconditioner:
+        """That of one penalty; the one before should be gone by then, for it is as large."""
+        if self._sampled is not None and self._moments is None:
+            self._moments = self._sampled()
+        return Preconditioner(self.basis, penalty, self.importance, self._moments)
+
+    def reweighted_preconditioner(self, penalty: float, curvature: Curvature) -> Preconditioner:
+        """That of (Phi' W C Phi / n + penalty I), C diagonal: `curvature` of the features."""
+        importance = curvature(self.basis.expansion)
+        if self.importance is not None:
+            importance = importance * self.importance
+        moments = None if self._sampled is None else self._sampled(curvature)
+        return Preconditioner(self.basis, penalty, importance, moments)
+
+    def solve(
+        self,
+        preconditioner: Preconditioner,
+        penalty: float,
+        max_iter: int,
+        tolerance: float,
+        follow: Follow | None = None,
+    ) -> Solution:
+        """Conjugate gradient on the unknowns beta = A w, to which `coefficients` belong."""
+        B = preconditioner
+
+        def product(beta: Array, _: Indices) -> Array:
+            weights = B.to_features(beta)
+            gradient = self.data.normal(B.to_coefficients(weights))
+            gradient = B.from_coefficients(gradient) / self._n + penalty * weights
+            return B.from_features(gradient)
+
+        if self._targets is None:
+            self._targets = self.data.targets()[: self.basis.n_features]
+        b = B.from_features(B.from_coefficients(self._targets) / self._n)
+        return conjugate_gradient(
+            product,
+            b,
+            max_iter=max_iter,
+            # A residual below the kernel's rounding is one of the recurrence only.
+            tolerance=max(tolerance, float(np.finfo(self.data.rows.dtype).eps)),
+            patience=PATIENCE,
+            follow=follow,
+        )
+
+    def coefficients(self, preconditioner: Preconditioner, beta: Array) -> Array:
+        """Coefficients (q, T) of the kernels at ``data.centers``, for the solution beta (q, T)."""
+        if not len(beta):
+            return np.zeros((1, beta.shape[1]))
+        return preconditioner.to_coefficients(preconditioner.to_features(beta))
+
+
+def _sampled_moments(
+    rows: Rows,
+    basis: NystromBasis,
+    centers: Centers,
+    sample: Centers,
+    curvature: Curvature | None = None,
+) -> Array:
+    """An estimate of Phi' W Phi / n, its upper half, (q, q): all centres, and other rows' sample.
+
+    A row that is a centre has features unlike those of other rows, so each of the two kinds is
+    weighted by how many of it there are. Centres that aren't rows don't count.
+    """
+    weights = rows.weights()
+    w = np.ones(rows.n_samples) if weights is None else weights.astype(float)
+    w /= rows.total_weight
+    assert sample.indices is not None
+    if centers.indices is None:
+        share = w[sample.indices] * rows.n_samples / len(sample.indices)
+        return mean_products(basis, share, sample.points.astype(float), curvature)
+    own, first = np.unique(centers.indices, return_index=True)
+    moments = mean_products(basis, w[own], centers.points[first].astype(float), curvature)
+    other = ~np.isin(sample.indices, own)
+    if other.any():
+        share = w[sample.indices[other]] * (rows.n_samples - len(own)) / other.sum()
+        moments += mean_products(basis, share, sample.points[other].astype(float), curvature)
+    return moments
+
+
+def _importance(rows: Rows, centers: Centers) -> Array | None:
+    """D^2 (M,), the centres' weights in the mean over the rows; None: all 1.
+
+    A row of weight w, drawn with probability p, stands for w / (n p) rows, with n the weights'
+    sum. Centres that aren't rows count 1 each.
+    """
+    if centers.indices is None:
+        return None
+    weights = rows.weights()
+    if weights is None and centers.probabilities is None:
+        return None
+    result = np.full(len(centers.indices), 1.0 / rows.total_weight)
+    if weights is not None:
+        result *= weights[centers.indices]
+    if centers.probabilities is None:
+        return result * rows.n_samples
+    return result / centers.probabilities
+
+
+class Preconditioner:
+    """The triangular maps of B = L'^-1 A^-1, with L L' = K_MM and
+    A'A = Phi' D^2 Phi / M + penalty I (paper, equation (13) and appendix A, with T = L').
+
+    Phi (M, q) holds the centres' features: ``basis.expansion``, L itself where no centre was
+    left out. D_jj = (n p_j)^-1/2 for a centre that was drawn with probability p_j, so that A'A
+    is in the mean (Phi_n' Phi_n + penalty n I) / n, the system's matrix in those coordinates.
+
+    Two matrices (M, M) are alive while it is in use: the basis' and A. They are computed in
+    place, and none is copied in a product. Time M^3 / 3 multiplications for
+    A'A and half as many for A; each solve takes M^2 / 2 for a column.
+
+    Parameters
+    ----------
+    basis : of the centres.
+    penalty : lambda, beside the mean of the features' products.
+    importance : (M,), D^2, with the centres' sample weights where there are any; None: ones.
+    moments : (q, q), its upper half: a mean of features' products to take in place of that of
+        the centres.
+    """
+
+    def __init__(
+        self,
+        basis: NystromBasis,
+        penalty: float,
+        importance: Array | None = None,
+        moments: Array | None = None,
+    ) -> None:
+        M, q = basis.expansion.shape
+        # BLAS wants columns: row-wise L is its transpose, column-wise, and isn't copied so.
+        whole = q == M
+        self._upper = np.ascontiguousarray(basis.expansion if whole else basis.factor).T
+        if not q:
+            self._A = np.empty((0, 0))
+            return
+        share = (np.ones(M) if importance is None else importance) / M
+        extra = penalty
+        for _ in range(20):
+            if moments is not None:
+                gram = moments.copy(order="F")
+            else:
+                gram = _triangular_gram(basis, share) if whole else mean_products(basis, share)
+            gram.flat[:: q + 1] += extra
+            self._A, failed = dpotrf(gram, lower=0, clean=0, overwrite_a=1)
+            if not failed and np.isfinite(np.diagonal(self._A)).all():
+                return
+            # A penalty below the rounding: a larger one here costs iterations, not accuracy.
+            scale = float(np.sum(share * np.einsum("ij,ij->i", basis.expansion, basis.expansion)))
+            extra = max(10.0 * extra, np.finfo(float).eps * scale)
+        raise LearningError(
+            "The preconditioner has no Cholesky factor: are the kernel's values finite?"
+        )
+
+    def to_features(self, beta: Array) -> Array:
+        """A^-1 beta, features' weights, of the preconditioned unknowns (q, T)."""
+        return _solve(self._A, beta)
+
+    def from_features(self, gradient: Array) -> Array:
+        """A'^-1 gradient, with respect to beta, of that with respect to features' weights."""
+        return _solve(self._A, gradient, transposed=True)
+
+    def to_coefficients(self, weights: Array) -> Array:
+        """L'^-1 weights, the kept centres' coefficients, of features' weights (q, T)."""
+        return _solve(self._upper, weights)
+
+    def from_coefficients(self, gradient: Array) -> Array:
+        """L^-1 gradient, with respect to weights, of that with respect to coefficients (q, T)."""
+        return _solve(self._upper, gradient, transposed=True)
+
+
+def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
+    """U^-1 B, or U'^-1 B, of a column-wise upper triangular U (q, q)."""
+    if not B.size:
+        return B
+    result: Array
+    if B.shape[1] == 1:  # the solver of matrices would copy U
+        result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
+    else:
+        result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
+    return result
+
+
+def _triangular_gram(basis: NystromBasis, share: Array) -> Array:
+    """Phi' diag(share) Phi of a triangular Phi, its upper half, in one matrix."""
+    # LAPACK's lauum reaches half of the matrix products' speed. A block of rows needs only itself
+    # and those below it, so that it can take its own place; a twentieth of the matrix at a time.
+    gram = basis.expansion * np.sqrt(share)[:, None]
+    rows = -(-len(gram) // 20)
+    for start in range(0, len(gram), rows):
+        end = min(start + rows, len(gram))
+        gram[start:end, :end] = gram[start:, start:end].T @ gram[start:, :end]
+    return gram.T
+
+
+def mean_products(
+    basis: NystromBasis, share: Array, X: Array | None = None, curvature: Curvature | None = None
+) -> Array:
+    """Phi' diag(share) Phi, its upper half, (q, q), of the features of the centres or of X.
+
+    With `curvature` a row also counts by that of its features.
+    """
+    q = basis.n_features
+    gram = np.zeros((q, q), order="F")
+    for i in range(0, len(share), BLOCK):
+        here = slice(i, i + BLOCK)
+        phi = basis.expansion[here] if X is None else basis.transform(X[here])
+        each = share[here] if curvature is None else share[here] * curvature(phi)
+        scaled = phi * np.sqrt(each)[:, None]
+        gram = dsyrk(1.0, scaled.T, beta=1.0, c=gram, lower=0, overwrite_c=1)
+    return gram

@@ -1,0 +1,194 @@
+"""Logistic regression on Nyström centres: damped Newton steps by FALKON's conjugate gradient.
+
+Marteau-Ferey, Bach, Rudi 2019, "Globally convergent Newton methods for ill-conditioned generalized
+self-concordant losses"; Meanti, Carratino, Rosasco, Rudi 2020, "Kernel methods through the roof".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.learning.conjugate_gradient import Follow, conjugate_gradient
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, Preconditioner
+from semiparam_dynamics.learning.gaussian_blocks import weight_columns
+from semiparam_dynamics.learning.losses import as_loss
+from semiparam_dynamics.learning.products import KernelRows
+
+FORCING = 0.1  # of a step's linear system: its relative residual at most
+PRODUCTS = 200  # with the Hessian at most, of a step
+PATIENCE = 50  # of these without a smaller residual: rounding lets no more be gained
+HALVINGS = 40  # at most, of a step
+SLOPE = 1e-4  # of what the gradient promises a step must gain at least (Armijo's rule)
+NEAR = 1e-6  # a residual from which on a step that does not halve it is rounding's
+ROUNDING = 1e-10  # a change of the objective, relative to it, that can't be told from none
+
+
+@dataclass
+class Iterate:
+    """Where Newton's method stands: each of T columns is a problem of its own."""
+
+    weights: Array  # w (q, T), the features' weights
+    predictions: Array  # f (n, T), at the rows
+    slopes: Array  # K' W times the losses' derivatives, (q, T)
+
+
+class LogisticNewton:
+    """The minimisers w_t of sum_i v_i log(1 + exp(-y_it f_t(x_i))) / n + penalty |w_t|^2 / 2.
+
+    f_t = phi' w_t with the features of a :class:`FalkonSystem`, v the sample weights and n their
+    sum; y_it is -1 or 1. Each step solves (Phi' D Phi / n + penalty I) d = -gradient, with D the
+    losses' second derivatives, by conjugate gradient with a preconditioner of the same derivatives
+    at the centres (Meanti et al. 2020, section 2 and algorithm 2). It is solved as exactly as the
+    step's gain asks for, and the step is halved until the objective falls, for convergence from
+    any start (inexact damped Newton: Nocedal, Wright 2006, algorithm 7.1).
+
+    A step takes a product with the kernel for each iteration of conjugate gradient, and one more.
+    Its T preconditioners are alive at once, and some six arrays (n, T) of float64.
+
+    Raises LearningError for targets that are neither -1 nor 1.
+    """
+
+    def __init__(self, system: FalkonSystem) -> None:
+        assert isinstance(system.data, KernelRows)
+        self._system, self._data = system, system.data
+        rows = system.data.rows
+        Y = [block.Y for block in rows.blocks(rows.n_samples)]
+        self._Y = np.concatenate(Y).astype(float)
+        as_loss("logistic").check(self._Y)
+        self._share = weight_columns(rows.weights(), rows.n_samples, 1) / rows.total_weight
+
+    def start(self) -> Iterate:
+        """The zero function."""
+        zero = np.zeros_like(self._Y)
+        q = self._system.basis.n_features
+        return Iterate(np.zeros((q, zero.shape[1])), zero, self._slopes(zero))
+
+    def solve(
+        self,
+        penalty: float,
+        max_iter: int,
+        tolerance: float,
+        at: Iterate,
+        follow: Follow | None = None,
+    ) -> tuple[Array, Array]:
+        """Newton steps until each column's residual is at most `tolerance`, which move `at`.
+
+        Returns the kernels' coefficients (q, T) and the residuals (t, T) after each step.
+
+        The residual is the gradient's norm by the preconditioner, about Newton's decrement: half
+        of its square is about what the objective can still fall by. `follow` is called with the
+        step's number, from 1, and the coefficients; a true answer ends all.
+        """
+        w, f, slopes = at.weights, at.predictions, at.slopes
+        if not w.size:  # a kernel that is zero on all centres
+            return np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1]))
+        coefficients = np.zeros_like(w)
+        residuals: list[Array] = []
+        relative = np.full(w.shape[1], np.inf)
+        active = np.arange(w.shape[1])
+        while len(active) and len(residuals) < max_iter:
+            each = [self._preconditioner(penalty, w[:, t]) for t in active]
+            gradient = each[0].from_coefficients(slopes[:, active]) + penalty * w[:, active]
+            before = _norms(each, gradient)
+            d = self._direction(each, penalty, f[:, active], gradient, before, tolerance)
+            change = each[0].to_coefficients(d)
+            df = np.concatenate(list(self._data.multiply(change))).astype(float)
+            step = self._step(penalty, w[:, active], f[:, active], d, df, active, gradient)
+            w[:, active] += step * d
+            f[:, active] += step * df
+            slopes[:, active] = self._slopes(f[:, active], active)
+            gradient = each[0].from_coefficients(slopes[:, active]) + penalty * w[:, active]
+            after = _norms(each, gradient)
+            relative[active] = after
+            residuals.append(relative.copy())
+            coefficients = each[0].to_coefficients(w)
+            # Near the solution a step squares the residual, until rounding keeps it.
+            stuck = (step == 0.0) | ((after > 0.5 * before) & (before < NEAR))
+            active = active[(after > tolerance) & ~stuck]
+            del each  # before the next are made
+            if follow is not None and follow(len(residuals), coefficients):
+                break
+        return coefficients, np.array(residuals)
+
+    def _preconditioner(self, penalty: float, w: Array) -> Preconditioner:
+        return self._system.reweighted_preconditioner(penalty, lambda phi: _curvature(phi @ w))
+
+    def _direction(
+        self,
+        each: list[Preconditioner],
+        penalty: float,
+        f: Array,
+        gradient: Array,
+        residuals: Array,
+        tolerance: float,
+    ) -> Array:
+        """Newton's direction d (q, k), to a residual that leaves convergence quadratic."""
+        weights = _curvature(f) * self._share
+
+        def product(beta: Array, numbers: Indices) -> Array:
+            some = [each[t] for t in numbers]
+            v = _each(some, "to_features", beta)
+            here = weights if len(some) == len(each) else weights[:, numbers]
+            result = self._data.weighted_normal(each[0].to_coefficients(v), here)
+            return _each(some, "from_features", each[0].from_coefficients(result) + penalty * v)
+
+        b = -_each(each, "from_features", gradient)
+        enough = np.clip(residuals, 0.3 * tolerance / np.maximum(residuals, tolerance), FORCING)
+        found = conjugate_gradient(
+            product, b, max_iter=PRODUCTS, tolerance=enough, patience=PATIENCE
+        )
+        return _each(each, "to_features", found.x)
+
+    def _step(
+        self,
+        penalty: float,
+        w: Array,
+        f: Array,
+        d: Array,
+        df: Array,
+        columns: Indices,
+        gradient: Array,
+    ) -> Array:
+        """The part (k,) of each direction that is gone: 1, halved until the objective falls."""
+        Y = self._Y[:, columns]
+
+        def objective(part: Array) -> Array:
+            losses = np.logaddexp(0.0, -Y * (f + part * df))
+            penalties = 0.5 * penalty * np.sum((w + part * d) ** 2, axis=0)
+            return np.asarray(np.sum(self._share * losses, axis=0) + penalties)
+
+        step = np.ones(len(columns))
+        now, slope = objective(0.0 * step), np.sum(gradient * d, axis=0)
+        allowed = ROUNDING * np.abs(now)
+        for _ in range(HALVINGS):
+            too_far = objective(step) > now + SLOPE * step * slope + allowed
+            if not too_far.any():
+                return step
+            step[too_far] *= 0.5
+        return np.where(too_far, 0.0, step)
+
+    def _slopes(self, f: Array, columns: Indices | slice = slice(None)) -> Array:
+        """K' W times the losses' derivatives at predictions f (n, k), (q, k)."""
+        Y = self._Y[:, columns]
+        q = self._system.basis.n_features
+        return self._data.transposed(-self._share * Y * expit(-Y * f))[:q]
+
+
+def _curvature(f: Array) -> Array:
+    """The logistic loss' second derivative at predictions f, whatever the label."""
+    p = expit(f)
+    return np.asarray(p * (1.0 - p))
+
+
+def _each(preconditioners: list[Preconditioner], solve: str, B: Array) -> Array:
+    """Each column of B (q, k) by its own preconditioner's method `solve`."""
+    columns = [getattr(one, solve)(B[:, [t]]) for t, one in enumerate(preconditioners)]
+    return np.hstack(columns)
+
+
+def _norms(preconditioners: list[Preconditioner], gradient: Array) -> Array:
+    return np.asarray(np.linalg.norm(_each(preconditioners, "from_features", gradient), axis=0))
