@@ -189,10 +189,10 @@ class ContactDetector:
     def _accumulate(self, stamp: int, ratios: Array) -> bool:
         """Add a sample's deviations, in shares of the limits; whether a contact begins.
 
-        A cumulative sum of what is beyond `COUNTED_SHARE` (Page 1954, Continuous inspection schemes):
-        a limit that is just reached must be so for `TEST_TIME_S`, a larger deviation for less. A
-        jerk that the model has some milliseconds late is over before. Samples that are further
-        apart are tested one by one.
+        A cumulative sum of what is beyond `COUNTED_SHARE` (Page 1954, Continuous inspection
+        schemes): a limit that is just reached must be so for `TEST_TIME_S`, a larger deviation for
+        less. A jerk that the model has some milliseconds late is over before. Samples that are
+        further apart are tested one by one.
         """
         share = min(max(stamp - self._at, 0) * 1e-9 / TEST_TIME_S, 1.0)
         if share == 1.0 or not self._sums.any():
