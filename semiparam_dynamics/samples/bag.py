@@ -14,8 +14,14 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from rosbags.typesys import Stores, get_typestore
-from rosbags.typesys.store import Typestore
+
+from semiparam_dynamics.errors import missing_extra
+
+try:
+    from rosbags.typesys import Stores, get_typestore
+    from rosbags.typesys.store import Typestore
+except ModuleNotFoundError as error:
+    raise (missing_extra(error) or error) from error
 
 from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import BagError
