@@ -86,6 +86,7 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
     [
+        ("learned_widths", ["--sets", "diabetes", "--centers", "50"], "diabetes"),
         ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
         (
             "table_4_3",
@@ -112,6 +113,15 @@ def test_more_passes_of_nysgm_come_near_ridge_regression(run, tmp_path: Path) ->
     once, best = (float(rows["m=32"][column].split()[0]) for column in (2, 3))
     assert best < 0.5 * once and float(rows["m=32"][6]) < 3.0 < float(rows["m=2"][6])
     assert imread(tmp_path / "nysgm_figure_1.png").std() > 0.05
+
+
+def test_logistic_falkon_reaches_scikit_learns_objective(run) -> None:
+    output = run("logistic_falkon.py", "--rows", "2000", "--centers", "60", "--repeats", "1")
+    rows = {row.split("|")[1].strip(): row.split("|") for row in output.splitlines()[4:]}
+    ours, theirs = (
+        float(rows[name][2]) for name in ("Falkon, logistic", "LogisticRegression, newton-cholesky")
+    )
+    assert len(rows) == 4 and abs(ours - theirs) < 1e-6
 
 
 def test_the_figures_that_need_no_data_are_drawn(run, tmp_path: Path) -> None:

@@ -70,12 +70,12 @@ def test_the_error_is_that_of_leaving_each_row_out() -> None:
 )
 def test_inputs_that_do_not_matter_get_long_widths(model: Any) -> None:
     before = clone(model).get_params()
-    found = learn_widths(model, X, y, random_state=0)
+    found = learn_widths(model, X, y, n_rows=1500, n_centers=200, random_state=0)
     assert model.get_params() == before and not hasattr(model, "coef_")
     assert found.length_scale[3:].min() > 5.0 * found.length_scale[:3].max()
     assert found.estimator.kernel.length_scale is found.length_scale
     error = np.mean((found.estimator.fit(X, y).predict(NEW) - TRUTH) ** 2)
-    alone = learn_widths(model, X[:, :3], y, random_state=0)
+    alone = learn_widths(model, X[:, :3], y, n_rows=1500, n_centers=200, random_state=0)
     alone = np.mean((alone.estimator.fit(X[:, :3], y).predict(NEW[:, :3]) - TRUTH) ** 2)
     one = clone(model).set_params(kernel=Gaussian(np.sqrt(20)), penalty=1e-4).fit(X, y)
     assert error < 1.5 * alone < 0.1 * np.mean((one.predict(NEW) - TRUTH) ** 2)
