@@ -187,7 +187,8 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     clone = out / "clone"
     shutil.rmtree(clone, ignore_errors=True)
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    git = shutil.which("git") or "git"
+    subprocess.run([git, "clone", "-q", str(ROOT), str(clone)], check=True)
     wheel = build_wheel(clone, out)
     # The tests are to meet what is installed, not the sources beside them.
     shutil.move(clone / "semiparam_dynamics", clone / "sources")
