@@ -38,8 +38,9 @@ def logistic_falkon(X: Array, y: Array, at: Array, m: int, penalty: float) -> Ca
             tolerance=1e-4,
             random_state=0,
             preconditioner_rows=4 * m,
+            loss="logistic",
         )
-        model.set_params(loss="logistic").fit(X, y)
+        model.fit(X, y)
         norm = float(model.coef_ @ model.kernel(model.centers_) @ model.coef_)
         return model.predict(at), norm, model.n_iter_
 

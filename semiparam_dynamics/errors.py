@@ -43,25 +43,6 @@ class MissingExtraError(SemiparamError, ImportError):
     """An optional dependency is needed for what was asked; the message names the extra."""
 
 
-# What needs a module of an extra, and that extra.
-_EXTRAS = {
-    "sklearn": ("the library of kernel methods", "learning"),
-    "rosbags": ("reading and writing bags", "offline"),
-    "matplotlib": ("drawing pages and pictures", "offline"),
-}
-
-
-def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
-    """The sentence for a module that is not installed; None where it is of no known extra."""
-    module = (error.name or "").partition(".")[0]
-    if module not in _EXTRAS:
-        return None
-    what, extra = _EXTRAS[module]
-    return MissingExtraError(
-        f"{what} needs {module}: pip install 'semiparam_dynamics[{extra}]'", name=module
-    )
-
-
 class LearningError(SemiparamError, ValueError):
     """Data or settings from which a learner can't make an answer."""
 

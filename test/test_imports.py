@@ -64,7 +64,7 @@ for names, wanted in zip(sys.argv[1::2], sys.argv[2::2]):
 # Folders and single modules of the package; each may import itself and those of the lines above.
 ORDER = [
     "errors arrays",
-    "parameters jit",
+    "extras parameters jit",
     "config_files progress storage",
     "output_files",
     "recursion",

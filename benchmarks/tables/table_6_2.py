@@ -22,7 +22,7 @@ figures 6.1 and 6.2 are drawn. All of adult is learnt in single precision: its i
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -340,24 +340,30 @@ def draw(drawn: list[Any], out: Path) -> None:
     save_figure(figure, out, "figures_6_1_and_6_2")
 
 
-def ijcnn1(arguments: argparse.Namespace, seed: int, whole: bool) -> Split:
-    """The published split, or 1000 of its training rows; as it is, as in the authors' code."""
-    part = FILES["ijcnn1"].read(arguments.files, seed)
-    return single(part.first(arguments.n)) if whole else part.first(1000)
+def ijcnn1_sets(
+    arguments: argparse.Namespace,
+) -> Iterator[tuple[str, Callable[[int], Split], int, int, bool]]:
+    """Of those that are asked for: name, a trial's split, passes, trials, and whether LIBSVM runs.
+
+    The published split as it is, as in the authors' code, or 1000 of its training rows.
+    """
+
+    def part(seed: int) -> Split:
+        return FILES["ijcnn1"].read(arguments.files, seed)
+
+    few, whole = OWN_FILES
+    if few in arguments.sets:
+        yield few, lambda t: part(t).first(1000), arguments.passes, arguments.trials, True
+    if whole in arguments.sets:
+        passes, trials = arguments.full_passes, arguments.full_trials
+        yield whole, lambda t: single(part(t).first(arguments.n)), passes, trials, arguments.full
 
 
 def published(arguments: argparse.Namespace) -> None:
     """The tables of the published settings."""
     data, trials, passes = arguments.data, arguments.trials, arguments.passes
-    for name, whole in zip(OWN_FILES, (False, True), strict=True):
-        if name in arguments.sets:
-            published_table(
-                name,
-                lambda t, whole=whole: ijcnn1(arguments, t, whole),
-                0.6,
-                arguments.full_passes if whole else passes,
-                arguments.full_trials if whole else trials,
-            )
+    for name, part_of, own_passes, own_trials, _ in ijcnn1_sets(arguments):
+        published_table(name, part_of, 0.6, own_passes, own_trials)
     if "breast cancer" in arguments.sets:
         published_table("breast cancer", breast_cancer, 0.4, passes, trials)
     if "adult, n = 1000" in arguments.sets:
@@ -402,16 +408,8 @@ def main() -> None:
     if arguments.published:
         published(arguments)
         return
-    for name, whole in zip(OWN_FILES, (False, True), strict=True):
-        if name in arguments.sets:
-            table(
-                name,
-                lambda t, whole=whole: ijcnn1(arguments, t, whole),
-                0.6,
-                arguments.full_passes if whole else passes,
-                arguments.full_trials if whole else trials,
-                not whole or arguments.full,
-            )
+    for name, part_of, own_passes, own_trials, svm in ijcnn1_sets(arguments):
+        table(name, part_of, 0.6, own_passes, own_trials, svm)
     if "breast cancer" in arguments.sets:
         cancer = load_breast_cancer()
         y = signs(cancer.target)

@@ -156,8 +156,9 @@ class ContactDetector:
         usual = self._look(stamp, error, confidence, speeds)
         deviations, limits = usual.deviations, self.limits
         enabled = self.config.contact > 0.0
-        begins = self._accumulate(stamp, deviations / limits)
-        self._axis = int(np.argmax(deviations / limits if enabled else deviations))
+        ratios = deviations / limits
+        begins = self._accumulate(stamp, ratios)
+        self._axis = int(np.argmax(ratios if enabled else deviations))
         self.deviation = float(deviations[self._axis])
         self._limit = limit = float(limits[self._axis]) if enabled else 0.0
         if self.deviation > limit * END_SHARE:
@@ -199,7 +200,7 @@ class ContactDetector:
             self._counted_from = stamp
             self._sums = np.zeros_like(ratios)
         beyond = (ratios - COUNTED_SHARE) / (1.0 - COUNTED_SHARE)
-        self._sums = np.where(beyond > 0.0, self._sums + share * beyond, 0.0)
+        self._sums = np.maximum(self._sums + share * beyond, 0.0)
         return bool(self._sums.max() >= 1.0)
 
     def observe(

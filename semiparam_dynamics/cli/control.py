@@ -9,11 +9,11 @@ from semiparam_dynamics.cli.options import (
     add_config_options,
     add_overwrite,
     config_from,
-    require,
 )
 from semiparam_dynamics.control.comparison import ComparisonConfig, compare
 from semiparam_dynamics.control.report import control_report, control_results, control_table
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.extras import require
 from semiparam_dynamics.output_files import reserved, write_files
 from semiparam_dynamics.parameters import replace
 

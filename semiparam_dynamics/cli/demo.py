@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the nodes, then evaluate what was recorded."""
-    from semiparam_dynamics.cli.options import require
     from semiparam_dynamics.errors import ConfigurationError
+    from semiparam_dynamics.extras import require
 
     if not args.seconds > 0.0:
         raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")

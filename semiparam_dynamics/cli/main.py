@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from semiparam_dynamics import __version__
-from semiparam_dynamics.errors import ConfigurationError, SemiparamError, missing_extra
+from semiparam_dynamics.errors import ConfigurationError, SemiparamError
+from semiparam_dynamics.extras import missing_extra
 
 # Each is a module here with DESCRIPTION, add_arguments(parser), run(args), which returns the exit
 # code, and perhaps EXAMPLES.
@@ -131,7 +132,7 @@ def run_command(command: Callable[[], int | None], program: str = "semiparam") -
         print(f"{program}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        if (told := missing_extra(error)) is None:
+        if (told := missing_extra("this", error)) is None:
             raise
         print(f"{program}: error: {told}", file=sys.stderr)
         return 2

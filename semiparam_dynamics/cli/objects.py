@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the nodes, and write what came of it."""
-    from semiparam_dynamics.cli.options import require
+    from semiparam_dynamics.extras import require
     from semiparam_dynamics.nodes.config import ObjectStreamNodeConfig
     from semiparam_dynamics.parameters import replace
     from semiparam_dynamics.recognition.pictures import load_objects

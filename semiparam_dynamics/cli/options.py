@@ -1,9 +1,8 @@
-"""Options of several verbs: parameters, bags and their topics, a cluster; optional dependencies."""
+"""Options of several verbs: parameters, bags and their topics, a cluster."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 import textwrap
 import typing
@@ -14,7 +13,8 @@ from typing import Any, TypeVar
 
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import describe, load_yaml, parse_value
-from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.extras import require
 from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import Parameter, from_flat, parameters, replace, to_flat
 from semiparam_dynamics.progress import processes
@@ -22,34 +22,6 @@ from semiparam_dynamics.storage import saved_header
 
 C = TypeVar("C")
 INDENTED: dict[str, Any] = {"subsequent_indent": " " * 4, "break_on_hyphens": False}
-
-# Optional dependencies: the modules that must be there, and what to do where they aren't.
-EXTRAS = {
-    "ros": (
-        ("rclpy", "sensor_msgs", "geometry_msgs", "diagnostic_msgs", "std_srvs"),
-        "ROS 2: source your installation's setup file, or pip install 'semiparam_dynamics[ros]'",
-    ),
-    "sim": (
-        ("mujoco", "icub_models"),
-        "the simulator: pip install 'semiparam_dynamics[sim]'",
-    ),
-    "vision": (
-        ("onnxruntime", "PIL"),
-        "the image network: pip install 'semiparam_dynamics[vision]'",
-    ),
-    "distributed": (
-        ("dask", "distributed"),
-        "Dask: pip install 'semiparam_dynamics[distributed]'",
-    ),
-}
-
-
-def require(command: str, *extras: str) -> None:
-    """Raise MissingExtraError unless what each of `EXTRAS` named needs is installed."""
-    for modules, remedy in (EXTRAS[extra] for extra in extras):
-        missing = [name for name in modules if importlib.util.find_spec(name) is None]
-        if missing:
-            raise MissingExtraError(f"{command} needs {remedy} (missing: {', '.join(missing)})")
 
 
 def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> None:

@@ -4,12 +4,12 @@ Estimators, features, kernels and centres. Rows on a Dask cluster are in
 :mod:`semiparam_dynamics.learning.backends.dask_arrays`.
 """
 
-from semiparam_dynamics.errors import missing_extra
+from semiparam_dynamics.extras import missing_extra
 
 try:
     import sklearn as _  # noqa: F401
 except ModuleNotFoundError as error:
-    raise (missing_extra(error) or error) from error
+    raise (missing_extra("semiparam_dynamics.learning", error) or error) from error
 
 from semiparam_dynamics.learning.aggregation import NystromAggregator
 from semiparam_dynamics.learning.base import Iteration

@@ -13,14 +13,13 @@ from scipy.special import expit
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.learning.conjugate_gradient import Follow, conjugate_gradient
-from semiparam_dynamics.learning.falkon_system import FalkonSystem, Preconditioner
+from semiparam_dynamics.learning.falkon_system import PATIENCE, FalkonSystem, Preconditioner
 from semiparam_dynamics.learning.gaussian_blocks import weight_columns
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import KernelRows
 
 FORCING = 0.1  # of a step's linear system: its relative residual at most
 PRODUCTS = 200  # with the Hessian at most, of a step
-PATIENCE = 50  # of these without a smaller residual: rounding lets no more be gained
 HALVINGS = 40  # at most, of a step
 SLOPE = 1e-4  # of what the gradient promises a step must gain at least (Armijo's rule)
 NEAR = 1e-6  # a residual from which on a step that does not halve it is rounding's

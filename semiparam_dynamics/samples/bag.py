@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.errors import missing_extra
+from semiparam_dynamics.extras import missing_extra
 
 try:
     from rosbags.typesys import Stores, get_typestore
     from rosbags.typesys.store import Typestore
 except ModuleNotFoundError as error:
-    raise (missing_extra(error) or error) from error
+    raise (missing_extra("reading bags", error) or error) from error
 
 from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import BagError

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from semiparam_dynamics.cli import options
 from semiparam_dynamics.cli.options import (
     add_config_options,
     add_workers,
@@ -20,7 +19,7 @@ from semiparam_dynamics.cli.options import (
     config_from,
     workers,
 )
-from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import group, parameter
 
 
@@ -102,28 +101,6 @@ def test_the_help_of_parameters_lists_every_one(capsys: pytest.CaptureFixture[st
     text = capsys.readouterr().out
     assert "filter.cutoff = 5.0\n    where it cuts (0.1 .. 1000, Hz)" in text
     assert "gravity = [0.0, 0.0, -9.81]" in text
-
-
-@pytest.mark.parametrize(
-    ("extra", "module", "said"),
-    [
-        ("ros", "rclpy", r"semiparam x needs ROS 2.*\[ros\].*rclpy\)"),
-        ("sim", "mujoco", r"semiparam x needs the simulator.*\[sim\].*mujoco\)"),
-        ("vision", "onnxruntime", r"semiparam x needs .*\[vision\].*onnxruntime\)"),
-        ("distributed", "distributed", r"semiparam x needs .*\[distributed\].*distributed\)"),
-    ],
-)
-def test_what_is_missing_is_named_and_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, extra: str, module: str, said: str
-) -> None:
-    missing = {module}
-    monkeypatch.setattr(
-        options.importlib.util, "find_spec", lambda name: None if name in missing else name
-    )
-    with pytest.raises(MissingExtraError, match=said):
-        options.require("semiparam x", extra)
-    missing.clear()
-    options.require("semiparam x", extra)
 
 
 def work(*arguments: str) -> argparse.Namespace:

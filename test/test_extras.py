@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from semiparam_dynamics.errors import MissingExtraError, missing_extra
+from semiparam_dynamics import extras
+from semiparam_dynamics.errors import MissingExtraError
+from semiparam_dynamics.extras import missing_extra
 
 HIDE = "import sys; sys.modules[{0!r}] = None; "
 
@@ -46,6 +48,28 @@ def test_the_learner_and_the_node_s_session_need_none_of_them() -> None:
 
 
 def test_other_modules_are_not_meant() -> None:
-    assert missing_extra(ModuleNotFoundError("no", name="numpy")) is None
-    told = missing_extra(ModuleNotFoundError("no", name="sklearn.base"))
+    assert missing_extra("this", ModuleNotFoundError("no", name="numpy")) is None
+    told = missing_extra("this", ModuleNotFoundError("no", name="sklearn.base"))
     assert isinstance(told, MissingExtraError) and "[learning]" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("extra", "module", "said"),
+    [
+        ("ros", "rclpy", r"semiparam x needs ROS 2.*\[ros\].*rclpy\)"),
+        ("sim", "mujoco", r"semiparam x needs the simulator.*\[sim\].*mujoco\)"),
+        ("vision", "onnxruntime", r"semiparam x needs .*\[vision\].*onnxruntime\)"),
+        ("distributed", "distributed", r"semiparam x needs .*\[distributed\].*distributed\)"),
+    ],
+)
+def test_what_is_missing_is_named_and_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, extra: str, module: str, said: str
+) -> None:
+    missing = {module}
+    monkeypatch.setattr(
+        extras.importlib.util, "find_spec", lambda name: None if name in missing else name
+    )
+    with pytest.raises(MissingExtraError, match=said):
+        extras.require("semiparam x", extra)
+    missing.clear()
+    extras.require("semiparam x", extra)

@@ -1,0 +1,52 @@
+"""Optional dependencies: what needs them, and how to install them."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from semiparam_dynamics.errors import MissingExtraError
+
+# The modules that must be there, and what to do where they aren't.
+EXTRAS = {
+    "ros": (
+        ("rclpy", "sensor_msgs", "geometry_msgs", "diagnostic_msgs", "std_srvs"),
+        "ROS 2: source your installation's setup file, or pip install 'semiparam_dynamics[ros]'",
+    ),
+    "sim": (
+        ("mujoco", "icub_models"),
+        "the simulator: pip install 'semiparam_dynamics[sim]'",
+    ),
+    "vision": (
+        ("onnxruntime", "PIL"),
+        "the image network: pip install 'semiparam_dynamics[vision]'",
+    ),
+    "distributed": (
+        ("dask", "distributed"),
+        "Dask: pip install 'semiparam_dynamics[distributed]'",
+    ),
+    "learning": (
+        ("sklearn",),
+        "scikit-learn: pip install 'semiparam_dynamics[learning]'",
+    ),
+    "offline": (
+        ("rosbags", "matplotlib"),
+        "what reads bags and draws pages: pip install 'semiparam_dynamics[offline]'",
+    ),
+}
+
+
+def require(command: str, *extras: str) -> None:
+    """Raise MissingExtraError unless what each of `EXTRAS` named needs is installed."""
+    for modules, remedy in (EXTRAS[extra] for extra in extras):
+        missing = [name for name in modules if importlib.util.find_spec(name) is None]
+        if missing:
+            raise MissingExtraError(f"{command} needs {remedy} (missing: {', '.join(missing)})")
+
+
+def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtraError | None:
+    """The sentence for a module that `what` did not find; None where it is of no extra."""
+    module = (error.name or "").partition(".")[0]
+    for modules, remedy in EXTRAS.values():
+        if module in modules:
+            return MissingExtraError(f"{what} needs {remedy} (missing: {module})", name=module)
+    return None
