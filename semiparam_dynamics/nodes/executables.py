@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from semiparam_dynamics.extras import missing_extra
+from semiparam_dynamics.extras import EXTRAS, missing_extra
 
 
 def start(name: str) -> int:
@@ -16,10 +16,8 @@ def start(name: str) -> int:
         missing = (error.name or "").partition(".")[0]
         if missing == "semiparam_dynamics":
             raise
-        told = missing_extra("the node", error) or (
-            f"there is no Python module '{missing}': source your ROS 2 installation's setup file, "
-            "or pip install 'semiparam_dynamics[ros]'"
-        )
+        _, remedy = EXTRAS["ros"]
+        told = missing_extra("the node", error) or f"the node needs {remedy} (missing: {missing})"
         print(f"{name}: error: {told}", file=sys.stderr)
         return 2
     return int(module.main())

@@ -75,4 +75,5 @@ def test_missing_ros_is_told(
         monkeypatch.delitem(sys.modules, name)
     assert start("inverse_dynamics") == 2
     error = capsys.readouterr().err
-    assert "source your ROS 2 installation's setup file" in error and error.count("\n") == 1
+    assert "the node needs ROS 2: source your installation's setup file" in error
+    assert "diagnostic_msgs" in error and error.count("\n") == 1
