@@ -29,7 +29,8 @@ from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig
 from semiparam_dynamics.nodes.diagnostics import timing_values
 from semiparam_dynamics.nodes.managed import Outlet, await_description
-from semiparam_dynamics.nodes.messages import ReusedEffort, desired_message, efforts, stamp_of
+from semiparam_dynamics.nodes.messages import desired_message, efforts, stamp_of
+from semiparam_dynamics.nodes.serialized import serialized_effort
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.stream import JointMatcher
 
@@ -82,7 +83,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         names, hand = model.joint_names, (config.hand_frame, config.hand_offset)
         reference = trajectory_of(urdf, names, config.motion, config.seed, *hand)
         self._names, self._matcher = names, JointMatcher(names)
-        self._message = ReusedEffort(names)
+        self._message = serialized_effort(names)
         self.session = ControlSession(model, reference, config.session)
         self._report = ControlReport(self.session, names)
         self._problem = ""

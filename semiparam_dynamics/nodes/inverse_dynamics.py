@@ -17,7 +17,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.errors import ConfigurationError, SemiparamError
+from semiparam_dynamics.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.jit import is_kept
 from semiparam_dynamics.learner import LOCKED, Step
 from semiparam_dynamics.nodes import parameters, runtime
@@ -31,6 +31,7 @@ from semiparam_dynamics.nodes.managed import (
 )
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices, answering
 from semiparam_dynamics.nodes.outputs import ChangeOutputs, ContactOutputs, Outputs
+from semiparam_dynamics.nodes.serialized import JointStateReader
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.regressor import fill
@@ -133,7 +134,9 @@ class InverseDynamicsNode(ManagedNode):
         """Subscribe: from now on each message is answered."""
         session = self._required_session()
         self._answer_desired(session)
-        self._listen("joint_states", JointState, Session.joint_state, self._look)
+        self._listen(
+            "joint_states", JointState, Session.joint_state, self._look, JointStateReader()
+        )
         if session.model.config.target == "wrench":
             self._listen("wrench", WrenchStamped, Session.wrench)
 
@@ -258,8 +261,15 @@ class InverseDynamicsNode(ManagedNode):
         kind: type,
         predict: Callable[[Session, Any], Iterator[Step]],
         look: Callable[[Any], None] = lambda message: None,
+        read: JointStateReader | None = None,
     ) -> None:
         def answer(message: Any) -> None:
+            if read is not None:
+                try:
+                    message = read(message)
+                except SampleError:
+                    self._lost["malformed"] += 1
+                    return
             look(message)
             if (session := self.session) is None:
                 return
@@ -270,7 +280,11 @@ class InverseDynamicsNode(ManagedNode):
                 if self._contacts is not None:
                     self._contacts.publish(step.stamp)
 
-        self._inputs.append(MonitoredSubscription(self, topic, kind, answer, SENSORS, self._delay))
+        self._inputs.append(
+            MonitoredSubscription(
+                self, topic, kind, answer, SENSORS, self._delay, raw=read is not None
+            )
+        )
 
     def _publish(self, step: Step) -> None:
         if self._outputs is not None:

@@ -67,37 +67,6 @@ def effort_message(stamp: int, names: Sequence[str], values: np.ndarray) -> Join
     return JointState(header=header(stamp), name=list(names), effort=efforts)
 
 
-class ReusedWrench:
-    """:func:`wrench_message` of one frame, in one message that is filled again and again."""
-
-    def __init__(self, frame: str) -> None:
-        self._message = WrenchStamped(header=Header(frame_id=frame))
-
-    def __call__(self, stamp: int, values: np.ndarray) -> WrenchStamped:
-        """The message, filled; it holds until the next call."""
-        stamped, wrench = self._message.header.stamp, self._message.wrench
-        stamped.sec, stamped.nanosec = divmod(stamp, NANOSECONDS)
-        force, torque = wrench.force, wrench.torque
-        numbers = values.astype(float).tolist()
-        force.x, force.y, force.z, torque.x, torque.y, torque.z = numbers
-        return self._message
-
-
-class ReusedEffort:
-    """:func:`effort_message` of one robot's joints, in one message that is filled again."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._message = JointState(name=list(names))
-
-    def __call__(self, stamp: int, values: np.ndarray) -> JointState:
-        """The message, filled; it holds until the next call."""
-        stamped = self._message.header.stamp
-        stamped.sec, stamped.nanosec = divmod(stamp, NANOSECONDS)
-        # An array of the field's own type is taken as it is.
-        self._message.effort = array("d", values.astype(float).tobytes())
-        return self._message
-
-
 def joint_state_message(
     stamp: int,
     names: Sequence[str],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -16,7 +15,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, UNEXPLAINED
 from semiparam_dynamics.changes.external_wrench import (
     WrenchEstimate,
@@ -30,8 +28,6 @@ from semiparam_dynamics.nodes.diagnostics import ChangeReport, timing_values
 from semiparam_dynamics.nodes.managed import Outlet
 from semiparam_dynamics.nodes.markers import MarkerOutput
 from semiparam_dynamics.nodes.messages import (
-    ReusedEffort,
-    ReusedWrench,
     contact_message,
     covariance_message,
     desired_states,
@@ -40,6 +36,11 @@ from semiparam_dynamics.nodes.messages import (
     payload_messages,
     stamp_of,
     trajectory_effort_message,
+)
+from semiparam_dynamics.nodes.serialized import (
+    SerializedMessage,
+    serialized_effort,
+    serialized_wrench,
 )
 from semiparam_dynamics.nodes.session import TIMINGS, Session
 from semiparam_dynamics.robot.model import RobotModel
@@ -209,13 +210,11 @@ class ContactOutputs:
             outlet.destroy()
 
 
-def kind_of_output(
-    model: RobotModel,
-) -> tuple[type, Callable[[int, Array], WrenchStamped | JointState]]:
+def kind_of_output(model: RobotModel) -> tuple[type, SerializedMessage]:
     """The type of outputs for each axis, and what makes such a message of a stamp and values."""
     if model.config.target == "wrench":
-        return WrenchStamped, ReusedWrench(model.config.sensor_frame)
-    return JointState, ReusedEffort(model.joint_names)
+        return WrenchStamped, serialized_wrench(model.config.sensor_frame)
+    return JointState, serialized_effort(model.joint_names)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -310,7 +309,7 @@ class Outputs:
         self._rigid_body = Outlet(node, kind, "~/rigid_body", DEPTH, lost)
         self._measured = Outlet(node, kind, "~/measured", DEPTH, lost)
         self._external = Outlet(node, kind, "~/external", DEPTH, lost)
-        self._wrench_message = ReusedWrench(session.external.axes)
+        self._wrench_message = serialized_wrench(session.external.axes)
         self._wrench = Outlet(node, WrenchStamped, "~/external_wrench", DEPTH, lost)
         self._covariance = Outlet(
             node, Float64MultiArray, "~/external_wrench_covariance", DEPTH, lost

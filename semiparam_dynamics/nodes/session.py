@@ -169,7 +169,6 @@ class Session:
                 # From the instant that is predicted to the newest joint state.
                 self.delays.append((self.stream.newest - step.stamp) * 1e-6)
                 self.last = step
-                self._note_standing(step)
                 self.deferred += behind
                 self.predict_us.append((time.perf_counter() - start) * 1e6)
                 yield step
@@ -214,6 +213,7 @@ class Session:
 
     def learn(self, step: Step) -> None:
         """Have a step learned and scored, in the thread or, without `defer_learning`, at once."""
+        self._note_standing(step)
         self.learner.feel(step)
         steps = self.learner.admit(step)
         if not self._learning:
