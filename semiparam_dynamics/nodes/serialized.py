@@ -1,7 +1,8 @@
 """Joint states and wrenches as DDS carries them: bytes, of which only the numbers are new.
 
 What a message costs a thousand times a second is not its conversion alone, of some microseconds,
-but that of each name and number by code that is no longer in the processor's caches.
+but that of each name and number by code that is no longer in the processor's caches
+(docs/performance.md has what it gains).
 
 The layout is that of CDR, which every ROS middleware uses (OMG, Common Data Representation): four
 bytes of the kind, the fields in order, each aligned to its size counting from the fifth byte.
