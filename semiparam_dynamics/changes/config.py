@@ -11,6 +11,7 @@ from semiparam_dynamics.parameters import parameter
 SETTLING, WATCHING, DISTURBED, ESTIMATING = "settling", "watching", "disturbed", "estimating"
 CONTACT, OVER, UNEXPLAINED = "contact", "contact over", "unexplained"
 COLLISION = "collision"
+BARE = "bare"  # name of the hand without a payload
 # Verdicts on whether a sample is learned.
 LEARN, DEFER, EXCLUDE = "learn", "defer", "exclude"
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.changes.hypotheses import OFFSET, PAYLOAD, Causes, Hypothesis, Sums
-from semiparam_dynamics.changes.payload import BARE, Snapshot, as_array, as_text
+from semiparam_dynamics.changes.payload import Snapshot, as_array, as_text
 from semiparam_dynamics.dynamics.sample import Prediction
 
 GAIN_ERROR = 0.1  # of a change's effort counts as noise: sensors and models have gain errors

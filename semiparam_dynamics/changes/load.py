@@ -9,9 +9,13 @@ import numpy as np
 import pinocchio as pin
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.changes.payload import compact_body
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
-from semiparam_dynamics.robot.inertia import inertial_parameters, is_body, pseudo_inertia
+from semiparam_dynamics.robot.inertia import (
+    compact_body,
+    inertial_parameters,
+    is_body,
+    pseudo_inertia,
+)
 from semiparam_dynamics.robot.regressor import Multibody
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,

@@ -9,6 +9,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import (
+    BARE,
     CONTACT,
     DEFER,
     DISTURBED,
@@ -44,7 +45,6 @@ from semiparam_dynamics.changes.hypotheses import (
 )
 from semiparam_dynamics.changes.innovations import Block, BlockMean, ErrorRatios, Innovations
 from semiparam_dynamics.changes.payload import (
-    BARE,
     Snapshot,
     Snapshots,
     as_array,

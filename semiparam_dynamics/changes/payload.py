@@ -13,19 +13,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.changes.config import PayloadStatus
+from semiparam_dynamics.changes.config import BARE, PayloadStatus
 from semiparam_dynamics.errors import ConfigurationError, LearningError, RobotModelError
 from semiparam_dynamics.identification.convex_problem import ConvexProblem
-from semiparam_dynamics.robot.inertia import inertial_parameters, pseudo_inertia
+from semiparam_dynamics.robot.inertia import (
+    compact_body,
+    inertial_parameters,
+    pseudo_inertia,
+)
 
-BARE = "bare"  # name of the hand without a payload
 MAX_NAME_LENGTH = 100
 MAX_SNAPSHOTS = 1000
 # Standard deviations between one grasp of a thing and the next.
 REGRASP_SHARE = 0.02  # of all parameters
 REGRASP_SHIFT_M = 0.005
 MIN_MASS_KG = 1e-3  # of P0, where the estimate has none
-COMPACT_RADIUS_M = 0.05  # radius of gyration of P0 about each axis
 DIVERGENCE_WEIGHT = 0.01  # a hundredth of an observation
 
 
@@ -159,14 +161,6 @@ def nearest_payload(held: Snapshot, reach: float) -> Array:
         return problem.minimize(start)
     except (LearningError, RobotModelError, np.linalg.LinAlgError):
         return start
-
-
-def compact_body(mass: float, center: Array) -> Array:
-    """(10,) the parameters of a round body of `COMPACT_RADIUS_M`."""
-    P = np.diag([mass * COMPACT_RADIUS_M**2] * 3 + [mass])
-    P[:3, :3] += mass * np.outer(center, center)
-    P[:3, 3] = P[3, :3] = mass * center
-    return inertial_parameters(P)
 
 
 def _about_center(body: Array) -> tuple[Array, Array]:

@@ -21,10 +21,9 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.load import Load, LoadFrame, load_of, tool_parameters
-from semiparam_dynamics.changes.payload import compact_body
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.robot.inertia import is_body
+from semiparam_dynamics.robot.inertia import compact_body, is_body
 
 LEVER_M = 0.1  # at which a shift of the smallest mass counts as much as that mass itself
 RELEASE_S = 0.3  # until the estimator's filters have seen what the driver does

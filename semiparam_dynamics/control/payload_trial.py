@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.changes.load import LoadFrame
-from semiparam_dynamics.changes.payload import BARE
 from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge, PayloadBridgeConfig
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.control.comparison import APPROACH_SPEED, BLOCK_INSTANTS, START_NS

@@ -25,7 +25,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
-from semiparam_dynamics.changes.payload import compact_body
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.doctor.dynamics import (
     EFFECTS,
@@ -38,7 +37,7 @@ from semiparam_dynamics.doctor.joint_log import read_joint_log
 from semiparam_dynamics.doctor.messages import JointFacts, liveliest_stretch, repaired
 from semiparam_dynamics.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
-from semiparam_dynamics.robot.inertia import inertial_parameters, pseudo_inertia
+from semiparam_dynamics.robot.inertia import compact_body, inertial_parameters, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 

@@ -26,6 +26,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import (
+    BARE,
     COLLISION,
     CONTACT,
     OVER,
@@ -34,7 +35,6 @@ from semiparam_dynamics.changes.config import (
     PayloadStatus,
 )
 from semiparam_dynamics.changes.load import parameters_of
-from semiparam_dynamics.changes.payload import BARE
 from semiparam_dynamics.changes.touch import ContactEvent
 from semiparam_dynamics.errors import SampleError
 

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
-from semiparam_dynamics.changes.payload import BARE
+from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.errors import (
     ConfigurationError,
     ForeignModelError,

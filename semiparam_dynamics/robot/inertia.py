@@ -31,6 +31,7 @@ from semiparam_dynamics.errors import RobotModelError
 
 MIN_GYRATION_RADIUS_M = 1e-3  # along an axis: a body that is thinner counts as none
 REPAIRED_GYRATION_RADIUS_M = 1e-2  # that it is given instead
+COMPACT_RADIUS_M = 0.05  # radius of gyration of a body of which only mass and centre are known
 MIN_MASS_SHARE = 1e-4  # of the robot's mass
 
 # Where the ten numbers stand in U; the first scales all of it.
@@ -65,6 +66,14 @@ def inertial_parameters(P: Array) -> Array:
         *(yy + zz, -P[..., 0, 1], xx + zz, -P[..., 0, 2], -P[..., 1, 2], xx + yy),
     )
     return np.stack(entries, axis=-1)
+
+
+def compact_body(mass: float, center: Array) -> Array:
+    """(10,) the parameters of a round body of `COMPACT_RADIUS_M`; kg, center (3,) in m."""
+    P = np.diag([mass * COMPACT_RADIUS_M**2] * 3 + [mass])
+    P[:3, :3] += mass * np.outer(center, center)
+    P[:3, 3] = P[3, :3] = mass * center
+    return inertial_parameters(P)
 
 
 def upper_cholesky(P: Array) -> Array:

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.changes.payload import (
-    BARE,
     MAX_NAME_LENGTH,
     Snapshot,
     Snapshots,
-    compact_body,
     nearest_payload,
     payload_status,
 )
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.inertia import (
+    compact_body,
     from_log_cholesky,
     log_cholesky,
     pseudo_inertia,

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.changes.load import LoadFrame, load_of, parameters_of
-from semiparam_dynamics.changes.payload import compact_body
 from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge, PayloadBridgeConfig
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.robot.inertia import is_body
+from semiparam_dynamics.robot.inertia import compact_body, is_body
 
 URDF = Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf"
 FRAME = LoadFrame(str(URDF), tuple(f"joint{i}" for i in range(1, 8)), "hand")

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.payload import compact_body
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
@@ -16,6 +15,7 @@ from semiparam_dynamics.evaluation.report import report, summary_table
 from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import from_flat, replace
+from semiparam_dynamics.robot.inertia import compact_body
 from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
