@@ -165,12 +165,7 @@ class InverseDynamicsLearner:
         """:meth:`predict` of a measurement that is filtered already, as those of a recording."""
         unchanged = prediction = self._predict(sample)
         if self.changes is not None:
-            before = self._felt(sample)
-            fast = None if before is sample else self._predict(before)
             with self._changes_lock:
-                self.changes.watch(sample, unchanged, fast)
-                if (external := self.changes.external) is not None:
-                    self._tell_contact(sample, external, self.changes.contact)
                 prediction = self.changes.correction.apply(unchanged, sample.regressor)
         if prediction is not unchanged:
             bound = self.estimator.bound if self._published is None else self._published.bound
@@ -200,7 +195,7 @@ class InverseDynamicsLearner:
         self.contacts.follow(sample.stamp, sample.q, external, detector)
 
     def feel(self, step: Step) -> None:
-        """Look for a contact in a step that was predicted; with `changes.detect` that is done.
+        """Look for a contact in a predicted step; with `changes.detect` :meth:`admit` does.
 
         Of more than some 600 a second only some are looked at. Nothing that is predicted or learned
         changes by it.
@@ -229,9 +224,12 @@ class InverseDynamicsLearner:
     def admit(self, step: Step) -> list[Step]:
         """The measured steps that :meth:`update` is to take now, in order.
 
-        Without `changes.detect` that is the step itself. With it a step waits for the monitor's
-        verdict, which may be that it is not to be learned.
+        Without `changes.detect` that is the step itself. With it the step is tested for changes,
+        which the predictions after it contain, and waits for the monitor's verdict, which may be
+        that it is not to be learned.
         """
+        if self.changes is not None:
+            self._watch(step, self.changes)
         if step.y is None:
             return []
         if self.changes is None:
@@ -247,6 +245,14 @@ class InverseDynamicsLearner:
             target = None if verdict == EXCLUDE else self._without_changes(first.sample)
             admitted.append(dataclasses.replace(first, target=target))
         return admitted
+
+    def _watch(self, step: Step, changes: ChangeMonitor) -> None:
+        before = self._felt(step.sample)
+        fast = None if before is step.sample else self._predict(before)
+        with self._changes_lock:
+            changes.watch(step.sample, step.unchanged, fast)
+            if (external := changes.external) is not None:
+                self._tell_contact(step.sample, external, changes.contact)
 
     def give_up(self) -> list[Step]:
         """The steps that still wait for a verdict when nothing follows: they are only scored."""

@@ -200,21 +200,20 @@ class LearnerRun(ProtocolRun):
         learner = self.learner
         before = 0 if learner.changes is None else learner.changes.counts.total()
         step = learner.predict_sample(sample)
+        if sample.y is not None:
+            self._to_score.append((score, self._rest))
+        ready = learner.admit(step)
         if learner.changes is not None and (new := learner.changes.counts.total() - before):
             self.events += list(learner.changes.events)[-new:]
-        if sample.y is None:
-            return
-        self._to_score.append((score, self._rest))
-        if self.protocol == "frozen":
-            self._take([step], [None])
-        else:
-            ready = learner.admit(step)
-            self._take(ready, learner.update(ready))
+        self._learn(ready)
 
     def finish(self) -> None:
         """After the last sample: what still waits is scored."""
-        waiting = self.learner.give_up()
-        self._take(waiting, self.learner.update(waiting))
+        self._learn(self.learner.give_up())
+
+    def _learn(self, steps: list[Step]) -> None:
+        frozen = self.protocol == "frozen"
+        self._take(steps, [None] * len(steps) if frozen else self.learner.update(steps))
 
     def _take(self, steps: list[Step], beside: Sequence[BaselinePrediction | None]) -> None:
         for step, baseline in zip(steps, beside, strict=True):

@@ -275,22 +275,19 @@ class InverseDynamicsNode(ManagedNode):
                 return
             session.hold_learning(self._delay.behind)
             for step in predict(session, message):
-                self._publish(step)
+                if self._outputs is not None:
+                    self._outputs.publish(step)
                 session.learn(step)
                 if self._contacts is not None:
                     self._contacts.publish(step.stamp)
+                if self._changes is not None:
+                    self._changes.publish(step)
 
         self._inputs.append(
             MonitoredSubscription(
                 self, topic, kind, answer, SENSORS, self._delay, raw=read is not None
             )
         )
-
-    def _publish(self, step: Step) -> None:
-        if self._outputs is not None:
-            self._outputs.publish(step)
-        if self._changes is not None:
-            self._changes.publish(step)
 
     def _tare(self) -> str:
         return self._required_session().tare()
