@@ -62,15 +62,15 @@ class Watched:
     def take(self, measurement: Measurement) -> None:
         """Predict, feel and learn what a measurement completes."""
         learner, now = self.learner, measurement.stamp * 1e-9
-        told = learner.contacts.total  # with changes.detect they are told in the prediction
         if (step := learner.predict(measurement)) is None:
             return
+        told = learner.contacts.total
         learner.feel(step)
+        self._steps += learner.admit(step)
         new = learner.contacts.total - told
         self.events += [(now, event) for event in list(learner.contacts.events)[-new:] if new]
         if learner.external is not None:
             self.samples.append((now, float(np.nanmax(np.abs(learner.external)))))
-        self._steps += learner.admit(step)
         if len(self._steps) >= TOGETHER:
             learner.update(self._steps)
             learner.publish()

@@ -203,7 +203,7 @@ class InverseDynamicsLearner:
         config, y = self.config.changes, step.y
         if self.changes is not None or config.contact <= 0.0 or y is None:
             return
-        if 0 <= step.stamp - self._felt_at < FEEL_NS:
+        if self._felt_lately(step):
             return
         since, before = self._felt_at, self._felt(step.sample)
         if not step.unchanged.residual.ready or before.y is None:
@@ -228,7 +228,7 @@ class InverseDynamicsLearner:
         which the predictions after it contain, and waits for the monitor's verdict, which may be
         that it is not to be learned.
         """
-        if self.changes is not None:
+        if self.changes is not None and not self._felt_lately(step):
             self._watch(step, self.changes)
         if step.y is None:
             return []
@@ -245,6 +245,9 @@ class InverseDynamicsLearner:
             target = None if verdict == EXCLUDE else self._without_changes(first.sample)
             admitted.append(dataclasses.replace(first, target=target))
         return admitted
+
+    def _felt_lately(self, step: Step) -> bool:
+        return 0 <= step.stamp - self._felt_at < FEEL_NS
 
     def _watch(self, step: Step, changes: ChangeMonitor) -> None:
         before = self._felt(step.sample)

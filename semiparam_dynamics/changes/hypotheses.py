@@ -13,7 +13,7 @@ with a probability of at most exp(-c) (Ville's inequality), from which threshold
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +25,7 @@ from semiparam_dynamics.changes.external_wrench import SHARES, SIZE, FrameMotion
 from semiparam_dynamics.changes.payload import Snapshot
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 
@@ -38,6 +39,7 @@ MIN_BLOCKS = {PAYLOAD: 4, FRICTION: 20, OFFSET: 30}
 SIZES = {PAYLOAD: (0.1, 0.3, 1.0), PUSH: tuple(SHARES[1:].tolist())}
 # Divisor of the evidence: a model's own errors in unknown motion look like these causes.
 EVIDENCE_DIVISOR = {FRICTION: 3.0, OFFSET: 3.0}
+ROOM = 8  # times the blocks of the longest stretch that there is room for
 # Standard deviations of innovations without a pattern: a contact, or a motion that is not known.
 UNPATTERNED_STDS = np.array([2.0, 4.0, 8.0, 16.0])
 
@@ -267,20 +269,65 @@ def log_evidence(sums: Sums, root: Array, mean: Array | None = None) -> Array:
 
     root: (n, r) of the prior's covariance S = root root'. mean: (n,) mu, None for 0.
     """
-    moment = sums.moment
-    value: Array = np.zeros(moment.shape[:-1])
-    if mean is not None:
-        part = sums.information @ mean
-        value = moment @ mean - 0.5 * part @ mean
-        moment = moment - part
-    if not root.shape[1]:
-        return value
-    inner = np.eye(root.shape[1]) + root.T @ sums.information @ root
-    factor = np.linalg.cholesky(inner)
-    solved = np.linalg.solve(factor, (moment @ root)[..., None])[..., 0]
-    logdet = np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-    found: Array = value + 0.5 * np.sum(solved**2, axis=-1) - logdet
+    moment = np.ascontiguousarray(sums.moment)
+    stretches, n = moment.shape[:-1], moment.shape[-1]
+    information = np.ascontiguousarray(sums.information).reshape(-1, n, n)
+    value = np.zeros(len(information))
+    prior_mean = np.zeros(n) if mean is None else mean
+    # A step of an arm's detection asks for dozens: as NumPy's calls they would keep messages
+    # waiting for half a millisecond.
+    _fill_evidence(
+        information, moment.reshape(-1, n), np.ascontiguousarray(root), prior_mean, value
+    )
+    found: Array = value.reshape(stretches)
     return found
+
+
+@compiled
+def _fill_evidence(information: Array, moment: Array, root: Array, mean: Array, out: Array) -> None:
+    """See `log_evidence`; -inf where the information is no covariance's, of numbers too large."""
+    n, r = root.shape
+    product, inner, solved = np.empty(n), np.empty((r, r)), np.empty(r)
+    left = np.empty(n)
+    for w in range(len(information)):
+        value = 0.0
+        for i in range(n):
+            part = 0.0
+            for j in range(n):
+                part += information[w, i, j] * mean[j]
+            left[i] = moment[w, i] - part
+            value += (moment[w, i] - 0.5 * part) * mean[i]
+        for k in range(r):
+            for i in range(n):
+                product[i] = 0.0
+                for j in range(n):
+                    product[i] += information[w, i, j] * root[j, k]
+            for row in range(k, r):
+                total = 1.0 if row == k else 0.0
+                for i in range(n):
+                    total += root[i, row] * product[i]
+                inner[row, k] = total
+        # The Cholesky factor of I + S G, in place, and the solution beside it.
+        for k in range(r):
+            pivot, total = inner[k, k], 0.0
+            for j in range(k):
+                pivot -= inner[k, j] ** 2
+            if not pivot > 0.0:
+                value = -np.inf
+                break
+            inner[k, k] = math.sqrt(pivot)
+            for row in range(k + 1, r):
+                entry = inner[row, k]
+                for j in range(k):
+                    entry -= inner[row, j] * inner[k, j]
+                inner[row, k] = entry / inner[k, k]
+            for i in range(n):
+                total += root[i, k] * left[i]
+            for j in range(k):
+                total -= inner[k, j] * solved[j]
+            solved[k] = total / inner[k, k]
+            value += 0.5 * solved[k] ** 2 - 0.5 * math.log(pivot)
+        out[w] = value
 
 
 def log_evidence_unpatterned(sums: Sums) -> Array:
@@ -307,40 +354,46 @@ class Windows:
     def __init__(self, n_columns: int, lengths: tuple[int, ...]) -> None:
         self.lengths = np.array(lengths)
         self._n = n_columns
-        self._entries: deque[Sums] = deque(maxlen=max(lengths))
-        self._rows: deque[Sums] = deque(maxlen=max(lengths))
+        self._most = max(lengths)
+        # The last blocks' sums, packed, which move to the beginning when there is no room left.
+        room = (ROOM * self._most, n_columns**2 + n_columns + 2)
+        self._entries, self._rows = np.zeros(room), np.zeros(room)
+        self.clear()
 
     def clear(self) -> None:
         """Forget all blocks, as after a pause."""
-        self._entries.clear()
-        self._rows.clear()
+        self._count = self._end = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._count
 
     def push(self, entry: Sums, row: Sums) -> None:
         """Add the next block: its sums as a first row, and as a later one."""
-        self._entries.append(entry)
-        self._rows.append(row)
+        if self._end == len(self._rows):
+            for packed in (self._entries, self._rows):
+                packed[: self._most] = packed[-self._most :]
+            self._end = self._most
+        for packed, sums in ((self._entries, entry), (self._rows, row)):
+            np.concatenate([np.ravel(v) for v in _fields(sums)], out=packed[self._end])
+        self._end += 1
+        self._count = min(self._count + 1, self._most)
 
     def sums(self, *, begins: bool) -> tuple[Array, Sums]:
         """The available lengths (w,), and the sums over each stretch.
 
         begins: whether the change begins with the stretch, or was there before.
         """
-        lengths = self.lengths[self.lengths <= len(self._rows)]
-        newest_first = list(self._rows)[::-1]
-        found, total, summed = [], Sums.empty(self._n), 0
-        for length in lengths:
+        lengths, end = self.lengths[self.lengths <= self._count], self._end
+        found = np.empty((len(lengths), self._rows.shape[1]))
+        total, summed = np.zeros(found.shape[1]), 0
+        for k, length in enumerate(lengths):
             later = length - 1 if begins else length
-            for row in newest_first[summed:later]:
-                total = total + row
-            summed = max(summed, later)
-            found.append(total + self._entries[-length] if begins else total)
-        if not found:
-            return lengths, total
-        stacked = (np.stack(values) for values in zip(*map(_fields, found), strict=True))
-        return lengths, Sums(*stacked)
+            total = total + self._rows[end - later : end - summed].sum(axis=0)
+            summed = later
+            found[k] = total + self._entries[end - length] if begins else total
+        n, square = self._n, self._n**2
+        information = found[:, :square].reshape(-1, n, n)
+        return lengths, Sums(information, found[:, square:-2], found[:, -2], found[:, -1])
 
 
 def _fields(sums: Sums) -> tuple[Array, Array, Array, Array]:

@@ -45,6 +45,16 @@ def test_the_ratio_is_that_of_the_densities_of_all_rows(rank: int) -> None:
     )
 
 
+@pytest.mark.parametrize("size", [np.inf, np.nan, 1e200])
+def test_sums_beyond_reckoning_are_no_evidence(size: float) -> None:
+    A, b = rows(30)
+    beyond = Sums.from_rows(A, b)
+    found = log_evidence(
+        Sums(size * beyond.information, beyond.moment, beyond.square, beyond.rows), np.eye(4)
+    )
+    assert found == -np.inf or np.isfinite(found)
+
+
 def test_columns_that_do_not_matter_are_left_out() -> None:
     A, b = rows(20, 6)
     some = slice(1, 3)
@@ -81,9 +91,10 @@ def test_under_nothing_the_ratio_exceeds_c_at_most_as_often_as_exp_minus_c() -> 
         assert np.sum(values > c) <= allowed + 4.0 * np.sqrt(allowed)
 
 
-def test_windows_sum_what_they_should() -> None:
+@pytest.mark.parametrize("blocks", [9, 48, 49, 200])
+def test_windows_sum_what_they_should(blocks: int) -> None:
     windows, entries, later = Windows(3, (1, 3, 6)), [], []
-    for _ in range(9):
+    for _ in range(blocks):
         entries.append(Sums.from_rows(*rows(2, 3)))
         later.append(Sums.from_rows(*rows(2, 3)))
         windows.push(entries[-1], later[-1])

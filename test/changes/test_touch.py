@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.touch import (
@@ -16,10 +18,11 @@ from semiparam_dynamics.changes.touch import (
     TouchedLink,
     at_sensor,
 )
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import small_arm
-from .changing_arm import ON, largest_weight, learner, moving, pushed, seconds
+from .changing_arm import ON, largest_weight, learner, moving, nothing, pushed, seconds
 
 STEP = 1_000_000  # ns
 N = 3
@@ -151,6 +154,30 @@ def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -
     one, other = feeling.estimator.state(), blind.estimator.state()
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name], err_msg=name)
+
+
+@pytest.mark.parametrize("detect", [True, False])
+@pytest.mark.parametrize(("rate", "share"), [(1000, 0.5), (500, 1.0), (50, 1.0)])
+def test_steps_are_looked_at_once_they_are_answered_and_no_more_often_than_is_of_use(
+    detect: bool, rate: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of, looked, steps = learner(**{"changes.detect": detect}), [], 0
+    felt = of._felt
+
+    def look(sample: Sample) -> Sample:
+        looked.append(sample.stamp)
+        return felt(sample)
+
+    monkeypatch.setattr(of, "_felt", look)
+    for k, measurement in enumerate(moving(4.0, nothing)):
+        before = len(looked)
+        step = of.predict(dataclasses.replace(measurement, stamp=SECOND + k * SECOND // rate))
+        assert len(looked) == before
+        if step is not None:
+            steps += 1
+            of.feel(step)
+            of.update(of.admit(step))
+    assert len(looked) == pytest.approx(share * steps, abs=2)
 
 
 def test_a_sensor_feels_the_force_but_not_the_link() -> None:
