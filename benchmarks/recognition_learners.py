@@ -63,6 +63,42 @@ class Recogniser:
         return found
 
 
+class Discriminant:
+    """IncrementalRLSC with the head "discriminant"; its variants differ in the recoding."""
+
+    VARIANTS = {
+        "discriminant, recoding chosen": ("auto", NODE.tolerance),
+        "discriminant, recoding 0": (0.0, 0.0),
+        "discriminant, recoding 1": (1.0, 0.0),
+    }
+
+    def __init__(self, X: Array, y: Indices, features: Any = None) -> None:
+        self._model = IncrementalRLSC(
+            NODE.ridge,
+            tolerance=NODE.tolerance,
+            head="discriminant",
+            refresh_later=True,  # as the node, which looks at held-out examples in pauses
+            features=features,
+        )
+        self._prefix = "" if features is None else f"{features.n_features} random ReLU, "
+
+    def learn(self, x: Array, label: int) -> None:
+        self._model.partial_fit(x[None], [label])
+
+    def predict(self, X: Array) -> Any:
+        return self._model.predict(X)
+
+    def answers(self, X: Array) -> dict[str, Any]:
+        model = self._model.validate()
+        found = {}
+        for name, (model.recoding, model.tolerance) in self.VARIANTS.items():
+            model.refresh(0)
+            found[self._prefix + name] = model.predict(X)
+        model.recoding, model.tolerance = "auto", NODE.tolerance
+        model.refresh(0)
+        return found
+
+
 class DeepSLDA:
     """SLDA with the authors' shrinkage, or with the best on rows of the stream."""
 
@@ -151,6 +187,7 @@ def halves(n: int) -> tuple[slice, slice]:
 
 LEARNERS: dict[str, Callable[[Array, Indices], Learner]] = {
     "rlsc": Recogniser,
+    "discriminant": Discriminant,
     "slda": DeepSLDA,
     "slda-chosen": lambda X, y: DeepSLDA(X, y, choose=True),
     "sgd-log": lambda X, y: SGD(X, y, "log_loss"),

@@ -16,6 +16,7 @@ from scipy.special import softmax
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.discriminant import ClassMeans, ResidualScatter
 from semiparam_dynamics.learning.features import FixedFeatures, GrowingFeatures
 from semiparam_dynamics.recursion.factor import CholeskyFactor
 
@@ -311,15 +312,15 @@ def exponent_weights(counts: Array, exponents: Array) -> Array:
     return weights
 
 
-def winners(scores: Array, weights: Array) -> Indices:
+def winners(scores: Array, weights: Array, recode: np.ufunc = np.multiply) -> Indices:
     """The winning class for each exponent, (n, exponents), from scores (n, T) without recoding.
 
-    weights : (exponents, T), see :func:`exponent_weights`.
+    weights : (exponents, T), see :func:`exponent_weights`, with which `recode` recodes scores.
     """
     impossible = np.isnan(weights[0])
     found = np.empty((len(scores), len(weights)), dtype=np.intp)
     for j, weight in enumerate(weights):
-        recoded = scores * weight
+        recoded = recode(scores, weight)
         if impossible.any():
             recoded[:, impossible] = -np.inf
         found[:, j] = recoded.argmax(axis=1)
@@ -333,6 +334,9 @@ USUAL_EXPONENT = 0.7
 USUAL_TEMPERATURE = 0.1  # until there are examples to choose by
 LEAST_FOR_TEMPERATURE = 10
 LEAST_FOR_NOVELTY = 5
+LOG_LEVEL = 50.0  # temperatures of discriminants, whose scores are logarithms, are from 1 to this
+PROBES = 16  # random vectors by which the number of scattering directions is estimated
+GROWN = 1.05  # times as many examples, and it is estimated again
 BLOCK_VALUES = 2**21  # features or scores held at a time
 
 
@@ -343,6 +347,8 @@ class ClassRecursion:
     ----------
     front : features of inputs; `learn` gives those of examples to be learned.
     ridges : the candidates, ascending. validation_size : held-out examples kept.
+    discriminant : whether scores are those of :mod:`semiparam_dynamics.learning.discriminant`, to
+        which recoding adds its logarithm; otherwise they are least squares'.
     """
 
     def __init__(
@@ -351,6 +357,8 @@ class ClassRecursion:
         front: FixedFeatures | GrowingFeatures,
         ridges: Sequence[float],
         validation_size: int,
+        *,
+        discriminant: bool = False,
     ) -> None:
         self.front = front
         D = front.transform(np.zeros((1, n_inputs))).shape[1]
@@ -363,6 +371,12 @@ class ClassRecursion:
         self.chosen_ridge = len(ridges) // 2
         self.chosen_exponent = nearest_exponent(USUAL_EXPONENT)
         self._temperature: int | None = None
+        # Of each ridge, with a discriminant: the scatter, the means as they are now, and the number
+        # of directions in which examples scatter, with how many examples there were then.
+        self.scatters = [ResidualScatter() for _ in ridges] if discriminant else []
+        self._means: dict[int, ClassMeans] = {}
+        self._dimensions: dict[int, tuple[float, float]] = {}
+        self._recode = np.add if discriminant else np.multiply
 
     @property
     def factor(self) -> CholeskyFactor:
@@ -382,6 +396,11 @@ class ClassRecursion:
 
     def learn(self, X: Array, numbers: Indices) -> None:
         """Learn examples X (n, d) of the classes of these numbers (n,)."""
+        if self.scatters and len(X) <= len(self.classes):
+            for x, number in zip(X, numbers, strict=True):
+                self._learn_row(self.front.learn(x[None]), int(number))
+            self.note_change()
+            return
         D = len(self.factor.R)
         many = np.zeros((0, D))
         for part in _blocks(len(X), max(4 * D, 1024)):
@@ -393,11 +412,31 @@ class ClassRecursion:
             if part.stop == len(X):
                 for factor in self.factors:
                     factor.update(Z)
+        sums, counts = self.classes.sums, self.classes.counts
+        for factor, scatter in zip(self.factors, self.scatters, strict=False):
+            scatter.replace(np.diag(counts) - sums @ factor.solve(sums).T)
+        self.note_change()
+
+    def _learn_row(self, z: Array, number: int) -> None:
+        for factor, scatter in zip(self.factors, self.scatters, strict=True):
+            solved = factor.solve(z)[0]
+            scatter.resize(len(self.classes))
+            scatter.learn(self.classes.sums @ solved, float(z[0] @ solved), number)
+            factor.update(z)
+        self.classes.learn(z, np.array([number]))
+
+    def renumber(self, new: Indices) -> None:
+        """Follow the classes, which were given these numbers, new[old], -1 for one that left."""
+        self.held_out.renumber(new)
+        for scatter in self.scatters:
+            scatter.resize(len(new))
+            scatter.renumber(new)
         self.note_change()
 
     def note_change(self) -> None:
         """Mark the results on held-out examples as out of date."""
         self.changed_at = self.held_out.clock + 1
+        self._means.clear()
 
     def outdated(self) -> int:
         """The number of held-out examples whose results are older than the last change."""
@@ -408,15 +447,14 @@ class ClassRecursion:
         """Recoded scores (n, T) of inputs (n, d), the classes in the order of their coming."""
         scores = np.empty((len(X), len(self.classes)))
         for part in self._blocks(len(X)):
-            scores[part] = self._plain_scores(self.factor, self.front.transform(X[part]))
-        scores *= class_weights(self.classes.counts, recoding)
-        return scores
+            scores[part] = self._plain_scores(self.chosen_ridge, self.front.transform(X[part]))
+        return self._recoded(scores, recoding)
 
     def probabilities(self, X: Array, recoding: float) -> Array:
         """Softmax (n, T) of the recoded scores, divided by the temperature.
 
-        And by T^recoding, which recoding multiplies the scores of balanced classes by, so that one
-        temperature fits all T.
+        And least squares' by T^recoding, which recoding multiplies the scores of balanced classes
+        by, so that one temperature fits all T.
         """
         return self._softmax(self.scores(X, recoding), recoding)
 
@@ -438,8 +476,7 @@ class ClassRecursion:
         z = self.front.transform(x[None])
         solved = self.factor.solve(z)
         smallest = solved if self.chosen_ridge == 0 else self.factors[0].solve(z)
-        scores = self._plain_scores(self.factor, z, solved)
-        scores *= class_weights(self.classes.counts, recoding)
+        scores = self._recoded(self._plain_scores(self.chosen_ridge, z, solved), recoding)
         return self._softmax(scores, recoding)[0], float(z[0] @ smallest[0]) * self._novelty_unit()
 
     def _novelty_unit(self) -> float:
@@ -458,21 +495,20 @@ class ClassRecursion:
 
     def look_at(self, held: HeldOutExamples, slots: Indices, recoding: float) -> None:
         """Find what each candidate makes of the held-out examples in these slots."""
-        counts = self.classes.counts
-        balance = class_weights(counts, recoding) / self._level(recoding)
-        weights = exponent_weights(counts, EXPONENTS)
+        weights = self._weights(exponent_weights(self.classes.counts, EXPONENTS))
         for block in self._blocks(len(slots)):
             part = slots[block]
             Z = self.front.transform(held.inputs[part])
             truth = held.numbers[part]
             hits, losses, leverages = held.hits[part], held.losses[part], held.leverages[part]
             for i, factor in enumerate(self.factors):
-                solved = factor.solve(Z) if i == 0 or len(Z) <= len(self.classes) else None
+                by_rows = i == 0 or len(Z) <= len(self.classes)
+                solved = factor.solve(Z) if by_rows else None
                 if i == 0 and solved is not None:
                     leverages = np.einsum("ij,ij->i", Z, solved)
-                scores = self._plain_scores(factor, Z, solved)
-                hits[:, i] = winners(scores, weights) == truth[:, None]
-                scores *= balance
+                scores = self._plain_scores(i, Z, solved)
+                hits[:, i] = winners(scores, weights, self._recode) == truth[:, None]
+                scores = self._recoded(scores, recoding) / self._level(recoding)
                 losses[:, i] = _losses(scores, truth)
             held.note(part, hits, losses, leverages)
 
@@ -495,7 +531,11 @@ class ClassRecursion:
         factors = {f"R{i}": factor.state() for i, factor in enumerate(self.factors)}
         ridges = np.array([factor.penalty for factor in self.factors])
         parts = factors | self.front.state() | self.classes.state() | self.held_out.state()
-        return parts | {"ridges": ridges}
+        scatters = {f"E{i}": scatter.E for i, scatter in enumerate(self.scatters)}
+        if self.scatters:
+            known = [self._dimensions.get(i, (0.0, 0.0)) for i in range(len(ridges))]
+            scatters["dimensions"] = np.array(known)
+        return parts | scatters | {"ridges": ridges}
 
     def restore(self, labels: Sequence[Any], state: dict[str, Any]) -> None:
         """Resume from a :meth:`state`. Raises LearningError where it is of another shape."""
@@ -515,23 +555,68 @@ class ClassRecursion:
             raise LearningError(
                 f"The saved model has no {error}: its features are others."
             ) from None
+        if self.scatters and "E0" not in state:
+            raise LearningError("The saved model has no scatter of classes: its head is another.")
         for i, factor in enumerate(self.factors):
             factor.restore(state[f"R{i}"])
+        for i, scatter in enumerate(self.scatters):
+            scatter.replace(state[f"E{i}"])
+            self._dimensions[i] = tuple(state["dimensions"][i].tolist())
         self.classes.restore(labels, state)
         self.held_out.restore(state)
         self.note_change()
 
-    def _plain_scores(self, factor: CholeskyFactor, Z: Array, solved: Array | None = None) -> Array:
-        """x'A^-1 b, (k, T), of features (k, D), from `solved`, A^-1 x, where it is known."""
-        sums = self.classes.sums
-        if solved is None and len(Z) <= len(sums):
+    def _plain_scores(self, ridge: int, Z: Array, solved: Array | None = None) -> Array:
+        """Scores (k, T) before recoding of features (k, D), from `solved`, A^-1 x, where known.
+
+        Least squares' are x'A^-1 b.
+        """
+        factor, sums = self.factors[ridge], self.classes.sums
+        if solved is None and (self.scatters or len(Z) <= len(sums)):
             solved = factor.solve(Z)
         # Either k or T systems are solved, whichever are fewer.
         scores: Array = Z @ factor.solve(sums).T if solved is None else solved @ sums.T
-        return scores
+        if not self.scatters or solved is None:
+            return scores
+        return self._class_means(ridge).scores(scores, np.einsum("ij,ij->i", Z, solved))
+
+    def _class_means(self, ridge: int) -> ClassMeans:
+        if ridge not in self._means:
+            scatter, counts = self.scatters[ridge], self.classes.counts
+            scatter.resize(len(counts))
+            self._means[ridge] = ClassMeans(scatter, counts, self._dimension(ridge))
+        return self._means[ridge]
+
+    def _dimension(self, ridge: int) -> float:
+        """tr(S_w (S_w + ridge I)^-1), estimated by the traces of random vectors.
+
+        M. Hutchinson: A stochastic estimator of the trace of the influence matrix, 1989.
+        """
+        known, then = self._dimensions.get(ridge, (0.0, 0.0))
+        now = float(self.classes.counts.sum())
+        if not then <= now <= GROWN * then:
+            factor, D = self.factors[ridge], len(self.factor.R)
+            signs = np.random.default_rng(0).choice([-1.0, 1.0], (PROBES, D))
+            solved = factor.solve(signs)
+            predicted = solved @ self.classes.sums.T
+            crossed = self.scatters[ridge].solve(predicted)
+            trace = (np.sum(signs * solved) + np.sum(predicted * crossed)) / PROBES
+            known = max(D - factor.penalty * trace, 1.0)
+            self._dimensions[ridge] = known, now
+        return known
+
+    def _weights(self, weights: Array) -> Array:
+        """What recodes scores by such weights: they themselves, or their logarithms."""
+        found: Array = np.log(weights) if self.scatters else weights
+        return found
+
+    def _recoded(self, scores: Array, recoding: float) -> Array:
+        weights = self._weights(class_weights(self.classes.counts, recoding))
+        found: Array = self._recode(scores, weights, out=scores)
+        return found
 
     def _level(self, recoding: float) -> float:
-        return float(max(len(self.classes), 1) ** recoding)
+        return LOG_LEVEL if self.scatters else float(max(len(self.classes), 1) ** recoding)
 
     def _blocks(self, n: int) -> list[slice]:
         return _blocks(n, BLOCK_VALUES // max(len(self.factor.R), 16 * len(self.classes)) + 1)

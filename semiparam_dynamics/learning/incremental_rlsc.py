@@ -30,6 +30,7 @@ from semiparam_dynamics.learning.features import (
 from semiparam_dynamics.learning.rows import validate_data
 
 REFRESH = 2  # held-out examples looked at again whenever one comes
+HEADS = ("least_squares", "discriminant")
 NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one
 
 
@@ -66,6 +67,11 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         are among the classes, and do not show that an input is like none of them.
     unknown : the answer of :meth:`predict` then.
     random_state : seed of the features.
+    head : "least_squares", the thesis' as above, or "discriminant": a Gaussian for each class with
+        one covariance for all, from the same recursion, and for the means of classes with few
+        examples a prior from all others' (see :mod:`semiparam_dynamics.learning.discriminant`).
+        Scores are logarithms of probabilities then, and `recoding` goes from the classes' shares
+        of the examples, 0, to equal ones, 1.
 
     Attributes
     ----------
@@ -89,6 +95,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_novelty: float = 0.0
     unknown: Any = "unknown"
     random_state: Any = None
+    head: str = "least_squares"
 
     def fit(self, X: Any, y: Any) -> IncrementalRLSC:
         """Forget everything, learn X (n, d) with labels y (n,) in their order, and validate."""
@@ -200,8 +207,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def merge_classes(self, label: Hashable, into: Hashable) -> None:
         """Make one class' examples another's, exactly as if they had been taught so."""
         check_is_fitted(self, "recursion_")
-        self.recursion_.held_out.renumber(self.recursion_.classes.merge(label, into))
-        self.recursion_.note_change()
+        self.recursion_.renumber(self.recursion_.classes.merge(label, into))
 
     def forget_class(self, label: Hashable) -> None:
         """Remove a class: its column of b, its count and its held-out examples.
@@ -211,8 +217,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         a code of zeros: they still pull the others' scores to zero where they were.
         """
         check_is_fitted(self, "recursion_")
-        self.recursion_.held_out.renumber(self.recursion_.classes.forget(label))
-        self.recursion_.note_change()
+        self.recursion_.renumber(self.recursion_.classes.forget(label))
 
     def state(self) -> dict[str, Any]:
         """All that was learned, as arrays; :meth:`restore` resumes from it.
@@ -250,8 +255,13 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Array:
-        """(D, T): W Gamma^recoding; computed when asked, no prediction needs it."""
+        """(D, T): W Gamma^recoding; computed when asked, no prediction needs it.
+
+        Raises LearningError for the head "discriminant", whose scores are not linear.
+        """
         classes = self.recursion_.classes
+        if self.recursion_.scatters:
+            raise LearningError("The head 'discriminant' has no coefficients.")
         W: Array = self.recursion_.factor.solve(classes.sums).T
         return (W * class_weights(classes.counts, self.recoding_))[:, self._order()]
 
@@ -310,7 +320,11 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self.features, self.kernel, self.n_features, self.random_state, X
             )
             front = FixedFeatures(self.features_, own=isinstance(self.features, str))
-        self.recursion_ = ClassRecursion(X.shape[1], front, ridges, size)
+        if self.head not in HEADS:
+            raise ConfigurationError(f"head must be one of {HEADS}, not {self.head!r}.")
+        self.recursion_ = ClassRecursion(
+            X.shape[1], front, ridges, size, discriminant=self.head == "discriminant"
+        )
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self, "recursion_")

@@ -25,6 +25,12 @@ class ClassifierConfig:
         low=1e-9,
         high=1e9,
     )
+    head: str = parameter(
+        "discriminant",
+        "how scores follow from what was learned: least_squares, the thesis', or discriminant, a "
+        "Gaussian for each object, which recognises objects of few examples more often",
+        choices=("least_squares", "discriminant"),
+    )
     choose_recoding: bool = parameter(
         True,
         "choose the recoding exponent by held-out examples: the largest that costs no accuracy",

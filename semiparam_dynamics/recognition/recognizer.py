@@ -209,6 +209,7 @@ class Recognizer:
             "kind": "object recognition",
             "ridge": sorted(set(classifier.ridge)),
             "features": classifier.features,
+            "head": classifier.head,
         }
         if classifier.features != "none":
             about["length_scale"] = classifier.length_scale
@@ -251,6 +252,7 @@ class Recognizer:
             kernel=Gaussian(config.length_scale),
             n_features=config.n_features,
             random_state=config.seed,
+            head=config.head,
         )
 
 

@@ -147,6 +147,7 @@ CHECKED: list[Any] = [
     KernelClassifier(),
     IncrementalRLSC(),
     IncrementalRLSC(features="nystrom"),
+    IncrementalRLSC(head="discriminant"),
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
 ]

@@ -143,7 +143,7 @@ def test_knows_nothing_at_first_and_then_what_the_classifier_says():
     before = recognizer.recognize(np.ones(D))
     assert (before.label, before.confidence, before.labels) == ("unknown", 0.0, ())
     recognizer = taught(smoothing__frames=1, threshold=0.0)
-    model = IncrementalRLSC(0.3, tolerance=0.01, random_state=0)
+    model = IncrementalRLSC(0.3, tolerance=0.01, random_state=0, head="discriminant")
     for x, label in examples(20):
         model.partial_fit(x[None], [label])
     while model.refresh(1):

@@ -1,0 +1,213 @@
+"""Discriminant analysis from least squares' recursion, against the formulas written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import IncrementalRLSC
+from semiparam_dynamics.learning.discriminant import REWORK, ClassMeans, ResidualScatter
+
+RIDGE = 0.5
+
+
+def examples(n: int = 300, d: int = 8, classes: int = 5, seed: int = 0) -> tuple[Any, Any]:
+    """Gaussian classes of one covariance and of sizes that differ, in random order."""
+    rng = np.random.default_rng(seed)
+    shares = np.arange(1.0, classes + 1.0)
+    y = rng.choice(classes, n, p=shares / shares.sum())
+    y[:classes] = rng.permutation(classes)
+    mix = np.random.default_rng(98).normal(size=(d, d)) / 2.0
+    return 1.5 * np.random.default_rng(99).normal(size=(classes, d))[y] + rng.normal(
+        size=(n, d)
+    ) @ mix, y
+
+
+def model(**options: Any) -> IncrementalRLSC:
+    given = {"ridge": RIDGE, "recoding": 0.0, "hold_out": 0, "head": "discriminant"} | options
+    return IncrementalRLSC(**given)
+
+
+def teach(of: IncrementalRLSC, X: Any, y: Any) -> IncrementalRLSC:
+    for x, label in zip(X, y, strict=True):
+        of.partial_fit(x[None], [label])
+    return of
+
+
+def expected(X: Any, y: Any, new: Any, dimension: float | None = None) -> tuple[Any, float]:
+    """The logarithms of N_c p(x | c) of new rows as the module's docstring has them, and tau."""
+    labels, counts = np.unique(y, return_counts=True)
+    n, T = len(X), len(labels)
+    means = np.stack([X[y == label].mean(axis=0) for label in labels])
+    rest = X - means[np.searchsorted(labels, y)]
+    within = rest.T @ rest
+    precision = n * np.linalg.inv(within + RIDGE * np.eye(X.shape[1]))
+    if dimension is None:
+        dimension = float(np.trace(precision @ within)) / n
+    middle = means.mean(axis=0)
+    apart = means - middle
+    spread = np.einsum("ij,jk,ik->", apart, precision, apart) / ((T - 1) * dimension)
+    spread = max(spread - np.mean(1.0 / counts), 1e-3)
+    scores = np.empty((len(new), T))
+    for c in range(T):
+        draw = spread / (spread + 1.0 / counts[c])
+        off = new - middle - draw * apart[c]
+        width = 1.0 + spread * (1.0 - draw)
+        distance = np.einsum("ij,jk,ik->i", off, precision, off)
+        scores[:, c] = np.log(counts[c] / n) - 0.5 * (distance / width + dimension * np.log(width))
+    return scores, spread
+
+
+def means(of: IncrementalRLSC) -> ClassMeans:
+    return of.recursion_._class_means(0)
+
+
+@pytest.mark.parametrize("way", ["one by one", "at once", "in parts"])
+def test_scores_are_those_of_the_formula(way: str) -> None:
+    (X, y), (new, _) = examples(), examples(40, seed=1)
+    found = model()
+    if way == "one by one":
+        teach(found, X, y)
+    elif way == "at once":
+        found.fit(X, y)
+    else:
+        found.partial_fit(X[:100], y[:100])
+        teach(found, X[100:104], y[100:104]).partial_fit(X[104:], y[104:])
+    scores, spread = expected(X, y, new, found.recursion_._dimension(0))
+    np.testing.assert_allclose(found.decision_function(new), scores, rtol=1e-9, atol=1e-8)
+    assert means(found).spread == pytest.approx(spread, rel=1e-9)
+
+
+def test_the_directions_that_scatter_are_estimated_closely() -> None:
+    X, y = examples(d=40)
+    found = model().fit(X, y)
+    labels = np.unique(y)
+    rest = X - np.stack([X[y == c].mean(axis=0) for c in labels])[y]
+    within = rest.T @ rest
+    exact = np.trace(np.linalg.solve(within + RIDGE * np.eye(40), within))
+    assert found.recursion_._dimension(0) == pytest.approx(exact, rel=0.02)
+
+
+def test_of_many_examples_it_is_linear_discriminant_analysis() -> None:
+    (X, y), (new, _) = examples(20_000), examples(500, seed=1)
+    rival = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    found = model(ridge=1e-6).fit(X, y)
+    np.testing.assert_array_equal(found.predict(new), rival.predict(new))
+    ours, theirs = found.decision_function(new), rival.decision_function(new)
+    np.testing.assert_allclose(
+        ours - ours[:, :1], theirs - theirs[:, :1], atol=0.02 * np.abs(theirs).max()
+    )
+
+
+def test_recoding_goes_from_the_shares_of_the_examples_to_equal_ones() -> None:
+    (X, y), (new, _) = examples(), examples(20, seed=1)
+    found = model().fit(X, y)
+    plain, shares = found.decision_function(new), np.bincount(y) / len(y)
+    for recoding in (0.0, 0.4, 1.0):
+        found.recoding = recoding
+        off = found.decision_function(new) - plain + recoding * np.log(shares)
+        np.testing.assert_allclose(off, 0.0, atol=1e-9)
+
+
+def test_a_class_of_one_example_is_recognised() -> None:
+    X, y = examples(600, d=20)
+    first = np.flatnonzero(y == 4)[0]
+    kept = (y != 4) | (np.arange(len(y)) == first)
+    new, labels = examples(600, d=20, seed=1)
+    few = new[labels == 4]
+    found = teach(model(recoding=1.0), X[kept], y[kept])
+    plain = IncrementalRLSC(RIDGE, 0.0, hold_out=0).fit(X[kept], y[kept])
+    assert np.mean(found.predict(few) == 4) > 0.5 > 0.1 > np.mean(plain.predict(few) == 4)
+
+
+def test_the_inverse_stays_the_inverse() -> None:
+    X, y = examples(3 * REWORK)
+    found = teach(model(), X, y)
+    scatter, T = found.recursion_.scatters[0], 5
+    scatter.solve(np.eye(T))
+    teach(found, X[: REWORK - 1], y[: REWORK - 1])
+    np.testing.assert_allclose(scatter.solve(np.eye(T)) @ scatter.E, np.eye(T), atol=1e-10)
+    np.testing.assert_allclose(scatter.diagonal(), np.diag(np.linalg.inv(scatter.E)), rtol=1e-10)
+
+
+def test_a_class_that_comes_between_enters_the_inverse() -> None:
+    X, y = examples()
+    late = np.concatenate((np.flatnonzero(y != 2), np.flatnonzero(y == 2)))
+    found = model()
+    for k in late:
+        found.partial_fit(X[k : k + 1], y[k : k + 1])
+        found.predict(X[:1])  # so that there is an inverse to be kept up
+    scatter = found.recursion_.scatters[0]
+    np.testing.assert_allclose(scatter.solve(np.eye(5)) @ scatter.E, np.eye(5), atol=1e-10)
+
+
+def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
+    (X, y), (new, _) = examples(), examples(20, seed=1)
+    found = model().fit(X, y)
+    found.merge_classes(3, 1)
+    same = model().fit(X, np.where(y == 3, 1, y))
+    np.testing.assert_allclose(found.decision_function(new), same.decision_function(new), rtol=1e-9)
+
+
+def test_a_forgotten_class_leaves_the_scatter_of_the_others() -> None:
+    X, y = examples()
+    found = teach(model(), X, y)
+    before = found.recursion_.scatters[0].E
+    stay = [k for k, label in enumerate(found.recursion_.classes.labels) if label != 3]
+    found.forget_class(3)
+    np.testing.assert_allclose(found.recursion_.scatters[0].E, before[np.ix_(stay, stay)])
+    assert 3 not in found.predict(X)
+
+
+def test_a_saved_model_resumes_as_if_nothing_had_been() -> None:
+    (X, y), (new, _) = examples(), examples(30, seed=1)
+    options: dict[str, Any] = {"ridge": [0.1, 1.0], "recoding": "auto", "hold_out": 6}
+    whole = teach(model(**options), X[:200], y[:200])
+    resumed = model(**options).restore(whole.state())
+    found = resumed.decision_function(new)
+    np.testing.assert_allclose(found, whole.validate().decision_function(new), rtol=1e-9)
+    teach(resumed, X[200:], y[200:])
+    teach(whole, X[200:], y[200:])
+    np.testing.assert_allclose(
+        resumed.validate().decision_function(new),
+        whole.validate().decision_function(new),
+        rtol=1e-9,
+    )
+
+
+def test_a_model_of_the_other_head_is_refused() -> None:
+    X, y = examples()
+    state = IncrementalRLSC(RIDGE).fit(X, y).state()
+    with pytest.raises(LearningError, match="head"):
+        IncrementalRLSC(RIDGE, head="discriminant").restore(state)
+
+
+def test_an_unknown_head_and_coefficients_are_refused() -> None:
+    X, y = examples()
+    with pytest.raises(ConfigurationError, match="head must be one of"):
+        IncrementalRLSC(head="lda").fit(X, y)
+    with pytest.raises(LearningError, match="no coefficients"):
+        model().fit(X, y).coef_  # noqa: B018
+
+
+def test_announced_classes_are_never_predicted() -> None:
+    X, y = examples()
+    found = model().partial_fit(X, y, classes=[7, 8])
+    teach(found, X[:9], y[:9])
+    assert set(found.predict(X)) <= set(range(5))
+    assert np.isfinite(found.decision_function(X)[:, :5]).all()
+    np.testing.assert_array_equal(found.predict_proba(X)[:, 5:], 0.0)
+
+
+def test_examples_that_least_squares_fits_leave_a_finite_answer() -> None:
+    rows = np.eye(3)
+    found = teach(IncrementalRLSC(1e-12, 1.0, hold_out=0, head="discriminant"), rows, [0, 1, 2])
+    assert np.isfinite(found.decision_function(rows)).all()
+
+
+def test_a_scatter_of_no_class_has_nothing() -> None:
+    assert len(ResidualScatter()) == 0
