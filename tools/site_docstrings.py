@@ -14,11 +14,12 @@ import griffe
 SECTIONS = ("Parameters", "Attributes", "Returns")
 TITLE = re.compile(rf"^({'|'.join(SECTIONS)})\n-+\n", re.MULTILINE)
 ITEM = re.compile(r"^([\w*]+(?:, [\w*]+)*) ?: (.*)$")
+ROLE = re.compile(r":(?:mod|class|func|meth|attr):`~?([^`]+)`")
 
 
 def numpydoc(text: str) -> str:
     """The docstring with its lists last, and each meaning on a line of its own."""
-    head, *parts = TITLE.split(text)
+    head, *parts = TITLE.split(ROLE.sub(r"`\1`", text))
     paragraphs, sections = [head.rstrip()], []
     for title, body in zip(parts[::2], parts[1::2], strict=True):
         items = []

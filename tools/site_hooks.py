@@ -1,4 +1,4 @@
-"""What mkdocs.yml asks for while it builds: formulas as MathML, and links to the repository's files.
+"""Formulas of the documentation as MathML, while mkdocs builds the site.
 
 MathML is drawn by the browser itself: no script and no font has to be fetched.
 """
@@ -18,7 +18,11 @@ BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTA
 def on_page_content(content: str, **_: Any) -> str:
     """Replace the formulas that pymdownx.arithmatex marked; raise ValueError at a broken one."""
     content = INLINE.sub(lambda found: _mathml(found[1], "inline"), content)
-    return BLOCK.sub(lambda found: f'<div class="formula">{_mathml(found[1], "block")}</div>', content)
+    return BLOCK.sub(_block, content)
+
+
+def _block(found: re.Match[str]) -> str:
+    return f'<div class="formula">{_mathml(found[1], "block")}</div>'
 
 
 def _mathml(formula: str, display: str) -> str:

@@ -17,8 +17,8 @@ PAGE = "commands.md"
 INTRODUCTION = """\
 # Commands
 
-Written by `python tools/write_commands.py docs` from the command line's own definitions: change them
-there, not here. `semiparam COMMAND --help` shows the same on one screen.
+Written by `python tools/write_commands.py docs` from the command line's own definitions: change
+them there, not here. `semiparam COMMAND --help` shows the same on one screen.
 
 The exit code is 0 where all went well, 1 where `doctor` found a fault, 2 for what you can put right
 (with one sentence that says how), and 130 after Ctrl-C.
