@@ -1,4 +1,5 @@
 # make demo: install and show the learner at work.  make test: install and test.  make lint: check.
+# make docs: build the documentation's site into site/; a link that leads nowhere is an error.
 # make audit: look for known vulnerabilities in what was installed.
 # PYTHON names the interpreter (3.10 or newer), ARGS is passed on: make demo ARGS="--seconds 30".
 # JOBS is how many processes the tests are spread over; 0: all in one, where -s and --pdb work.
@@ -17,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint audit clean
+.PHONY: demo test lint docs audit clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -31,11 +32,17 @@ lint: $(READY)
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/bandit -q -c pyproject.toml -r semiparam_dynamics benchmarks fuzz launch tools .ci setup.py
 
+docs: $(READY)
+	@$(VENV)/bin/python -c 'import mkdocstrings, latex2mathml, material' 2> /dev/null || \
+	    $(VENV)/bin/python -m pip install -q -e '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --strict --quiet $(ARGS)
+	@echo site/index.html
+
 audit: $(READY)
 	@$(VENV)/bin/python .ci/audit.py
 
 clean:
-	rm -rf $(VENV) build dist install log demo_out *.egg-info
+	rm -rf $(VENV) site build dist install log demo_out *.egg-info
 
 # Where a ROS 2 installation is sourced its rclpy is used, and pip, which keeps the numpy it was
 # built for. Elsewhere ROS 2 comes as wheels; uv resolves these in seconds where pip takes a minute,

@@ -77,6 +77,8 @@ EXTRAS = {
     ],
     "rivals": ["torch>=2.2", "gpytorch>=1.11", "xrfm>=0.4"],  # what benchmarks/rivals compares with
     "distributed": ["dask[array,distributed]>=2024.1", *LEARNING],
+    # What `make docs` builds the site with.
+    "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
     "test": [
         *OFFLINE,
         "array-api-strict>=2",
@@ -92,7 +94,7 @@ EXTRAS = {
     ],
 }
 # The package uses none of the rivals, and torch alone is 3 GB.
-ALL = {one for name in EXTRAS.keys() - {"rivals", "ros-jazzy"} for one in EXTRAS[name]}
+ALL = {one for name in EXTRAS.keys() - {"rivals", "ros-jazzy", "docs"} for one in EXTRAS[name]}
 
 
 def data_files():

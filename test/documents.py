@@ -7,10 +7,12 @@ import shlex
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = {
-    path.name: path.read_text(encoding="utf-8")
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+DOCS = ROOT / "docs"
+PATHS = {
+    **{name: ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")},
+    **{path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))},
 }
+DOCUMENTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
 
 
 def commands(program: str) -> list[tuple[str, list[str], bool]]:
@@ -18,11 +20,12 @@ def commands(program: str) -> list[tuple[str, list[str], bool]]:
 
     A command in a sentence may leave out what must be given. Brackets and dots are left out.
     """
-    pattern = rf"^    ({program} .*)$|`({program} [^`]+)`"
+    pattern = rf"^ {{4,}}({program} .*)$|`({program} [^`]+)`"
     found = []
     for name, text in DOCUMENTS.items():
         for block, inline in re.findall(pattern, text, re.MULTILINE):
-            words = shlex.split((block or inline).rstrip("\\"), comments=True)[1:]
+            text_of = re.sub(r" >>? \S+$", "", (block or inline).rstrip("\\"))
+            words = shlex.split(text_of, comments=True)[1:]
             words = [word.strip("[]") for word in words if word.strip("[].")]
             found.append((name, words, bool(block)))
     return found

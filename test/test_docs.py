@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +20,7 @@ from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig
 from semiparam_dynamics.parameters import parameters, to_flat
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
-from .documents import DOCUMENTS, ROOT, commands
+from .documents import DOCUMENTS, PATHS, ROOT, commands
 from .dynamics.arms import URDF, measurements, small_arm
 
 GUIDES = ("tutorial.md", "report.md", "control.md")
@@ -36,18 +39,21 @@ def anchors(name: str) -> list[str]:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_links_and_files_lead_somewhere(name: str) -> None:
     text = DOCUMENTS[name]
-    folder = ROOT if (ROOT / name).exists() else ROOT / "docs"
+    names = {path: other for other, path in PATHS.items()}
     for link in re.findall(r"\]\(([^)]+)\)", text):
         page, _, part = link.partition("#")
-        assert not page or (folder / page).is_file(), link
-        assert not part or part in anchors(page or name), link
-    for path in re.findall(r"`((?:config|benchmarks|docs|fuzz|launch|test|tools)/[\w/.]*)`", text):
+        path = (PATHS[name].parent / page).resolve() if page else PATHS[name]
+        assert path.is_file(), link
+        assert not part or part in anchors(names[path]), link
+    folders = "config|benchmarks|docs|examples|fuzz|launch|test|tools"
+    for path in re.findall(rf"`((?:{folders})/[\w/.]*)`", text):
         assert (ROOT / path).exists(), path
 
 
 def test_every_document_is_looked_at() -> None:
     assert len(DOCUMENTS) > 12 and sum("](" in text for text in DOCUMENTS.values()) > 8
-    assert {words[0] for _, words, _ in commands("semiparam")} == set(VERBS)
+    named = {words[0] for _, words, _ in commands("semiparam")}
+    assert named - {"COMMAND"} == set(VERBS)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -58,7 +64,7 @@ def test_commands_are_understood(verb: str, capsys: pytest.CaptureFixture[str]) 
     for name, words, whole in commands("semiparam"):
         if words[0] == verb:
             assert {word for word in words if word.startswith("--")} <= options, (name, words)
-            if whole:
+            if whole and "--help-parameters" not in words:
                 args = make_parser(words).parse_args(words)
                 for setting in getattr(args, "settings", []):
                     assert setting.split("=")[0] in to_flat(InverseDynamicsConfig()), setting
@@ -86,13 +92,65 @@ def test_the_readme_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"), [("learning.md", "n_centers"), ("recognition.md", "digit")]
+    ("name", "shown"),
+    [
+        ("learning.md", "n_centers"),
+        ("recognition.md", "digit"),
+        ("howto/sklearn.md", "nystromkrls__penalty"),
+        ("extending.md", ""),
+    ],
 )
 def test_a_document_s_examples_run(name: str, shown: str, capsys) -> None:
     names: dict[str, object] = {}
     for example in examples(name):
         exec(compile(example, name, "exec"), names)
     assert shown in capsys.readouterr().out
+
+
+def test_the_python_page_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("robot.urdf").write_text(URDF.read_text())
+    model = small_arm()
+    some = list(measurements(model, 2.0))
+    arrays = {"t": [1e-9 * one.stamp for one in some], "tau": [one.y for one in some]}
+    np.savez("log.npz", **arrays, q=[one.q for one in some], dq=[one.dq for one in some])
+    names: dict[str, object] = {}
+    for example in examples("howto/python.md"):
+        exec(compile(example, "python.md", "exec"), names)
+    assert capsys.readouterr().out.splitlines()[-1] == "8.0"
+
+
+def test_the_csv_page_runs(tmp_path: Path, monkeypatch) -> None:
+    (example,) = examples("howto/without_ros.md")
+    monkeypatch.chdir(tmp_path)
+    header = "t," + ",".join(f"{kind}_joint{k}" for kind in ("q", "dq", "tau") for k in (1, 2, 3))
+    Path("log.csv").write_text(header + "\n" + "\n".join(["0.5" + ",1.0" * 9] * 3))
+    exec(compile(example, "without_ros.md", "exec"), {})
+    assert np.load("log.npz")["tau"].shape == (3, 3)
+
+
+def test_the_site_names_every_page_and_is_built(tmp_path: Path) -> None:
+    nav = re.findall(r"[\w/]+\.md", (ROOT / "mkdocs.yml").read_text())
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(nav) == sorted(pages)
+    for needed in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
+        pytest.importorskip(needed, reason="needs the extra 'docs'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert_nothing_is_fetched(tmp_path)
+
+
+def assert_nothing_is_fetched(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        fetched = re.findall(r"<(?:link|script|img)[^>]*(?:href|src)=\"(https?://[^\"]+)", text)
+        assert not fetched, (page.name, fetched)
+
+
+def test_the_page_of_commands_is_that_of_the_parsers() -> None:
+    writer = runpy.run_path(str(ROOT / "tools" / "write_commands.py"))
+    assert writer["commands_page"]() == DOCUMENTS["commands.md"], "run tools/write_commands.py docs"
 
 
 def test_the_tutorial_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:

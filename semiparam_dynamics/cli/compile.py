@@ -14,6 +14,7 @@ Compile the numerical core now and keep it with the installation. Without it the
 user compiles for half a minute, and each start does where a user has no folder to keep it in, as in
 a container. Run it once after installing, as who installed, on the kind of processor that the robot
 has: for another kind the core is compiled anew."""
+EXAMPLES = ("semiparam compile",)
 
 # The joints of a small arm: the compiled code is the same for every robot.
 URDF = """<robot name="compiled"><link name="base"/>{}</robot>"""

@@ -23,6 +23,11 @@ follows the same motion three times, with the feed-forward of the URDF, of the l
 and of the semiparametric model, each learning while it moves. Prints the tracking errors and writes
 DIR/control.html and DIR/control.json. Learner, controller and arm run in one process, so that a
 seed always gives the same numbers; launch/controller.launch.py runs the three as nodes."""
+EXAMPLES = (
+    "semiparam control",
+    "semiparam control --urdf robot.urdf --out feedforward",
+    "semiparam control --mass-error 0.1 0.3 --prior zero --seconds 60",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,11 +8,16 @@ DESCRIPTION = """\
 Write a log in an npz file to a rosbag2 folder in MCAP. The file's arrays: q (samples x joints,
 rad); t (samples, s) or dt (s); tau (samples x joints, N m) and/or wrench (samples x 6: fx fy fz in
 N, tx ty tz in N m); optionally dq (rad/s) and names. tau becomes the joint states' effort."""
+EXAMPLES = (
+    "semiparam convert log.npz bag --urdf robot.urdf",
+    "semiparam convert log.npz bag --names shoulder,elbow,wrist",
+    "semiparam convert log.npz bag --wrench-frame tool0 --overwrite",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    parser.add_argument("log", metavar="LOG.npz")
+    parser.add_argument("log", metavar="LOG.npz", help="the log's arrays")
     parser.add_argument("bag", metavar="BAG", help="the folder to make")
     parser.add_argument("--names", metavar="A,B,...", help="the joints' names, in the log's order")
     parser.add_argument(

@@ -10,6 +10,11 @@ Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the l
 ROS 2 nodes; the hand draws circles in the XY plane and, from half time on, in the XZ plane, which
 the learner has not seen. Everything is recorded to DIR/bag and then evaluated: DIR/report.html,
 DIR/results.json. Ctrl-C ends the motion early."""
+EXAMPLES = (
+    "semiparam demo",
+    "semiparam demo --seconds 120 --out demo_out",
+    "semiparam demo --residual nystrom --seed 1",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,13 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
-from semiparam_dynamics.cli.options import add_config_options, add_overwrite, node_config, warn
-from semiparam_dynamics.config_files import describe
+from semiparam_dynamics.cli.options import (
+    add_config_options,
+    add_overwrite,
+    flag,
+    node_config,
+    warn,
+)
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
 from semiparam_dynamics.identification.excitation_files import (
@@ -34,16 +39,30 @@ FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 DESCRIPTION = """\
 Find a periodic motion, a Fourier series in each joint, from which the robot's base parameters can
 be told apart well: the condition number of their regressor is minimised within the URDF's limits of
-position, velocity and effort. Each period starts and ends at rest (no velocity, no acceleration).
+position, velocity and effort. Each period starts and ends at rest.
 Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
 first point leaves the arm time to reach it, and trial_bag, one period through the same positions at
 low speed. Collisions, of the arm with itself or with anything else, are not checked: narrow the
 joints with --range, see the motion in simulation, and try it slowly first."""
+EXAMPLES = (
+    "semiparam excite --urdf robot.urdf --out motion",
+    "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
+    "semiparam excite --help-parameters options",
+)
+# The search has more parameters than a screen has lines: these are in the help, the others listed
+# by --help-parameters.
+OFTEN = {
+    "period": "length of the motion's period, s",
+    "velocity_scale": "share of the velocity limits used",
+    "effort_scale": "share of the effort limits used",
+    "repeat": "periods written, one after the other",
+    "rate": "points written a second",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    parser.add_argument("--urdf", metavar="FILE", required=True)
+    parser.add_argument("--urdf", metavar="FILE", required=True, help="the robot")
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
     parser.add_argument(
         "--joints", metavar="A,B,...", default="", help="default: all actuated ones of the URDF"
@@ -58,18 +77,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="narrower position limits than the URDF's (rad or m); may be given several times",
     )
     configs = (ExcitationConfig, FreeJointsConfig, ExportConfig)
-    for entry in (entry for config in configs for entry in parameters(config)):
+    flags = [entry for config in configs for entry in parameters(config)]
+    for entry in flags:
         kind = entry.type if entry.type in (int, float) else str
+        often = OFTEN.get(entry.name, argparse.SUPPRESS)
         parser.add_argument(
-            f"--{entry.name.replace('_', '-')}",
+            flag(entry),
             type=kind,
             default=entry.default,
             metavar=kind.__name__.upper(),
-            # argparse reads % as the beginning of a name
-            help=f"{describe(entry)} (default {entry.default})".replace("%", "%%"),
+            help=often if often is argparse.SUPPRESS else f"{often} (default {entry.default:g})",
         )
     add_overwrite(parser)
-    add_config_options(parser, RobotConfig)
+    add_config_options(parser, RobotConfig, flags)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,6 +19,11 @@ current, each with its standard deviation. By one bag they are relative: gravity
 their ratios, the URDF's masses their common factor. With a second bag, --loaded, of motion with a
 load of known mass in the hand, they are absolute. --out writes the parameters with the gains as
 samples.effort_scale and their deviations, for the other verbs (--params) and the node."""
+EXAMPLES = (
+    "semiparam gains BAG --urdf robot.urdf",
+    "semiparam gains BAG --urdf robot.urdf --out gains.yaml",
+    "semiparam gains BAG --urdf robot.urdf --loaded BAG2 --load-mass 1.5",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from semiparam_dynamics.config import InverseDynamicsConfig
 
     parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
-    parser.add_argument("--urdf", metavar="FILE", required=True)
+    parser.add_argument("--urdf", metavar="FILE", required=True, help="the robot")
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
     )

@@ -14,6 +14,11 @@ Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show 
 inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, the same for a
 wrench, and DIR/rviz/semiparam_dynamics.rviz. The joints' names are those that are learned, in their
 order."""
+EXAMPLES = (
+    "semiparam layouts layouts",
+    "semiparam layouts layouts --joints joint1 joint2 joint3",
+    "semiparam layouts layouts --node /left/inverse_dynamics --base left_base",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,6 +30,7 @@ VERBS = {
     "excite": "a motion that identifies a robot's parameters well",
     "convert": "turn an npz log into a rosbag2",
     "compile": "compile the numerical core once, for every later start",
+    "completion": "commands and options completed by the shell",
     "layouts": "pages of plots for PlotJuggler and Foxglove",
 }
 # What measures the package is part of the repository, not of an installation.

@@ -18,6 +18,11 @@ are asked with pictures that are never taught, so that one sees what was forgott
 folder whose subfolders are the objects with their pictures, or an npz file of pictures or feature
 vectors (X and y, or X_train, y_train, X_test, y_test); without it they are handwritten digits.
 DIR/results.json has the numbers. Ctrl-C ends it early."""
+EXAMPLES = (
+    "semiparam objects",
+    "semiparam objects pictures --classes 8 --out taught",
+    "semiparam objects features.npz --teach 20",
+)
 
 SCRIPT = """\
 a file with lines such as 'teach mug 30' (frames), 'ask 60', 'ask mug 10', 'pause 2' (seconds),

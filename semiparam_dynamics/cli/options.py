@@ -6,7 +6,7 @@ import argparse
 import sys
 import textwrap
 import typing
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
@@ -21,11 +21,18 @@ from semiparam_dynamics.progress import processes
 from semiparam_dynamics.storage import saved_header
 
 C = TypeVar("C")
+FLAGS = "options"  # the group of those parameters that have an option of their own
 INDENTED: dict[str, Any] = {"subsequent_indent": " " * 4, "break_on_hyphens": False}
 
 
-def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> None:
-    """Add ``--params YAML``, ``--set NAME=VALUE`` and ``--help-parameters [GROUP]``."""
+def add_config_options(
+    parser: argparse.ArgumentParser, config_type: type, flags: Sequence[Parameter] = ()
+) -> None:
+    """Add ``--params YAML``, ``--set NAME=VALUE`` and ``--help-parameters [GROUP]``.
+
+    flags : parameters with an option of their own, which ``--help-parameters`` lists first, as the
+    group "options".
+    """
     options = parser.add_argument_group("parameters")
     options.add_argument("--params", metavar="YAML", default="", help="parameters from a file")
     options.add_argument(
@@ -43,27 +50,38 @@ def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> No
         const="",
         action=_ParametersHelp,
         config_type=config_type,
-        help="list the parameters, all or such as filter",
+        flags=flags,
+        help=f"list the parameters, all or such as {'filter' if not flags else FLAGS}",
     )
+
+
+def flag(entry: Parameter) -> str:
+    """The option that sets a parameter where it has one of its own."""
+    return f"--{entry.name.replace('_', '-')}"
 
 
 class _ParametersHelp(argparse.Action):
     """Prints the parameters of `config_type` whose names begin with the group, and ends."""
 
-    def __init__(self, *args: Any, config_type: type, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, config_type: type, flags: Sequence[Parameter], **options: Any
+    ) -> None:
         super().__init__(*args, **options)
-        self._config_type = config_type
+        self._config_type, self._flags = config_type, flags
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
         (_, group, _) = rest
         entries = list(parameters(self._config_type))
-        chosen = [e for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
+        chosen = [(e.name, e) for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
+        if group in ("", FLAGS):
+            chosen[:0] = [(flag(e), e) for e in self._flags]
         if not chosen:
             groups = sorted({e.name.partition(".")[0] for e in entries if "." in e.name})
+            groups += [FLAGS] if self._flags else []
             parser.error(f"there is no group '{group}': there are {', '.join(groups)}")
-        for entry in chosen:
+        for name, entry in chosen:
             text = textwrap.fill(describe(entry), 80, initial_indent=" " * 4, **INDENTED)
-            parser._print_message(f"{entry.name} = {_shown(entry)}\n{text}\n", sys.stdout)
+            parser._print_message(f"{name} = {_shown(entry)}\n{text}\n", sys.stdout)
         parser.exit()
 
 
@@ -191,7 +209,7 @@ def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:
         "--cluster",
         metavar="ADDRESS",
         default="",
-        help="a Dask scheduler, such as tcp://host:8786, whose workers have this package",
+        help="of a Dask scheduler, such as tcp://host:8786",
     )
 
 

@@ -25,13 +25,11 @@ from semiparam_dynamics.tuning.on_bags import tune_on_bags, write_tuning
 from semiparam_dynamics.tuning.page import text
 
 DESCRIPTION = """\
-Choose the learner's hyperparameters on recordings of the robot: the filter's cut-off, the ridges,
-the kernel's widths, the kind and the number of features. Whole recordings are held out in turn
-(the thirds of the only one), and regions of the positions, so that repeated motion flatters
-nothing; what does harm where the robot has not been is not chosen. Writes the YAML that the node
-loads, a page with the curves beside it, and a journal: interrupted (Ctrl-C), the same command
-resumes where it stopped. Keep a recording out of this, to judge the result by:
-semiparam evaluate OTHER_BAG --train BAG ... --params tuned.yaml --out results."""
+Choose the learner's hyperparameters (filter, ridges, kernel, features) on recordings of the robot.
+Whole recordings are held out in turn (the thirds of the only one), and regions of the positions;
+a choice that does harm there is not made. Writes the node's YAML, a page with the curves beside it,
+and a journal: after Ctrl-C the same command resumes. Judge the result on a recording kept out:
+semiparam evaluate OTHER --train BAG ... --params tuned.yaml --out results."""
 EXAMPLES = (
     "semiparam tune BAG1 BAG2 --urdf robot.urdf --out tuned.yaml",
     "semiparam tune BAG1 BAG2 --params my_arm.yaml --keep filter --out tuned.yaml",
@@ -47,15 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="a parameter, or a group such as filter, that stays as it is (may be repeated); "
-        "residual: only the kind of features that is configured",
+        help="parameter or group, such as filter, left as it is (may be repeated); residual: "
+        "the kind of features",
     )
     parser.add_argument(
         "--criterion",
         choices=("delayed", "frozen", "evidence"),
         default="delayed",
-        help="what is made small among the harmless candidates: the error while learning continues "
-        "(default), on motion never seen, or what has the largest marginal likelihood",
+        help="error that decides: half a second before learning (default), on motion never seen, "
+        "or the marginal likelihood",
     )
     add_workers(parser, jobs="processes (default: one a core)")
     add_topics_and_output(

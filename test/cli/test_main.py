@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -30,14 +33,39 @@ def test_every_verb_has_help(capsys) -> None:
         assert f"usage: semiparam {verb}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "train", "identify", "doctor", "gains"])
+@pytest.mark.parametrize("verb", ["", *VERBS])
 def test_help_fits_on_a_screen(verb: str, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
-        main([verb, "--help"])
+        main([verb, "--help"] if verb else ["--help"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 40 and max(map(len, lines)) <= 80
-    assert "--help-parameters" in "".join(lines)
+    if verb:
+        examples = lines[lines.index("examples:") + 1 :]
+        assert f"semiparam {verb}" in examples[0]
+        assert len(examples) == 3 or verb == "compile"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_examples_of_the_help_are_understood(verb: str, capsys) -> None:
+    for example in importlib.import_module(f"semiparam_dynamics.cli.{verb}").EXAMPLES:
+        words = shlex.split(re.sub(r' >> .*|^eval "\$\(|\)"$', "", example))
+        assert words[:2] == ["semiparam", verb]
+        try:
+            make_parser([verb]).parse_args(words[1:])
+        except SystemExit as end:
+            assert not end.code, capsys.readouterr().err
+
+
+def test_options_that_are_parameters_are_listed_by_their_own_help(capsys) -> None:
+    for group in ([], ["options"]):
+        with pytest.raises(SystemExit):
+            main(["excite", "--help-parameters", *group])
+        listed = capsys.readouterr().out
+        assert "--free-range = 3.14" in listed and "--harmonics = 5\n    multiples" in listed
+    with pytest.raises(SystemExit) as end:
+        main(["excite", "--help-parameters", "none"])
+    assert end.value.code == 2 and "there are options" in capsys.readouterr().err
 
 
 def test_parameters_have_a_help_of_their_own(capsys) -> None:

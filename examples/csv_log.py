@@ -1,0 +1,54 @@
+"""A CSV file to a bag, and the bag evaluated, without ROS.
+
+python examples/csv_log.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from made_arm import JOINTS, URDF, record
+
+from semiparam_dynamics.cli.main import main as semiparam
+
+COLUMNS = ["t", *(f"{kind}_{joint}" for kind in ("q", "dq", "tau") for joint in JOINTS)]
+
+
+def write_csv(path: Path, seconds: float = 40.0) -> None:
+    """Write the made arm's log as a spreadsheet has it: a line of names, then numbers."""
+    table = np.column_stack(record(seconds))
+    np.savetxt(path, table, delimiter=",", header=",".join(COLUMNS), comments="", fmt="%.6f")
+
+
+def read_csv(path: Path) -> dict[str, np.ndarray]:
+    """The arrays that `semiparam convert` takes, by the columns' names."""
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    columns = {
+        kind: np.column_stack([table[f"{kind}_{joint}"] for joint in JOINTS])
+        for kind in ("q", "dq", "tau")
+    }
+    return {"t": table["t"], **columns, "names": np.array(JOINTS)}
+
+
+def main(folder: Path) -> None:
+    """CSV, npz, bag, report."""
+    write_csv(folder / "log.csv")
+    np.savez(folder / "log.npz", **read_csv(folder / "log.csv"))
+    (folder / "arm.urdf").write_text(URDF)
+    log, bag, urdf, out = (str(folder / n) for n in ("log.npz", "bag", "arm.urdf", "results"))
+    assert semiparam(["convert", log, bag, "--urdf", urdf]) == 0
+    assert semiparam(["evaluate", bag, "--target", "effort", "--out", out]) == 0
+    scores = json.loads((Path(out) / "results.json").read_text())["scores"]["delayed"]
+    print({name: round(float(np.mean(score["nmse"])), 3) for name, score in scores.items()})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            main(Path(temporary))

@@ -1,0 +1,56 @@
+"""Bags of several robots of one kind: one model from some of them, judged on each of the others.
+
+python examples/fleet.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from made_arm import JOINTS, URDF, record
+
+from semiparam_dynamics.cli.main import main as semiparam
+from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.measurement import Measurement
+
+
+def write_bag(path: Path, seed: int, gain: float = 1.0) -> str:
+    """A bag of 20 s; `gain` is what one robot's efforts are wrong by."""
+    t, q, dq, tau = record(seconds=20.0, seed=seed)
+    readings = (
+        Measurement(round(1e9 * (1.0 + t[k])), q[k], dq[k], gain * tau[k]) for k in range(len(t))
+    )
+    write_measurements(path, JOINTS, readings, "effort")
+    return str(path)
+
+
+def main(folder: Path) -> None:
+    """Train on two robots, test three others one by one; the third one's efforts are 30 % off."""
+    (folder / "arm.urdf").write_text(URDF)
+    urdf = ["--urdf", str(folder / "arm.urdf")]
+    learned = [write_bag(folder / f"robot_{k}", seed=k) for k in (1, 2)]
+    gains = {3: 1.0, 4: 1.0, 5: 1.3}
+    tested = [write_bag(folder / f"robot_{k}", k, gain) for k, gain in gains.items()]
+    trained, each = str(folder / "trained"), str(folder / "each")
+    few = ["--set", "nystrom.max_centers=150", "--set", "nystrom.joint_max_centers=50"]
+    train = ["train", *learned, *urdf, *few, "--target", "effort", "--out", trained]
+    assert semiparam(train) == 0
+    model = ["--model", f"{trained}/model.npz"]
+    assert semiparam(["evaluate", *tested, *urdf, *model, "--each", "--out", each]) == 0
+    for results in sorted(Path(each).glob("*/results.json")):
+        scores = json.loads(results.read_text())["scores"]["frozen"]["semiparametric"]["nmse"]
+        worst = max(scores)
+        note = "  <- look at this one" if worst > 0.05 else ""
+        print(f"{results.parent.name}: mean {np.mean(scores):.3f}, worst joint {worst:.3f}{note}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            main(Path(temporary))

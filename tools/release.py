@@ -1,0 +1,114 @@
+"""Build and check what a release consists of: the source distribution, and the wheel made from it.
+
+    python tools/release.py --out dist
+    python tools/release.py --out dist --trial
+
+Refuses while the version differs between the files that name it, the newest section of the
+changelog is not that version's, or a maintainer's name, address or the repository's URL is still a
+placeholder; --trial tells these and builds all the same. What is built is the commit, not what lies
+beside it. Needs git, `build` and `twine`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = "semiparam_dynamics"
+# What stands for a person, an address or a place until somebody fills it in.
+PLACEHOLDERS = {
+    "setup.py": (r"\.example\b", r"\b" + NAME + r" maintainers\b"),
+    "package.xml": (r"\.example\b", r"\b" + NAME + r" maintainers\b"),
+    "CITATION.cff": (r"\b" + NAME + r" maintainers\b",),
+    "README.md": (r"git clone URL\b",),
+    "docs/index.md": (r"git clone URL\b",),
+}
+# Where a version stands beside the package's own.
+VERSIONS = {
+    "package.xml": r"<version>(.+?)</version>",
+    "CITATION.cff": r"(?m)^version: (.+)$",
+    "CHANGELOG.rst": r"(?m)^(\d+\.\d+\.\d+) \(\d{4}-\d\d-\d\d\)$",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check, build, check what was built, and list it; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("dist"), help="folder of the files")
+    parser.add_argument("--trial", action="store_true", help="build whatever is missing")
+    given = parser.parse_args(arguments)
+    problems = list(find_problems(ROOT))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems and not given.trial:
+        print("not released; --trial builds all the same", file=sys.stderr)
+        return 1
+    given.out.mkdir(parents=True, exist_ok=True)
+    if earlier := [path.name for path in given.out.iterdir()]:
+        print(f"{given.out} is not empty: {', '.join(earlier)}", file=sys.stderr)
+        return 1
+    python = [sys.executable, "-m"]
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "commit.tar"
+        subprocess.run(["git", "archive", "-o", archive, "HEAD"], cwd=ROOT, check=True)
+        source = Path(folder) / "source"
+        source.mkdir()
+        subprocess.run(["tar", "-xf", archive, "-C", source], check=True)
+        build = [*python, "build", "--outdir", str(given.out.resolve()), str(source)]
+        subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+    built = sorted(given.out.iterdir())
+    subprocess.run([*python, "twine", "check", "--strict", *map(str, built)], check=True)
+    for path in built:
+        print(f"\n{path.name}, {path.stat().st_size / 1e6:.2f} MB")
+        for folder, (count, size) in contents(path).items():
+            print(f"  {count:5d} files {size / 1e6:7.2f} MB  {folder}")
+    return 0
+
+
+def find_problems(root: Path) -> Iterator[str]:
+    """A sentence for each reason not to release what is in the folder `root`."""
+    found = re.search(r'^__version__ = "(.+)"$', (root / NAME / "__init__.py").read_text(), re.M)
+    version = found.group(1) if found else ""
+    for name, pattern in VERSIONS.items():
+        there = re.search(pattern, (root / name).read_text(encoding="utf-8"))
+        if there is None or there.group(1) != version:
+            other = there.group(1) if there else "none"
+            yield f"{name}: version {other}, where the package's is {version}"
+    for name, patterns in PLACEHOLDERS.items():
+        lines = (root / name).read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            if any(re.search(pattern, line) for pattern in patterns):
+                yield f"{name}:{number}: a placeholder: {line.strip()}"
+
+
+def contents(path: Path) -> dict[str, tuple[int, int]]:
+    """Files and bytes of each top folder of a distribution."""
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            files = [(entry.filename, entry.file_size) for entry in wheel.infolist()]
+    else:
+        with tarfile.open(path) as archive:
+            members = (member for member in archive.getmembers() if member.isfile())
+            files = [(member.name.partition("/")[2], member.size) for member in members]
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for name, size in files:
+        folder = name.partition("/")[0] + "/" if "/" in name else "(top)"
+        counts[folder] += 1
+        sizes[folder] += size
+    return {folder: (counts[folder], sizes[folder]) for folder in sorted(counts)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

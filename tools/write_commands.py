@@ -1,0 +1,75 @@
+"""Writes docs/commands.md from the command line's parsers.
+
+python tools/write_commands.py docs
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from semiparam_dynamics.cli.completion import verb_parsers
+from semiparam_dynamics.cli.main import EXAMPLES_TITLE, VERBS
+
+PAGE = "commands.md"
+INTRODUCTION = """\
+# Commands
+
+Written by `python tools/write_commands.py docs` from the command line's own definitions: change
+them there, not here. `semiparam COMMAND --help` shows the same on one screen.
+
+The exit code is 0 where all went well, 1 where `doctor` found a fault, 2 for what you can put right
+(with one sentence that says how), and 130 after Ctrl-C.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the page into the folder that the command line names."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    (Path(given[0]) / PAGE).write_text(commands_page(), encoding="utf-8")
+
+
+def commands_page() -> str:
+    """A section for each verb: its purpose, its examples, and a table of its options."""
+    return "\n".join([INTRODUCTION, *(_section(*item) for item in verb_parsers().items())])
+
+
+def _section(verb: str, parser: argparse.ArgumentParser) -> str:
+    description = " ".join((parser.description or "").split())
+    examples = (parser.epilog or "").removeprefix(EXAMPLES_TITLE).split("\n")
+    shown = "\n".join(f"    {line.strip()}" for line in examples if line.strip())
+    rows = "\n".join(_row(action) for action in parser._actions if action.dest != "help")
+    table = f"\n| option | meaning |\n|---|---|\n{rows}\n" if rows else ""
+    return f"## {verb}\n\n{VERBS[verb].capitalize()}.\n\n{_plain(description)}\n\n{shown}\n{table}"
+
+
+def _row(action: argparse.Action) -> str:
+    names = ", ".join(action.option_strings)
+    values = action.metavar or ("{" + ",".join(map(str, action.choices or ())) + "}")
+    if isinstance(values, tuple):
+        values = " ".join(values)
+    if action.nargs == 0:
+        values = ""
+    elif values == "{}":
+        values = action.dest.upper()
+    if action.nargs in ("+", "*"):
+        values = f"{values} ..."
+    elif action.nargs == "?" and names:
+        values = f"[{values}]"
+    if action.help is argparse.SUPPRESS:
+        meaning = "see `--help-parameters options`"
+    else:
+        meaning = (action.help or "") % {"default": action.default}
+    return f"| `{f'{names} {values}'.strip()}` | {_plain(meaning)} |"
+
+
+def _plain(text: str) -> str:
+    for sign in "|*<_":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+if __name__ == "__main__":
+    main()
