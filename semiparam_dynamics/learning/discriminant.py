@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from semiparam_dynamics.arrays import Array, Indices
 
-REWORK = 200  # updates after which the inverse is computed anew from the scatter
+REWORK = 1000  # updates after which the inverse is computed anew from the scatter
 USUAL_SPREAD = 1.0  # tau while there are fewer than two classes
 LEAST_SPREAD = 1e-3
 
