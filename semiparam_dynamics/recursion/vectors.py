@@ -38,7 +38,6 @@ def exponentials(x: Array, out: Array) -> None:
 @compiled_in_order
 def _double(x: Array, out: Array) -> None:
     """By Taylor's polynomial up to r^13."""
-    bits = out.view(np.int64)
     for j in range(x.size):
         v = x[j]
         bounded = v if v < 0.0 else 0.0
@@ -58,17 +57,15 @@ def _double(x: Array, out: Array) -> None:
         p = 0.041666666666666664 + p * r
         p = 0.16666666666666666 + p * r
         p = 0.5 + p * r
-        out[j] = shifted
-        power = bits[j] << 52
-        out[j] = (r + 1.0) + p * (r * r)
-        bits[j] += power
-        out[j] = out[j] if v >= -708.0 else 0.0
+        power = np.float64(shifted).view(np.int64) << 52
+        p = (r + 1.0) + p * (r * r)
+        scaled = np.int64(np.float64(p).view(np.int64) + power).view(np.float64)
+        out[j] = scaled if v >= -708.0 else 0.0
 
 
 @compiled_in_order
 def _single(x: Array, out: Array) -> None:
     """By the polynomial of Cephes' expf."""
-    bits = out.view(np.int32)
     for j in range(x.size):
         v = x[j]
         bounded = v if v < f32(0.0) else f32(0.0)
@@ -82,11 +79,10 @@ def _single(x: Array, out: Array) -> None:
         p = f32(4.1665795894e-2) + p * r
         p = f32(1.6666665459e-1) + p * r
         p = f32(5.0000001201e-1) + p * r
-        out[j] = shifted
-        power = bits[j] << np.int32(23)
-        out[j] = (r + f32(1.0)) + p * (r * r)
-        bits[j] += power
-        out[j] = out[j] if v >= f32(-87.0) else f32(0.0)
+        power = np.int32(f32(shifted).view(np.int32) << np.int32(23))
+        p = (r + f32(1.0)) + p * (r * r)
+        scaled = np.int32(f32(p).view(np.int32) + power).view(np.float32)
+        out[j] = scaled if v >= f32(-87.0) else f32(0.0)
 
 
 # Both come from one reduction to [-pi/4, pi/4] (Cody and Waite) and Cephes' polynomials (S.
