@@ -43,6 +43,7 @@ ORIGIN = 0.5  # x0; nor this, and it makes no difference
 WITHIN = 1.05  # of the excess risk of KRLS
 FEATURES = np.unique(np.geomspace(1, 6400, 78).round().astype(int))
 RESAMPLES = 2000  # of the bootstrap
+TOO_MANY = 0.05  # data sets that need more features: the slope is then one of the largest number
 NAMES = ("excess risk", "lambda", "m")
 
 
@@ -154,6 +155,8 @@ def figure_5_2(
     rows.append(row("m, of mean risks", of_mean_risks, 2))
     rows.append(row("m, on one draw", geometric(on_one), 2))
     ends = np.mean(values[:, :, 2] == FEATURES[-1])
+    if ends > TOO_MANY:
+        rows[2:] = [(*one[:3], "too many end", one[4]) for one in rows[2:]]
     print_table(
         f"Figure 5.2: r={r:g}, gamma={gamma:g}, noise {noise:g}, {repetitions} repetitions, "
         f"{draws} draws of features",
@@ -221,7 +224,8 @@ def krls(circle: Circle, gram: Array, moments: Array, penalties: Array) -> Array
     roots = np.sqrt(circle.decay(1.0 / circle.gamma))
     values, vectors = eigh(roots[:, None] * gram * roots)
     projected = vectors.T @ (roots * moments)
-    return roots[:, None] * (vectors @ (projected[:, None] / (values[:, None] + penalties)))
+    result: Array = roots[:, None] * (vectors @ (projected[:, None] / (values[:, None] + penalties)))
+    return result
 
 
 def random_features(B: Array, gram: Array, moments: Array, penalty: float) -> Array:
