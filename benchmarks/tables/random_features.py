@@ -224,7 +224,8 @@ def krls(circle: Circle, gram: Array, moments: Array, penalties: Array) -> Array
     roots = np.sqrt(circle.decay(1.0 / circle.gamma))
     values, vectors = eigh(roots[:, None] * gram * roots)
     projected = vectors.T @ (roots * moments)
-    result: Array = roots[:, None] * (vectors @ (projected[:, None] / (values[:, None] + penalties)))
+    shrunk = projected[:, None] / (values[:, None] + penalties)
+    result: Array = roots[:, None] * (vectors @ shrunk)
     return result
 
 
