@@ -143,6 +143,7 @@ def draw(times: Sequence[FalkonTimes], others: Sequence[Rival], path: Path) -> N
         lines.setdefault(other.name, []).append((other.seconds, other.error, ""))
     figure, axes = plt.subplots(figsize=(6.5, 4.2))
     for label, found in lines.items():
+        found.sort()
         axes.plot([s for s, _, _ in found], [e for _, e, _ in found], "o-", label=label)
         for seconds, error, name in found:
             axes.annotate(name, (seconds, error), (4, 4), textcoords="offset points", fontsize=8)
