@@ -54,7 +54,11 @@ def rivals(
     n = len(problem.X)
     fits: list[tuple[str, str, Fit]] = [
         ("Falkon, this package", f"{iterations} iterations", _ours),
-        ("scikit-learn Nystroem + Ridge", "exact; features n x M stored", _scikit_learn),
+        (
+            "scikit-learn Nystroem + Ridge",
+            f"M = {centers}, exact; features n x M stored",
+            _scikit_learn,
+        ),
     ]
     if importlib.util.find_spec("falkon"):
         fits.append(("falkon", f"{iterations} iterations", _falkon))

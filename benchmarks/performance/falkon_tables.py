@@ -140,15 +140,18 @@ def draw(times: Sequence[FalkonTimes], others: Sequence[Rival], path: Path) -> N
         label = f"Falkon, n = {one.n}{kept}"
         lines.setdefault(label, []).append((one.seconds, one.error, f"M = {one.centers}"))
     for other in others:
-        lines.setdefault(other.name, []).append((other.seconds, other.error, ""))
+        lines.setdefault(other.name, []).append((other.seconds, other.error, other.note))
     figure, axes = plt.subplots(figsize=(6.5, 4.2))
     for label, found in lines.items():
         found.sort()
         axes.plot([s for s, _, _ in found], [e for _, e, _ in found], "o-", label=label)
         for seconds, error, name in found:
-            axes.annotate(name, (seconds, error), (4, 4), textcoords="offset points", fontsize=8)
-    axes.set(xscale="log", yscale="log", xlabel="seconds (Falkon: fit; others: and predict)")
-    axes.set(ylabel="test error, root mean square")
-    axes.legend()
+            below = (-10, -14) if label.startswith("Falkon") else (4, 5)
+            axes.annotate(name, (seconds, error), below, textcoords="offset points", fontsize=8)
+    axes.set(xscale="log", xlabel="seconds (Falkon: fit; others: fit and predict)")
+    axes.set(ylabel="test error, root mean square", ylim=(0.0, 1.1 * axes.get_ylim()[1]))
+    axes.set_xlim(None, 3.0 * axes.get_xlim()[1])  # room for the last names
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower left")
     figure.savefig(path, dpi=120, bbox_inches="tight")
     plt.close(figure)
