@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from falkon_fits import FalkonTimes, measure, synthetic
@@ -17,9 +18,9 @@ from semiparam_dynamics.progress import ProgressBar
 DESCRIPTION = """\
 FALKON's time on synthetic data beside that of its multiplications alone (NumPy's, with all cores,
 the fastest of several block sizes, measured in the same process), its memory, and other
-estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ridge, and falkon and
-eigenpro2 where they are installed. --memory-limit says what the kernel matrix may take: within it,
-it is kept and read again, beyond it each iteration computes it anew."""
+estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ridge, and falkon,
+eigenpro2 and xRFM where they are installed. --memory-limit says what the kernel matrix may take:
+within it, it is kept and read again, beyond it each iteration computes it anew."""
 KEPT = 2**33  # bytes of --kept's limit
 TIMES = ["n", "M", "iterations", "kernel", "fit, s (min to max)", "before iteration 1, s"]
 TIMES += [
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COUNT",
         help="sizes, the first ones, at which others are measured (default %(default)s)",
     )
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="error against time, a PNG")
 
 
 def run(args: argparse.Namespace) -> str:
@@ -69,6 +71,7 @@ def run(args: argparse.Namespace) -> str:
     given = args.penalty, args.iterations
     times: list[FalkonTimes] = []
     others: list[str] = []
+    points: list[Rival] = []
     with ProgressBar("falkon", sys.stderr) as progress:
         for number, (n, M) in enumerate(sizes):
             problem = synthetic(n, args.inputs, np.dtype(args.dtype))
@@ -78,8 +81,11 @@ def run(args: argparse.Namespace) -> str:
             if number < args.rivals:
                 progress((len(times) + len(others)) / steps)
                 found = rivals(problem, M, *given, args.memory_limit, args.repeats)
+                points += found[1:]
                 others.append(f"n = {n}, M = {M}\n\n{rivals_table(found)}")
     about = f"{args.inputs} inputs, {args.dtype}, penalty {args.penalty:g}, {args.repeats} fits."
+    if args.figure is not None:
+        draw(times, points, args.figure)
     parts = [f"{about}\n{machine('scipy', 'scikit-learn')}.", times_table(times), *others]
     return "\n\n".join(parts) + "\n"
 
@@ -119,3 +125,33 @@ def rivals_table(found: Sequence[Rival]) -> str:
         for one in found
     ]
     return markdown(RIVALS, rows)
+
+
+def draw(times: Sequence[FalkonTimes], others: Sequence[Rival], path: Path) -> None:
+    """Test error against seconds, a line for each estimator, its points in the order measured."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    lines: dict[str, list[tuple[float, float, str]]] = {}
+    for one in times:
+        kept = ", kernel kept" if one.stored else ""
+        label = f"Falkon, n = {one.n}{kept}"
+        lines.setdefault(label, []).append((one.seconds, one.error, f"M = {one.centers}"))
+    for other in others:
+        lines.setdefault(other.name, []).append((other.seconds, other.error, other.note))
+    figure, axes = plt.subplots(figsize=(6.5, 4.2))
+    for label, found in lines.items():
+        found.sort()
+        axes.plot([s for s, _, _ in found], [e for _, e, _ in found], "o-", label=label)
+        for seconds, error, name in found:
+            below = (-10, -14) if label.startswith("Falkon") else (4, 5)
+            axes.annotate(name, (seconds, error), below, textcoords="offset points", fontsize=8)
+    axes.set(xscale="log", xlabel="seconds (Falkon: fit; others: fit and predict)")
+    axes.set(ylabel="test error, root mean square", ylim=(0.0, 1.1 * axes.get_ylim()[1]))
+    axes.set_xlim(None, 3.0 * axes.get_xlim()[1])  # room for the last names
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower left")
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+    plt.close(figure)

@@ -62,13 +62,12 @@ class GaussianBlocks:
 
     def into(self, X: Array, K: Array) -> None:
         """The same into K (k, m), which is contiguous."""
-        evaluate(self._with_norms(X), self._tiles, self._exponents(X), K)
+        evaluate(self._with_norms(X), self._tiles, self._kernels(X, 1)[0], K)
 
     def multiply(self, X: Array, B: Array) -> Array:
         """K(X, C) B for B (m, T): (k, T) in float64, as all sums."""
         out = np.empty((len(X), B.shape[1]))
-        E, K = self._working(X)
-        product(self._with_norms(X), self._tiles, _rows(B.T), E, K, out)
+        product(self._with_norms(X), self._tiles, self._in_tiles(B), self._kernels(X, 1), out)
         return out
 
     def normal(self, X: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
@@ -76,34 +75,41 @@ class GaussianBlocks:
         for each column, (k, T); None: no Y, no weights. (m, T) in float64.
         """
         k, T = len(X), B.shape[1]
-        out = np.zeros((T, self._m))
-        E, K = self._working(X)
+        n_tiles = len(self._tiles)
+        out = np.zeros((T, n_tiles, self._width))
         add_normal_product(
             self._with_norms(X),
             self._tiles,
-            _rows(B.T),
+            self._in_tiles(B),
             np.zeros((k, T)) if Y is None else _rows(Y),
             _rows(weight_columns(weights, k, T)),
-            E,
-            K,
+            self._kernels(X, n_tiles),
             np.empty((k, T)),
             out,
         )
-        return out.T
+        return self._of_centers(out)
 
     def transposed(self, X: Array, S: Array) -> Array:
         """K(X, C)' S for S (k, T): (m, T) in float64."""
-        out = np.zeros((S.shape[1], self._m))
-        E, K = self._working(X)
-        add_transposed_product(self._with_norms(X), self._tiles, _rows(S), E, K, out)
-        return out.T
+        out = np.zeros((S.shape[1], len(self._tiles), self._width))
+        K = self._kernels(X, 1)
+        add_transposed_product(self._with_norms(X), self._tiles, _rows(S), K, out)
+        return self._of_centers(out)
 
-    def _working(self, X: Array) -> tuple[Array, Array]:
-        E = self._exponents(X)
-        return E, np.empty((len(E), self._m), self.dtype)
+    def _kernels(self, X: Array, n_tiles: int) -> Array:
+        """Working memory of so many tiles' kernels, (n_tiles, R, w)."""
+        rows = min(self._rows, max(len(X), 1))
+        return np.empty((n_tiles, rows, self._width), self.dtype)
 
-    def _exponents(self, X: Array) -> Array:
-        return np.empty((min(self._rows, max(len(X), 1)), self._width), self.dtype)
+    def _in_tiles(self, B: Array) -> Array:
+        """B (m, T) as (T, n_tiles, w); zero for the columns that no centre has."""
+        padded = np.zeros((B.shape[1], len(self._tiles), self._width))
+        padded.reshape(B.shape[1], -1)[:, : self._m] = B.T
+        return padded
+
+    def _of_centers(self, tiles: Array) -> Array:
+        """The reverse: (T, n_tiles, w) as (m, T)."""
+        return tiles.reshape(len(tiles), -1)[:, : self._m].T
 
     def _with_norms(self, X: Array) -> Array:
         """[x, -|x|^2 / 2, 1] of each row, moved and scaled."""
@@ -136,8 +142,8 @@ def _rows(A: Array) -> Array:
 # -------------------------------------------------------------------------------------------------
 # The compiled loops. A tile of exponents comes from one matrix product, small enough that it needs
 # no copy of its factors and its result stays in the first-level cache; there it is exponentiated
-# and multiplied. Only `R` rows of the kernel are kept, in the second-level cache, until their sums
-# are known.
+# in its place and multiplied. Only `R` rows of the kernel are kept, in the second-level cache,
+# until their sums are known, tile after tile: each is one piece of memory for the exponential.
 
 
 @compiled
@@ -149,112 +155,109 @@ def evaluate(X: Array, C: Array, E: Array, K: Array) -> None:
     for i in range(0, len(X), len(E)):
         here = min(len(E), len(X) - i)
         for t in range(len(C)):
-            _exponents(X, C, E, i, here, t)
-            _exponentiate(E, K, i, here, t * E.shape[1])
+            _kernel(X, C[t], E, i, here)
+            first = t * E.shape[1]
+            last = min(first + E.shape[1], K.shape[1])
+            for r in range(here):
+                K[i + r, first:last] = E[r, : last - first]
 
 
 @compiled
-def product(X: Array, C: Array, B: Array, E: Array, K: Array, out: Array) -> None:
-    """out = exp(X C) B, (k, T), for B transposed (T, m); E (R, w) and K (R, m) are overwritten."""
+def product(X: Array, C: Array, B: Array, K: Array, out: Array) -> None:
+    """out = exp(X C) B, (k, T), for B transposed and in tiles (T, m / w, w); K (1, R, w) is
+    overwritten.
+    """
     out[:] = 0.0
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        _forward(X, C, B, E, K, out, i, here)
+    R = K.shape[1]
+    for i in range(0, len(X), R):
+        here = min(R, len(X) - i)
+        for tile in range(len(C)):
+            _kernel(X, C[tile], K[0], i, here)
+            _forward(K[0], B, out, i, here, tile)
 
 
 @compiled
 def add_normal_product(
-    X: Array, C: Array, B: Array, Y: Array, w: Array, E: Array, K: Array, S: Array, out: Array
+    X: Array, C: Array, B: Array, Y: Array, w: Array, K: Array, S: Array, out: Array
 ) -> None:
-    """out += K' (w (K B - Y)), (T, m), with K = exp(X C), B (T, m), Y and w (k, T).
+    """out += K' (w (K B - Y)), (T, m / w, w), with K = exp(X C), B as out, Y and w (k, T).
 
-    E (R, w), K (R, m) and S (k, T) are working memory.
+    K (m / w, R, w) and S (k, T) are working memory.
     """
     S[:] = 0.0
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        _forward(X, C, B, E, K, S, i, here)
+    R = K.shape[1]
+    for i in range(0, len(X), R):
+        here = min(R, len(X) - i)
+        for tile in range(len(C)):
+            _kernel(X, C[tile], K[tile], i, here)
+            _forward(K[tile], B, S, i, here, tile)
         for r in range(i, i + here):
             for t in range(S.shape[1]):
                 S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
-        _backward(K, S, i, here, E.shape[1], out)
+        for tile in range(len(C)):
+            _backward(K[tile], S, i, here, tile, out)
 
 
 @compiled
-def add_transposed_product(X: Array, C: Array, S: Array, E: Array, K: Array, out: Array) -> None:
-    """out += K' S, (T, m), with K = exp(X C), for S (k, T); E (R, w) and K (R, m) are working
-    memory.
+def add_transposed_product(X: Array, C: Array, S: Array, K: Array, out: Array) -> None:
+    """out += K' S, (T, m / w, w), with K = exp(X C), for S (k, T); K (1, R, w) is working memory
+    for one tile.
     """
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        for t in range(len(C)):
-            _exponents(X, C, E, i, here, t)
-            _exponentiate(E, K, 0, here, t * E.shape[1])
-        _backward(K, S, i, here, E.shape[1], out)
+    R = K.shape[1]
+    for i in range(0, len(X), R):
+        here = min(R, len(X) - i)
+        for tile in range(len(C)):
+            _kernel(X, C[tile], K[0], i, here)
+            _backward(K[0], S, i, here, tile, out)
 
 
 @compiled
-def _exponents(X: Array, C: Array, E: Array, start: int, here: int, tile: int) -> None:
-    np.dot(X[start : start + here], C[tile], E[:here])
+def _kernel(X: Array, C: Array, K: Array, start: int, here: int) -> None:
+    """K = exp(X C) of the rows from `start` and one tile C (p, w): (here, w) of K (R, w)."""
+    part = K[:here]
+    np.dot(X[start : start + here], C, part)
+    flat = part.reshape(part.size)
+    exponentials(flat, flat)
 
 
 @compiled
-def _exponentiate(E: Array, K: Array, start: int, here: int, first: int) -> None:
-    """K's rows from `start`, columns from `first`, from exponents E."""
-    width = min(E.shape[1], K.shape[1] - first)
-    for r in range(here):
-        exponentials(E[r, :width], K[start + r, first : first + width])
+def _forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
+    """S += K B of the rows from `start`, with one tile of K."""
+    for t in range(len(B)):
+        b = B[t, tile]
+        for r in range(0, here - 3, 4):
+            r0, r1, r2, r3 = K[r], K[r + 1], K[r + 2], K[r + 3]
+            s0 = s1 = s2 = s3 = 0.0
+            for j in range(b.size):
+                bj = b[j]
+                s0 += r0[j] * bj
+                s1 += r1[j] * bj
+                s2 += r2[j] * bj
+                s3 += r3[j] * bj
+            S[start + r, t] += s0
+            S[start + r + 1, t] += s1
+            S[start + r + 2, t] += s2
+            S[start + r + 3, t] += s3
+        for r in range(here - here % 4, here):
+            row = K[r]
+            s0 = 0.0
+            for j in range(b.size):
+                s0 += row[j] * b[j]
+            S[start + r, t] += s0
 
 
 @compiled
-def _forward(
-    X: Array, C: Array, B: Array, E: Array, K: Array, S: Array, start: int, here: int
-) -> None:
-    """K = exp(X C) of the rows from `start`, and S += K B there."""
-    for tile in range(len(C)):
-        first = tile * E.shape[1]
-        last = min(first + E.shape[1], K.shape[1])
-        _exponents(X, C, E, start, here, tile)
-        _exponentiate(E, K, 0, here, first)
-        for t in range(len(B)):
-            b = B[t, first:last]
-            for r in range(0, here - 3, 4):
-                r0, r1 = K[r, first:last], K[r + 1, first:last]
-                r2, r3 = K[r + 2, first:last], K[r + 3, first:last]
-                s0 = s1 = s2 = s3 = 0.0
-                for j in range(b.size):
-                    bj = b[j]
-                    s0 += r0[j] * bj
-                    s1 += r1[j] * bj
-                    s2 += r2[j] * bj
-                    s3 += r3[j] * bj
-                S[start + r, t] += s0
-                S[start + r + 1, t] += s1
-                S[start + r + 2, t] += s2
-                S[start + r + 3, t] += s3
-            for r in range(here - here % 4, here):
-                row = K[r, first:last]
-                s0 = 0.0
-                for j in range(b.size):
-                    s0 += row[j] * b[j]
-                S[start + r, t] += s0
-
-
-@compiled
-def _backward(K: Array, S: Array, start: int, here: int, width: int, out: Array) -> None:
-    """out += K' S of the rows from `start`, by tiles of `width` so that out's part stays near."""
-    for first in range(0, K.shape[1], width):
-        last = min(first + width, K.shape[1])
-        for t in range(len(out)):
-            o = out[t, first:last]
-            for r in range(0, here - 3, 4):
-                r0, r1 = K[r, first:last], K[r + 1, first:last]
-                r2, r3 = K[r + 2, first:last], K[r + 3, first:last]
-                s0, s1 = S[start + r, t], S[start + r + 1, t]
-                s2, s3 = S[start + r + 2, t], S[start + r + 3, t]
-                for j in range(o.size):
-                    o[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
-            for r in range(here - here % 4, here):
-                row, s0 = K[r, first:last], S[start + r, t]
-                for j in range(o.size):
-                    o[j] += row[j] * s0
+def _backward(K: Array, S: Array, start: int, here: int, tile: int, out: Array) -> None:
+    """out += K' S of the rows from `start`, with one tile of K."""
+    for t in range(len(out)):
+        o = out[t, tile]
+        for r in range(0, here - 3, 4):
+            r0, r1, r2, r3 = K[r], K[r + 1], K[r + 2], K[r + 3]
+            s0, s1 = S[start + r, t], S[start + r + 1, t]
+            s2, s3 = S[start + r + 2, t], S[start + r + 3, t]
+            for j in range(o.size):
+                o[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
+        for r in range(here - here % 4, here):
+            row, s0 = K[r], S[start + r, t]
+            for j in range(o.size):
+                o[j] += row[j] * s0

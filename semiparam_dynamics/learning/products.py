@@ -84,6 +84,9 @@ class KernelRows:
         share = rows_within(left, working, "A block of the kernel matrix")
         size = TASK_ENTRIES // m if self._fused(rows.n_outputs) else CACHE_BYTES // row_bytes
         self.block_rows = min(share, max(64, size))
+        # Where none is stored, a row takes its inputs' copies, its outputs and its weights.
+        light = 8 * (3 * rows.n_features + 3 * max(rows.n_outputs, 1)) * n_threads()
+        self._fused_rows = max(self.block_rows, min(left // light, TASK_ENTRIES // m))
         self._kept: list[Evaluated] | None = None
 
     def blocks(self, function: Callable[[Array, Block], Array]) -> Iterator[Array]:
@@ -111,7 +114,7 @@ class KernelRows:
         B = np.asarray(B, dtype=float)
         fused = self._fused(B.shape[1])
         if fused is not None:
-            numbered = self._numbered(self.rows.blocks(self.block_rows))
+            numbered = self._numbered(self.rows.blocks(self._fused_rows))
             each = map_in_order(lambda p: fused.normal(p[0].X, B, None, weights[p[1]]), numbered)
         else:
             each = self._numbered_blocks(lambda K, part: _normal(K, B, None, weights[part]))
@@ -121,7 +124,7 @@ class KernelRows:
         """K' S for S (n, T): (m, T) in float64."""
         fused = self._fused(S.shape[1])
         if fused is not None:
-            numbered = self._numbered(self.rows.blocks(self.block_rows))
+            numbered = self._numbered(self.rows.blocks(self._fused_rows))
             each = map_in_order(lambda p: fused.transposed(p[0].X, S[p[1]]), numbered)
         else:
             each = self._numbered_blocks(lambda K, part: _wide(K).T @ S[part])
@@ -160,7 +163,7 @@ class KernelRows:
 
     def _each(self, function: Callable[[Block], Array]) -> Iterator[Array]:
         """function(block) for each block of rows, in order, computed by several threads."""
-        yield from map_in_order(function, self.rows.blocks(self.block_rows))
+        yield from map_in_order(function, self.rows.blocks(self._fused_rows))
 
     def _numbered_blocks(self, function: Callable[[Array, slice], Array]) -> Iterator[Array]:
         """function(K, part) for each block of rows, with `part` its place among them, in order."""
