@@ -88,6 +88,23 @@ CASES: dict[str, Case] = {
     "nystrom": Case(NystromKRLS(KERNEL, 1e-3, 15, random_state=0), CENTERS),
     "nystrom by qr": Case(NystromKRLS(Gaussian(0.8), 1e-12, 10, random_state=0), single=np.inf),
     "nystrom laplacian": Case(NystromKRLS(Laplacian(1.0), 1e-3, 15, random_state=0), CENTERS),
+    "nystrom cutoff": Case(
+        NystromKRLS(KERNEL, 1e-2, 15, random_state=0, filter="cutoff"),
+        {"n_centers": [3, 40], "penalty": [10.0, 1e-1, 1e-4]},
+    ),
+    "nystrom landweber": Case(
+        NystromKRLS(KERNEL, n_centers=15, random_state=0, filter="landweber", step="kernel"),
+        {"n_centers": [3, 40], "max_iter": [3, 1, 50]},
+    ),
+    "nystrom nu": Case(
+        NystromKRLS(KERNEL, n_centers=15, random_state=0, filter="nu", max_iter=20),
+        {"n_centers": [3, 40], "max_iter": [3, 1, 50]},
+    ),
+    "nystrom ols": Case(
+        NystromKRLS(KERNEL, n_centers=15, random_state=0, filter="ols"),
+        {"n_centers": [2, 9]},
+        single=np.inf,
+    ),
     "nystrom given": Case(NystromKRLS(KERNEL, 1e-3, centers=C), {"penalty": [1e-2, 1e-6]}),
     "falkon": Case(
         Falkon(KERNEL, 1e-2, 15, random_state=0),
@@ -136,6 +153,7 @@ each = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 CHECKED: list[Any] = [
     KRLS(),
     NystromKRLS(),
+    NystromKRLS(filter="nu"),
     Falkon(),
     NYTRO(),
     SGM(),
@@ -322,6 +340,11 @@ WRONG: list[tuple[Any, str]] = [
     (NystromAggregator(penalty=0.0), "penalty must be a positive"),
     (RecursiveRLS(ridge=0.0), "ridge must be a positive"),
     (KRLS(filter="lasso"), "filter must be one of tikhonov, cutoff"),
+    (NystromKRLS(filter="lasso"), "filter must be one of tikhonov, cutoff"),
+    (NystromKRLS(filter="cutoff", penalty=0.0), "penalty must be a positive"),
+    (NystromKRLS(filter="nu", max_iter=0), "max_iter must be"),
+    (NystromKRLS(filter="nu", nu=0.0), "nu must be a positive"),
+    (NystromKRLS(filter="landweber", step="big"), "step must be"),
     *((make(n_centers=0), "n_centers must be") for make in (NystromKRLS, Falkon, NYTRO)),
     *((make(centers="some"), "centers must be") for make in (NystromKRLS, Falkon, NystromSGM)),
     *((make(kernel=3), "kernel must be a kernel") for make in (KRLS, Falkon, SGM)),
@@ -364,6 +387,7 @@ def test_wrong_parameters_are_said(model: Any, sentence: str) -> None:
 WRONG_GRIDS: list[tuple[Any, dict[str, Any], str]] = [
     (NystromKRLS(), {"kernel": [None]}, "can only go over"),
     (KRLS(filter="nu"), {"penalty": [1.0]}, "can only go over"),
+    (NystromKRLS(filter="nu"), {"penalty": [1.0]}, "can only go over .*max_iter"),
     (Falkon(), {"n_centers": [3]}, "can only go over"),
     (Falkon(loss="logistic"), {"max_iter": [3]}, "can only go over .*penalty"),
     (NYTRO(), {"penalty": [1.0]}, "can only go over .*max_iter"),
@@ -398,6 +422,7 @@ HOPELESS: list[tuple[Any, Any, str]] = [
     (NYTRO(KERNEL, 80, solver="gram", memory_limit=40_000), X, "Gram"),
     (NYTRO(step=1e6), X, "diverged"),
     (KRLS(filter="landweber", step=1e6), X, "diverges"),
+    (NystromKRLS(filter="landweber", step=1e6), X, "diverges"),
     (SGM(step=1e3, max_iter=50), X, "diverged"),
     (NystromSGM(step=1e3, max_iter=100), X, "diverged"),
     (NYTRO(Linear()), 0.0 * X, "zero on every centre"),
