@@ -39,7 +39,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     codes' weighted mean is an offset and isn't penalised: far from all data, where kernels
     vanish, it leaves the class of the largest weight.
 
-    A regressor whose loss is "logistic" or "hinge" (:class:`Falkon`, :class:`SGM`,
+    A regressor whose loss is "logistic", "hinge" or "exponential" (:class:`Falkon`, :class:`SGM`,
     :class:`NystromSGM`) learns the codes themselves, without an offset: one class against the
     rest, C problems in all. The logistic loss gives probabilities.
 

@@ -1,4 +1,4 @@
-"""Conjugate gradient for several right-hand sides at once."""
+"""Conjugate gradient, and plain gradient descent, for several right-hand sides at once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.errors import LearningError
 
 GROWTH = 1e3  # conjugate gradient's residuals may rise for a while, but hardly by so much
 
@@ -97,3 +98,57 @@ def conjugate_gradient(
             break
     history = np.array(residuals) if residuals else np.empty((0, r.shape[1]))
     return Solution(x * scale, history, relative <= enough)
+
+
+POWERS = 20  # products for the largest eigenvalue: half of it would be enough to converge
+
+
+def gradient_descent(
+    product: Callable[[Array, Indices], Array],
+    b: Array,
+    *,
+    max_iter: int,
+    tolerance: float = 1e-8,
+    follow: Follow | None = None,
+) -> Solution:
+    """Solve H x = b by x_t = x_(t-1) - tau (H x_(t-1) - b), beginning at zero.
+
+    As :func:`conjugate_gradient`, of the same arguments. The step tau, one for all columns, is the
+    inverse of H's largest eigenvalue, from POWERS products with one vector beforehand.
+
+    Raises LearningError where the residual grows all the same.
+    """
+    r, x = b.copy(), np.zeros_like(b)
+    norms = np.linalg.norm(b, axis=0)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    step = 1.0 / _largest_eigenvalue(product, len(b))
+    relative = np.linalg.norm(r, axis=0) / norms
+    active = np.flatnonzero(relative > tolerance)
+    residuals: list[Array] = []
+    while len(active) and len(residuals) < max_iter:
+        x[:, active] += step * r[:, active]
+        r[:, active] -= step * product(r[:, active], active)
+        relative[active] = np.linalg.norm(r[:, active], axis=0) / norms[active]
+        if not (relative <= GROWTH).all():
+            raise LearningError(
+                'Gradient descent diverges: take solver="cg", or raise the penalty.'
+            )
+        residuals.append(relative.copy())
+        active = active[relative[active] > tolerance]
+        if follow is not None and follow(len(residuals), x):
+            break
+    history = np.array(residuals) if residuals else np.empty((0, b.shape[1]))
+    return Solution(x, history, relative <= tolerance)
+
+
+def _largest_eigenvalue(product: Callable[[Array, Indices], Array], size: int) -> float:
+    """Of a positive-definite H (size, size), by the power method; 1 where there is none."""
+    v, found = np.random.default_rng(0).standard_normal((size, 1)), 1.0
+    for _ in range(POWERS):
+        norm = float(np.linalg.norm(v))
+        if not (np.isfinite(norm) and norm > 0.0):
+            return 1.0
+        v = v / norm
+        v = product(v, np.zeros(1, dtype=np.intp))
+        found = float(np.linalg.norm(v))
+    return found if np.isfinite(found) and found > 0.0 else 1.0

@@ -38,6 +38,7 @@ from semiparam_dynamics.learning.rows import Rows, training_rows
 FAR = 0.1  # a relative residual that says that the estimate is not yet the objective's minimiser
 
 FALKON_LOSSES = ("square", "logistic")
+SOLVERS = ("cg", "gradient")
 
 Predictor = Callable[[Array], Array]
 
@@ -90,6 +91,9 @@ class Falkon(RegularisationPath, KernelRegressor):
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
     loss : "square" or "logistic".
+    solver : of the square loss: "cg", conjugate gradient, or "gradient", gradient descent on the
+        same preconditioned system (the paper's equations 11 and 12), for comparison: it needs more
+        iterations, and twenty products with K_nM beforehand for its step.
 
     Attributes
     ----------
@@ -115,6 +119,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     callback: Callback | None = None
     verbose: bool = False
     loss: str = "square"
+    solver: str = "cg"
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
@@ -169,6 +174,7 @@ class Falkon(RegularisationPath, KernelRegressor):
                     max_iter,
                     self.tolerance,
                     lambda number, beta: done(number, lambda: system.coefficients(B, beta)),
+                    self.solver,
                 )
                 coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
         self._keep(rows, system.data.centers, coefficients)
@@ -218,6 +224,10 @@ class Falkon(RegularisationPath, KernelRegressor):
                 f"loss must be one of {', '.join(FALKON_LOSSES)}, not {self.loss!r}: SGM and "
                 f"NystromSGM have others."
             )
+        if self.solver not in SOLVERS or (self.loss == "logistic" and self.solver != "cg"):
+            raise ConfigurationError(
+                f'solver must be "cg", or with the square loss "gradient", not {self.solver!r}.'
+            )
         return as_loss(self.loss)
 
     def _enough(self, rows: Rows) -> float:
@@ -236,7 +246,9 @@ class Falkon(RegularisationPath, KernelRegressor):
                 found[number] = predictor(system.coefficients(preconditioner, beta))
             return False
 
-        solution = system.solve(preconditioner, penalty, max(asked), self.tolerance, follow)
+        solution = system.solve(
+            preconditioner, penalty, max(asked), self.tolerance, follow, self.solver
+        )
         last = predictor(system.coefficients(preconditioner, solution.x))
         return {number: found.get(number, last) for number in asked}
 

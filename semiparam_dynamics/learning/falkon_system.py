@@ -14,7 +14,12 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers
-from semiparam_dynamics.learning.conjugate_gradient import Follow, Solution, conjugate_gradient
+from semiparam_dynamics.learning.conjugate_gradient import (
+    Follow,
+    Solution,
+    conjugate_gradient,
+    gradient_descent,
+)
 from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.products import kernel_rows
 from semiparam_dynamics.learning.rows import Rows
@@ -75,8 +80,12 @@ class FalkonSystem:
         max_iter: int,
         tolerance: float,
         follow: Follow | None = None,
+        solver: str = "cg",
     ) -> Solution:
-        """Conjugate gradient on the unknowns beta = A w, to which `coefficients` belong."""
+        """Conjugate gradient on the unknowns beta = A w, to which `coefficients` belong.
+
+        With `solver` "gradient" gradient descent on them.
+        """
         B = preconditioner
 
         def product(beta: Array, _: Indices) -> Array:
@@ -88,12 +97,15 @@ class FalkonSystem:
         if self._targets is None:
             self._targets = self.data.targets()[: self.basis.n_features]
         b = B.from_features(B.from_coefficients(self._targets) / self._n)
+        # A residual below the kernel's rounding is one of the recurrence only.
+        enough = max(tolerance, float(np.finfo(self.data.rows.dtype).eps))
+        if solver == "gradient":
+            return gradient_descent(product, b, max_iter=max_iter, tolerance=enough, follow=follow)
         return conjugate_gradient(
             product,
             b,
             max_iter=max_iter,
-            # A residual below the kernel's rounding is one of the recurrence only.
-            tolerance=max(tolerance, float(np.finfo(self.data.rows.dtype).eps)),
+            tolerance=enough,
             patience=PATIENCE,
             follow=follow,
         )

@@ -13,9 +13,9 @@ from semiparam_dynamics.jit import compiled
 # -------------------------------------------------------------------------------------------------
 # The compiled inner loops of the stochastic gradient methods.
 
-LOSSES = ("square", "hinge", "logistic", "absolute", "epsilon_insensitive")
-LOSSES_OF_LABELS = ("hinge", "logistic")  # targets must be -1 and 1
-SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE = range(5)
+LOSSES = ("square", "hinge", "logistic", "absolute", "epsilon_insensitive", "exponential")
+LOSSES_OF_LABELS = ("hinge", "logistic", "exponential")  # targets must be -1 and 1
+SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE, EXPONENTIAL = range(6)
 
 
 @compiled
@@ -30,6 +30,9 @@ def slope(loss: int, epsilon: float, y: float, f: float) -> float:
     if loss == LOGISTIC:
         result: float = -y / (1.0 + np.exp(y * f))
         return result
+    if loss == EXPONENTIAL:
+        steep: float = -y * np.exp(-y * f)
+        return steep
     if loss == ABSOLUTE:
         return -1.0 if f <= y else 1.0
     if f - y <= -epsilon:
@@ -101,7 +104,8 @@ class Loss:
     "square" is (f - y)^2 / 2, whose derivative is the residual; "hinge", the support vector
     machine's, max(0, 1 - y f) for y = -1 or 1; "logistic" log(1 + exp(-y f)) for such y;
     "absolute" |f - y|; "epsilon_insensitive", support vector regression's,
-    max(0, |f - y| - epsilon). The derivative at f is the one from below, which a convex loss has
+    max(0, |f - y| - epsilon); "exponential", boosting's, exp(-y f)
+    for y = -1 or 1. The derivative at f is the one from below, which a convex loss has
     everywhere (thesis 6.2).
     """
 
@@ -126,6 +130,8 @@ class Loss:
             return np.maximum(1.0 - y * f, 0.0)
         if self.name == "logistic":  # never overflows
             return np.asarray(np.logaddexp(0.0, -y * f))
+        if self.name == "exponential":
+            return np.exp(-y * f)
         return np.maximum(np.abs(f - y) - (0.0 if self.name == "absolute" else self.epsilon), 0.0)
 
     def derivative(self, y: Array, f: Array) -> Array:

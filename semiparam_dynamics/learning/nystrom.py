@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import (
@@ -18,6 +19,7 @@ from semiparam_dynamics.errors import (
     positive_penalty,
 )
 from semiparam_dynamics.learning.base import (
+    CHECKS,
     Grid,
     IterationLog,
     KernelRegressor,
@@ -30,10 +32,12 @@ from semiparam_dynamics.learning.base import (
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.krls import filter_values, gradient_step, parameter_of
 from semiparam_dynamics.learning.products import (
     FeatureMap,
     KernelRows,
     feature_blocks,
+    largest_diagonal,
     nystrom_map,
     second_moments,
 )
@@ -150,6 +154,9 @@ def _add_products(
 # The ridge regression that Nyström KRLS is, in the orthonormal basis of its centres.
 
 
+StepRule = Callable[[float], float]  # the second moments' largest eigenvalue -> gamma
+
+
 @dataclass(frozen=True)
 class NystromProblem:
     """The centres' basis, its features of the rows, and their system A'WA, A'WY."""
@@ -160,17 +167,54 @@ class NystromProblem:
 
     @classmethod
     def of(
-        cls, estimator: Any, rows: Rows, n_centers: int, penalty: float, random_state: Any
+        cls,
+        estimator: Any,
+        rows: Rows,
+        n_centers: int,
+        penalty: float,
+        random_state: Any,
+        relative: bool = False,
     ) -> NystromProblem:
-        """One pass over the rows, for an estimator's centres and penalties from `penalty` up."""
+        """One pass over the rows, for an estimator's centres and penalties from `penalty` up.
+
+        With `relative`, in units of the largest K(c, c).
+        """
         kernel = as_kernel(estimator.kernel)
         centers = centers_of(estimator, rows, n_centers, random_state)
         basis = NystromBasis(kernel, centers, dtype=rows.dtype)
         features = nystrom_map(basis, rows.dtype)
         largest = float(kernel.diagonal(basis.centers).max()) * rows.total_weight
-        ridge = penalty * rows.total_weight
+        ridge = penalty * (largest if relative else rows.total_weight)
         add_up = partial(second_moments, rows, features, estimator.memory_limit)
         return cls(basis, features, accumulate(add_up, ridge, largest))
+
+    def filtered(
+        self,
+        rows: Rows,
+        n_features: int,
+        name: str,
+        values: Sequence[Any],
+        nu: float,
+        step: StepRule | None,
+    ) -> list[Array]:
+        """For each value of the parameter of the filter `name`, its weights (t, T) of t features.
+
+        beta = V g(Sigma) V' A'WY / n, with A'WA / n = V Sigma V' of the first t = `n_features`.
+        As in :meth:`~.krls.Spectrum.coefficients`, directions of which no digit is known are left
+        out where the filter would divide by their eigenvalue.
+        """
+        eigenvalues, vectors, projected = self.system.spectrum(n_features)
+        if not n_features:
+            return [np.zeros((0, rows.n_outputs)) for _ in values]
+        largest = float(self.basis.kernel.diagonal(self.basis.centers).max())
+        noise = 10.0 * np.sqrt(rows.n_samples) * np.finfo(rows.dtype).eps * largest
+        noise += n_features * np.finfo(float).eps * eigenvalues.sum()
+        total = rows.total_weight
+        sigma = eigenvalues / total
+        gamma = None if step is None else step(float(sigma.max()))
+        found = filter_values(name, sigma, values, nu, gamma)
+        kept = [np.where(g * (noise / total) > 1.0, 0.0, g) / total for g in found]
+        return [vectors @ (g[:, None] * projected) for g in kept]
 
 
 def centers_of(estimator: Any, rows: Rows, n_centers: int, random_state: Any) -> Array:
@@ -195,6 +239,11 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     O(n m^2 + m^3) time, O(m^2) memory beside the limit. With m = n it is exact kernel ridge
     regression.
 
+    That is the filter "tikhonov". The others, of :class:`KRLS`, are beta = V g(Sigma) V' A'WY / n
+    with A'WA / n = V Sigma V' the second moments of the Nyström features A = K_nm S, K_mm^+ = S S'
+    (thesis 4.3.2 and chapter 3; "landweber" is :class:`NYTRO` in closed form): another
+    eigendecomposition, O(m^3), and no pass over the rows more. With m = n they are those of KRLS.
+
     Of Dask arrays, or :class:`DaskRows`, a cluster's workers compute the second moments of their
     chunks, in `fit` and `path`; `grow`, `leave_one_out` and ``centers="leverage_scores"`` read
     all chunks through this process.
@@ -207,15 +256,21 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
     random_state : seed of the centres.
     memory_limit : bytes for blocks of features; None: a quarter of what is free.
+    filter : "tikhonov"; "cutoff", which keeps the eigenvalues of the second moments that are
+        `penalty` or more; "landweber" (gradient descent stopped early) and "nu" (the same,
+        accelerated), regularised by `max_iter`; "ols" (none).
+    max_iter : iterations of "landweber" and "nu".
+    step : gamma of "landweber": "spectral", the inverse of the second moments' largest eigenvalue;
+        "kernel", 1 / max K(x, x), which is never larger; or a number.
+    nu : the nu-method's order.
 
     Attributes
     ----------
     centers_ : (m, d).
     coef_ : (m,) or (m, T) like y; zero where the centres before explain a centre.
+    n_iter_ : iterations; 1 for the filters that don't iterate.
     validation_errors_ : after `grow`, the mean squared error after each step.
     """
-
-    path_parameters: ClassVar[tuple[str, ...]] = ("n_centers", "penalty")
 
     kernel: Any = None
     penalty: float = 1e-3
@@ -223,36 +278,70 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     centers: Any = "uniform"
     random_state: Any = None
     memory_limit: int | None = None
+    filter: str = "tikhonov"
+    max_iter: int = 100
+    step: Any = "spectral"
+    nu: float = 1.0
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """`n_centers`, and the parameter that regularises the filter, if there is one."""
+        parameter = parameter_of(self.filter)
+        return ("n_centers",) if parameter is None else ("n_centers", parameter)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromKRLS:
-        """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
-        penalty = positive_penalty(self.penalty)
+        """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone.
+
+        Raises ConfigurationError for parameters out of range, LearningError for a step with which
+        "landweber" diverges.
+        """
+        parameter = parameter_of(self.filter)
+        values: list[Any] = [None]
+        if parameter is not None:
+            values = [CHECKS[parameter](getattr(self, parameter), parameter)]
         rows = training_rows(self, X, y, sample_weight)
-        problem = self._problem(rows, self.n_centers, penalty)
-        beta = problem.system.factor(penalty * rows.total_weight).weights()
+        problem = self._problem(rows, self.n_centers, values)
+        if self.filter == "tikhonov":
+            beta = problem.system.factor(values[0] * rows.total_weight).weights()
+        else:
+            (weights,) = self._weights(problem, rows, [problem.basis.n_features], values)
+            (beta,) = weights
+        self.n_iter_ = values[0] if parameter == "max_iter" else 1
         self._keep(rows, problem.basis.centers, problem.basis.coefficients(beta))
         return self
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
-        """One pass over the data serves all numbers of centres and all penalties: the first
-        centres of the largest number are those of a smaller one. Centres by leverage scores are
-        drawn once, with the estimator's own penalty.
+        """One pass over the data serves all numbers of centres and all values of the filter's
+        parameter: the first centres of the largest number are those of a smaller one. Centres by
+        leverage scores are drawn once, with the estimator's own penalty.
         """
-        sizes, penalties = chosen["n_centers"], chosen["penalty"]
-        problem = self._problem(rows, max(sizes), min(penalties))
+        sizes, parameter = chosen["n_centers"], parameter_of(self.filter)
+        values = [None] if parameter is None else chosen[parameter]
+        problem = self._problem(rows, max(sizes), values)
         basis = problem.basis
         held_out = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         K = KernelRows(held_out, basis.kernel, basis.centers, self.memory_limit)
-        features = [basis.n_features_of(t) for t in sizes]
-        ridges = [penalty * rows.total_weight for penalty in penalties]
         T = rows.n_outputs
-        for penalty, betas in zip(penalties, problem.system.path(features, ridges), strict=True):
+        weights = self._weights(problem, rows, [basis.n_features_of(t) for t in sizes], values)
+        for value, betas in zip(values, weights, strict=True):
             alphas = np.hstack([basis.coefficients(beta) for beta in betas])
             predicted = np.concatenate(list(K.multiply(alphas)))
             for i, size in enumerate(sizes):
-                setting = {"n_centers": size, "penalty": penalty}
+                setting = {"n_centers": size} | ({} if parameter is None else {parameter: value})
                 yield setting, predicted[:, i * T : (i + 1) * T]
 
+    def _weights(
+        self, problem: NystromProblem, rows: Rows, features: Sequence[int], values: Sequence[Any]
+    ) -> Iterator[Sequence[Array]]:
+        """For each value of the filter's parameter, the weights of each number of features."""
+        if self.filter == "tikhonov":
+            yield from problem.system.path(features, [v * rows.total_weight for v in values])
+            return
+        step = self._step(rows)
+        of_sizes = [problem.filtered(rows, q, self.filter, values, self.nu, step) for q in features]
+        yield from zip(*of_sizes, strict=True)
+
+    @available_if(lambda self: self.filter == "tikhonov")  # type: ignore[untyped-decorator]
     def leave_one_out(self, X: Any, y: Any, grid: Grid, *, sample_weight: Any = None) -> Path:
         """(setting, predictions (n, T)) for every setting of the grid: of row i, by the others.
 
@@ -264,7 +353,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         rows = training_rows(self, X, y, sample_weight)
         if rows.n_samples < 2:
             raise LearningError("Leave-one-out needs at least two rows.")
-        problem = self._problem(rows, max(sizes), min(penalties))
+        problem = self._problem(rows, max(sizes), penalties)
         features = [problem.basis.n_features_of(t) for t in sizes]
         stream = partial(feature_blocks, rows, problem.features, self.memory_limit)
         for i, predictions in leave_one_out_predictions(
@@ -274,6 +363,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
                 setting = {"n_centers": sizes[i], "penalty": penalty}
                 yield {name: setting[name] for name in grid}, predicted
 
+    @available_if(lambda self: self.filter == "tikhonov")  # type: ignore[untyped-decorator]
     def grow(
         self,
         X: Any,
@@ -309,14 +399,31 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
             predicted = kernel_sum(held_out.X, kernel, centers, alpha, self.memory_limit)
             stop = log.done(len(centers), mean_squared_error(held_out.Y, predicted))
             if log.improved:
+                self.n_iter_ = 1
                 self._keep(rows, centers, alpha)
             if stop:
                 break
         self.validation_errors_ = log.errors
         return self
 
-    def _problem(self, rows: Rows, n_centers: int, penalty: float) -> NystromProblem:
-        return NystromProblem.of(self, rows, n_centers, penalty, self.random_state)
+    def _step(self, rows: Rows) -> StepRule | None:
+        """The rule of Landweber's step, which depends on the number of features."""
+        if self.filter != "landweber":
+            return None
+        asked = isinstance(self.step, str) and self.step == "kernel"
+        diagonal = largest_diagonal(rows, as_kernel(self.kernel)) if asked else 0.0
+        return lambda largest: gradient_step(self.step, lambda: largest, lambda: diagonal)
+
+    def _problem(self, rows: Rows, n_centers: int, values: Sequence[Any]) -> NystromProblem:
+        """The system, with digits enough for the values of the filter's parameter."""
+        relative = parameter_of(self.filter) != "penalty"
+        if self.filter == "ols":
+            penalty = 0.0
+        elif relative:  # t steps do about what a penalty of 1 / t, or with "nu" 1 / t^2, does
+            penalty = float(max(values)) ** (-2 if self.filter == "nu" else -1)
+        else:
+            penalty = min(values)
+        return NystromProblem.of(self, rows, n_centers, penalty, self.random_state, relative)
 
     def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
         chosen = super()._chosen(grid)

@@ -158,8 +158,8 @@ class SGM(StochasticRegressor):
     Parameters
     ----------
     kernel : a kernel or a function; None: Gaussian(1.0).
-    loss : "square", "hinge", "logistic", "absolute" or "epsilon_insensitive"; for "hinge" and
-        "logistic" y is -1 or 1, and the sign of a prediction is the class.
+    loss : "square", "hinge", "logistic", "absolute", "epsilon_insensitive" or "exponential"; for
+        "hinge", "logistic" and "exponential" y is -1 or 1, and a prediction's sign is the class.
     step : the first step size; None: 1 / (kappa^2 sqrt(n)) with kappa^2 = max K(x, x).
     decay : the exponent theta of the step sizes, 0 or more; 0: they are constant.
     max_iter : passes, of n draws each.

@@ -14,8 +14,10 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.kernels import Gaussian, Linear
+from semiparam_dynamics.learning.kernels import Gaussian, Linear, Polynomial
+from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS
+from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.rows import Rows
 
 from .oracles import cube, peak_memory
@@ -39,6 +41,74 @@ def test_it_equals_scikit_learn_at_the_same_centres() -> None:
     model = NystromKRLS(Gaussian(1.0), 1e-3, centers=X[features.component_indices_]).fit(X, y)
     found = model.predict(X_new)
     np.testing.assert_allclose(found, expected.predict(features.transform(X_new)), rtol=1e-6)
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"filter": "cutoff", "penalty": 1e-3},
+    {"filter": "landweber", "max_iter": 30},
+    {"filter": "landweber", "max_iter": 30, "step": "kernel"},
+    {"filter": "landweber", "max_iter": 7, "step": 0.5},
+    {"filter": "nu", "max_iter": 30},
+    {"filter": "nu", "max_iter": 9, "nu": 2.0},
+    {"filter": "ols"},
+]
+each_filter = pytest.mark.parametrize("setting", FILTERS, ids=str)
+
+
+@each_filter
+def test_filters_of_all_rows_as_centres_are_those_of_krls(setting: dict[str, Any]) -> None:
+    X, y, X_new = cube(n=60, T=2)
+    kernel = Polynomial(2) if setting["filter"] == "ols" else Gaussian(0.7)
+    found = NystromKRLS(kernel, random_state=0, **setting).fit(X, y)
+    expected = KRLS(kernel, **setting).fit(X, y)
+    np.testing.assert_allclose(found.predict(X_new), expected.predict(X_new), atol=1e-7)
+    assert found.n_iter_ == expected.n_iter_
+
+
+@each_filter
+def test_filters_equal_naive_loops_over_the_features(setting: dict[str, Any]) -> None:
+    X, y, X_new = cube(n=80, T=2)
+    w = np.random.default_rng(1).uniform(0.0, 2.0, 80)
+    C, kernel = X[:12], Gaussian(1.5)
+    values, vectors = np.linalg.eigh(kernel(C))
+    S = vectors / np.sqrt(values)  # S S' = K_mm^-1: another basis than the estimator's
+    A, n = kernel(X, C) @ S, w.sum()
+    moments, b = A.T @ (w[:, None] * A) / n, A.T @ (w[:, None] * y) / n
+    beta = before = np.zeros_like(b)
+    sigma, V = np.linalg.eigh(moments)
+    name, count = setting["filter"], setting.get("max_iter", 0)
+    if name in ("cutoff", "ols"):
+        for s, v in zip(sigma, V.T, strict=True):
+            if s >= setting.get("penalty", 0.0):
+                beta = beta + np.outer(v, v @ b) / s
+    steps = {"spectral": 1.0 / sigma.max(), "kernel": 1.0}
+    rule = setting.get("step", "spectral")
+    gamma, nu = steps.get(rule, rule), setting.get("nu", 1.0)
+    for k in range(1, count + 1):
+        mu, omega = 0.0, 1.0
+        if name == "nu":  # Engl, Hanke, Neubauer 1996, section 6.3
+            omega = (4 * nu + 2) / (4 * nu + 1)
+        if name == "nu" and k > 1:
+            mu = (k - 1) * (2 * k - 3) * (2 * k + 2 * nu - 1)
+            mu /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1) * (2 * k + 2 * nu - 3)
+            omega = 4 * (2 * k + 2 * nu - 1) * (k + nu - 1)
+            omega /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1)
+        step = mu * (beta - before) + omega * gamma * (b - moments @ beta)
+        beta, before = beta + step, beta
+    model = NystromKRLS(kernel, centers=C, **setting).fit(X, y, w)
+    np.testing.assert_allclose(model.predict(X_new), kernel(X_new, C) @ S @ beta, atol=1e-6)
+
+
+def test_landweber_is_nytro() -> None:
+    X, y, X_new = cube(T=2)
+    found = NystromKRLS(Gaussian(0.7), centers=X[:20], filter="landweber", max_iter=40).fit(X, y)
+    expected = NYTRO(Gaussian(0.7), centers=X[:20], max_iter=40).fit(X, y)
+    np.testing.assert_allclose(found.predict(X_new), expected.predict(X_new), atol=1e-10)
+
+
+def test_other_filters_do_not_grow_and_have_no_leave_one_out() -> None:
+    for method in ("grow", "leave_one_out"):
+        assert hasattr(NystromKRLS(), method) and not hasattr(NystromKRLS(filter="nu"), method)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

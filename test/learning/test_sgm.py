@@ -23,6 +23,7 @@ DERIVATIVES = {
     "hinge": lambda y, f: -y * float(1.0 - y * f > 0.0),
     "logistic": lambda y, f: -y * expit(-y * f),
     "absolute": lambda y, f: np.sign(f - y),
+    "exponential": lambda y, f: -y * np.exp(-y * f),
     "epsilon_insensitive": lambda y, f: np.sign(f - y) * float(abs(f - y) > 0.1),
 }
 
@@ -71,7 +72,7 @@ def loop(
 @pytest.mark.parametrize("kept", [False, True])
 def test_it_equals_the_plain_loop(loss: str, average: bool, kept: bool) -> None:
     X, y = data()
-    y = np.sign(y) if loss in ("hinge", "logistic") else y
+    y = np.sign(y) if loss in ("hinge", "logistic", "exponential") else y
     K = rbf_kernel(X, gamma=0.5 / 0.8**2)
     expected = loop(K, y, loss, 0.4, 0.3, 3, 5)[average]
     limit = None if kept else 90 * 90 * 8  # the matrix may take three quarters of it
