@@ -37,12 +37,15 @@ class InverseDynamicsNodeConfig:
         True, "configure and activate at the start, without a lifecycle manager"
     )
     urdf: str = parameter(
-        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+        "",
+        "file of the robot's URDF; empty: it comes on the topic robot_description",
+        basic=True,
     )
     model_file: str = parameter(
         "",
         "file that what was learned is saved to and loaded from; the one before is kept beside it; "
         "empty: nothing is saved",
+        basic=True,
     )
     autoload: bool = parameter(
         True, "when configured resume from the newest whole model_file, if there is one"
@@ -95,6 +98,7 @@ class InverseDynamicsNodeConfig:
         False,
         "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
         "target)",
+        basic=True,
     )
     real_bodies: bool = parameter(
         True,
@@ -110,6 +114,7 @@ class InverseDynamicsNodeConfig:
         "",
         "link or joint of the URDF at whose origin ~/external_wrench is; empty: the tool's, behind "
         "the last joint by most fixed joints, or the sensor's (wrench target)",
+        basic=True,
     )
     external_axes: str = parameter(
         "",

@@ -41,6 +41,7 @@ class Parameter:
     high: float | None = None
     choices: tuple[str, ...] = ()
     live: bool = False
+    basic: bool = False
 
     def check(self, value: object) -> Value:
         """Return `value` in the parameter's type; raise ConfigurationError where it can't be."""
@@ -80,8 +81,13 @@ def parameter(
     high: float | None = None,
     choices: Sequence[str] = (),
     live: bool = False,
+    basic: bool = False,
 ) -> Any:
-    """Make a dataclass field that is a parameter. `live`: may be changed while a node runs."""
+    """Make a dataclass field that is a parameter.
+
+    live : may be changed while a node runs. basic : one of the few that most users set; the others
+    suit most robots as they are.
+    """
     about = {
         "description": description,
         "unit": unit,
@@ -89,6 +95,7 @@ def parameter(
         "high": high,
         "choices": tuple(choices),
         "live": live,
+        "basic": basic,
     }
     return dataclasses.field(default=default, metadata={"parameter": about})
 

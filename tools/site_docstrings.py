@@ -11,7 +11,7 @@ from typing import Any
 
 import griffe
 
-SECTIONS = ("Parameters", "Attributes", "Returns")
+SECTIONS = ("Parameters", "Attributes", "Returns", "Raises")
 TITLE = re.compile(rf"^({'|'.join(SECTIONS)})\n-+\n", re.MULTILINE)
 ITEM = re.compile(r"^([\w*]+(?:, [\w*]+)*) ?: (.*)$")
 ROLE = re.compile(r":(?:mod|class|func|meth|attr):`~?([^`]+)`")
@@ -25,7 +25,9 @@ def numpydoc(text: str) -> str:
         items = []
         for paragraph in body.strip("\n").split("\n\n"):
             if ITEM.match(paragraph.split("\n", 1)[0]):
-                items += [ITEM.sub(r"\1 :\n    \2", line) for line in paragraph.split("\n")]
+                colon = "" if title == "Raises" else " :"
+                lines = paragraph.split("\n")
+                items += [ITEM.sub(rf"\1{colon}\n    \2", line) for line in lines]
             else:
                 paragraphs.append(paragraph)
         sections.append("\n".join([title, "-" * len(title), *items]))

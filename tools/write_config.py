@@ -50,6 +50,11 @@ not here, is refused with a sentence. Parameters marked live may be changed whil
 (`ros2 param set`, rqt_reconfigure); the others are read when it starts. `config/` has a file for
 each node with all of them at their defaults.
 """
+BASIC = """\
+### basic
+
+Those that most users set. The others, in the tables after this one, suit most robots as they are.
+"""
 HEADER = (
     "| parameter | default | range | unit | live | meaning |",
     "|---|---|---|---|---|---|",
@@ -87,6 +92,9 @@ def parameter_tables() -> str:
     parts = [INTRODUCTION]
     for node, config_type in NODES.items():
         parts.append(f"## {node}\n")
+        if basic := [entry for entry in parameters(config_type) if entry.basic]:
+            rows = "\n".join([*HEADER, *map(_row, basic)])
+            parts += [BASIC, f"{rows}\n", "### the node's own\n"]
         for title, meaning, entries in _groups(config_type):
             heading = [f"### {title}\n", f"{meaning}\n"] if title else []
             parts += [*heading, "\n".join([*HEADER, *map(_row, entries)]) + "\n"]

@@ -27,6 +27,7 @@ class ChangesConfig:
         False,
         "detect payloads, changed friction, sensor offsets and contacts, take their part off what "
         "is learned, and add what is held to the predictions",
+        basic=True,
     )
     settle: float = parameter(
         20.0,
@@ -39,7 +40,8 @@ class ChangesConfig:
     )
     false_alarms: float = parameter(
         0.1,
-        "false alarms per hour under errors of the present size; fewer means later detection",
+        "false alarms per hour under errors of the present size; with fewer of them changes are "
+        "detected later",
         unit="1/h",
         low=1e-12,
         high=1e6,

@@ -22,6 +22,7 @@ from semiparam_dynamics.storage import saved_header
 
 C = TypeVar("C")
 FLAGS = "options"  # the group of those parameters that have an option of their own
+BASIC = "basic"  # the group of those that most users set
 INDENTED: dict[str, Any] = {"subsequent_indent": " " * 4, "break_on_hyphens": False}
 
 
@@ -51,7 +52,7 @@ def add_config_options(
         action=_ParametersHelp,
         config_type=config_type,
         flags=flags,
-        help=f"list the parameters, all or such as {'filter' if not flags else FLAGS}",
+        help=f"list the parameters, all or such as {BASIC if not flags else FLAGS}",
     )
 
 
@@ -73,10 +74,13 @@ class _ParametersHelp(argparse.Action):
         (_, group, _) = rest
         entries = list(parameters(self._config_type))
         chosen = [(e.name, e) for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
+        if group == BASIC:
+            chosen = [(e.name, e) for e in entries if e.basic]
         if group in ("", FLAGS):
             chosen[:0] = [(flag(e), e) for e in self._flags]
         if not chosen:
             groups = sorted({e.name.partition(".")[0] for e in entries if "." in e.name})
+            groups += [BASIC] if any(e.basic for e in entries) else []
             groups += [FLAGS] if self._flags else []
             parser.error(f"there is no group '{group}': there are {', '.join(groups)}")
         for name, entry in chosen:

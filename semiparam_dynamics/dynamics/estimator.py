@@ -54,6 +54,7 @@ class EstimatorConfig:
         "the nonparametric part: local Nyström features, safe off its data, or the thesis' "
         "random Fourier features",
         choices=("nystrom", "random_fourier"),
+        basic=True,
     )
     seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
     error_horizon: float = parameter(

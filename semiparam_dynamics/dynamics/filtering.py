@@ -127,6 +127,7 @@ class FilterConfig:
         unit="Hz",
         low=0.0,
         high=1000.0,
+        basic=True,
     )
     stages: int = parameter(
         1, "how many second-order Butterworth stages that low-pass has", low=1, high=4

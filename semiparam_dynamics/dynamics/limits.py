@@ -41,10 +41,12 @@ class OutputConfig:
     gate: float = parameter(
         0.0,
         "samples whose external effort or wrench is beyond so many predicted standard deviations "
-        "on any axis, such as contacts, aren't learned, once 500 are; 0: all are",
+        "on any axis, such as contacts, aren't learned, after the first 500 samples learned; "
+        "0: all are",
         low=0.0,
         high=1e6,
         live=True,
+        basic=True,
     )
     gate_longest: float = parameter(
         5.0,

@@ -165,7 +165,7 @@ class RandomFourierConfig(KernelConfig):
 class NystromConfig(KernelConfig):
     """The residual `nystrom`: local, and zero where there are no data."""
 
-    max_centers: int = parameter(500, "centers at most", low=1, high=20000)
+    max_centers: int = parameter(500, "centers at most", low=1, high=20000, basic=True)
     length_scale: float = parameter(
         0.2,
         "width of the Gaussian kernel on standardized inputs, in units of sqrt(inputs / 2)",

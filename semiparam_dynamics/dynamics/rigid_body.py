@@ -71,6 +71,7 @@ class RigidBodyConfig:
         low=1e-12,
         high=1e12,
         live=True,
+        basic=True,
     )
     prior: str = parameter(
         "zero",
@@ -94,6 +95,7 @@ class RigidBodyConfig:
         low=0.0,
         high=1e7,
         live=True,
+        basic=True,
     )
     forgetting: str = parameter(
         "directional",

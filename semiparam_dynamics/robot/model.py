@@ -54,12 +54,17 @@ class RobotConfig:
         "effort",
         "what is measured and predicted: joint efforts, or a six-axis sensor's wrench",
         choices=("effort", "wrench"),
+        basic=True,
     )
     joints: tuple[str, ...] = parameter(
-        (), "learned joints in order; empty: all actuated joints of the URDF; others are locked"
+        (),
+        "learned joints in order; empty: all actuated joints of the URDF; others are locked",
+        basic=True,
     )
     sensor_frame: str = parameter(
-        "", "joint or link of the URDF in which the six-axis sensor reads (wrench target)"
+        "",
+        "joint or link of the URDF in which the six-axis sensor reads (wrench target)",
+        basic=True,
     )
     gravity: tuple[float, ...] = parameter(
         (0.0, 0.0, -9.81),
@@ -67,6 +72,7 @@ class RobotConfig:
         unit="m/s^2",
         low=-100.0,
         high=100.0,
+        basic=True,
     )
     viscous: bool = parameter(True, "a viscous friction column per joint (effort target)")
     coulomb: bool = parameter(True, "a Coulomb friction column per joint (effort target)")
@@ -83,6 +89,7 @@ class RobotConfig:
         unit="rad/s",
         low=1e-6,
         high=10.0,
+        basic=True,
     )
     stribeck_velocity: float = parameter(
         0.1,

@@ -107,6 +107,7 @@ class StreamConfig:
         "is the opposite one",
         low=-1e6,
         high=1e6,
+        basic=True,
     )
     effort_delay: float = parameter(
         0.0,
@@ -115,4 +116,5 @@ class StreamConfig:
         unit="s",
         low=-0.2,
         high=0.2,
+        basic=True,
     )

@@ -65,12 +65,12 @@ def test_options_that_are_parameters_are_listed_by_their_own_help(capsys) -> Non
         assert "--free-range = 3.14" in listed and "--harmonics = 5\n    multiples" in listed
     with pytest.raises(SystemExit) as end:
         main(["excite", "--help-parameters", "none"])
-    assert end.value.code == 2 and "there are options" in capsys.readouterr().err
+    assert end.value.code == 2 and "there are basic, options" in capsys.readouterr().err
 
 
 def test_parameters_have_a_help_of_their_own(capsys) -> None:
     found = {}
-    for group in ([], ["filter"], ["none"]):
+    for group in ([], ["filter"], ["basic"], ["none"]):
         with pytest.raises(SystemExit) as end:
             main(["train", "--help-parameters", *group])
         found[" ".join(group)] = capsys.readouterr()
@@ -78,6 +78,7 @@ def test_parameters_have_a_help_of_their_own(capsys) -> None:
     assert "nystrom.max_centers = " in found[""].out and "cut-off" in found[""].out
     names = [line.split()[0] for line in found["filter"].out.splitlines() if line[0] != " "]
     assert "filter.cutoff" in names and all(name.startswith("filter.") for name in names)
+    assert "filter.cutoff = " in found["basic"].out and "filter.stages" not in found["basic"].out
     assert "there is no group 'none': there are changes, filter" in found["none"].err
 
 
