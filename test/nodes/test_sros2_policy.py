@@ -21,6 +21,7 @@ NODES = (
     "trajectory_efforts",
     "object_stream",
     "payload_bridge",
+    "live_page",
 )
 # The attributes that sros2's schema (policy.xsd, version 0.2.0) allows of each kind of list.
 RULES = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}}
