@@ -6,7 +6,6 @@ import http.client
 import json
 import shutil
 import socket
-import subprocess
 import threading
 import time
 
@@ -19,6 +18,7 @@ pytest.importorskip("visualization_msgs.msg")
 
 from semiparam_dynamics.nodes.live_page import rmse, status_event
 
+from .browser import Browser
 from .conftest import moving
 from .forks import ForkedNode
 
@@ -75,20 +75,24 @@ def test_the_stream_tells_what_a_learner_does(ros_environment, peer, tmp_path, u
         assert np.isfinite(newest["errors"][-1]["rigid_body"]).all()
         assert ["learning", "true"] in newest["status"]["learned"]
         if chromium := shutil.which("chromium"):
-            rendered(chromium, port, tmp_path)
+            rendered(peer, told, chromium, port, tmp_path)
         page.stop()
     reader.join(10.0)
     assert not reader.is_alive()
     assert "Traceback" not in (tmp_path / "page.log").read_text()
 
 
-def rendered(chromium: str, port: int, folder) -> None:
-    """The page as a browser has it after its script has run."""
-    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
-    command = [chromium, *flags.split(), f"--user-data-dir={folder / 'browser'}", "--dump-dom"]
-    command += ["--timeout=3000", f"http://127.0.0.1:{port}/"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert "samples learned" in result.stdout and "elbow [N m]" in result.stdout
+def rendered(peer, told, chromium: str, port: int, folder) -> None:
+    """Look at the page as a browser has it, while the learner goes on."""
+    with Browser(chromium, folder / "browser", f"http://127.0.0.1:{port}/") as browser:
+
+        def complete() -> bool:
+            told()
+            text = str(browser.value("document.body.innerText"))
+            return "samples learned" in text and "elbow [N m]" in text
+
+        peer.until(complete, "the browser's page with what is learned and its axes")
+        assert browser.value("scene.capsules.length > 0 && samples.length > 0")
 
 
 def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:
