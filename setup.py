@@ -15,6 +15,7 @@ NODES = [
     "object_recognition",
     "object_stream",
     "payload_bridge",
+    "live_page",
 ]
 ROOT = Path(__file__).parent
 
@@ -136,7 +137,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"]},
+    package_data={NAME: ["py.typed", "web/*"]},
     data_files=data_files(),
     python_requires=">=3.10",
     install_requires=[

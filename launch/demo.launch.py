@@ -7,8 +7,10 @@ from launch.actions import (
     OpaqueFunction,
     Shutdown,
 )
+from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 
@@ -40,6 +42,26 @@ def generate_launch_description() -> LaunchDescription:
             description="lowest level of the log messages shown",
         ),
     ]
+    arguments += [
+        DeclareLaunchArgument(
+            "live_page", default_value="true", description="serve a page that shows it live"
+        ),
+        DeclareLaunchArgument(
+            "live_page_port", default_value="8700", description="port of that page"
+        ),
+    ]
+    page = Node(
+        package="semiparam_dynamics",
+        executable="live_page",
+        name="live_page",
+        namespace=LaunchConfiguration("namespace"),
+        parameters=[
+            {"port": ParameterValue(LaunchConfiguration("live_page_port"), value_type=int)}
+        ],
+        condition=IfCondition(LaunchConfiguration("live_page")),
+        output="both",
+        emulate_tty=True,
+    )
     simulator = Node(
         package="semiparam_dynamics",
         executable="arm_simulator",
@@ -56,4 +78,4 @@ def generate_launch_description() -> LaunchDescription:
     learner = IncludeLaunchDescription(
         PathJoinSubstitution([share, "launch", "inverse_dynamics.launch.py"])
     )
-    return LaunchDescription([*arguments, simulator, learner])
+    return LaunchDescription([*arguments, simulator, learner, page])

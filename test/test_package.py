@@ -25,6 +25,7 @@ NODES = [
     "object_stream",
     "trajectory_efforts",
     "payload_bridge",
+    "live_page",
 ]
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
 # Measured by `benchmarks/performance falkon` where they are installed; required by nothing.

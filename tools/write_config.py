@@ -17,6 +17,7 @@ from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
     ComputedTorqueNodeConfig,
+    LivePageNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
     PayloadBridgeNodeConfig,
@@ -32,6 +33,7 @@ FILES = {
     "computed_torque.yaml": ComputedTorqueNodeConfig(),
     "trajectory_efforts.yaml": TrajectoryEffortsNodeConfig(),
     "payload_bridge.yaml": PayloadBridgeNodeConfig(),
+    "live_page.yaml": LivePageNodeConfig(),
     "object_recognition.yaml": ObjectRecognitionNodeConfig(),
     "object_stream.yaml": ObjectStreamNodeConfig(),
 }

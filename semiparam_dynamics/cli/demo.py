@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import webbrowser
 from pathlib import Path
 
 DESCRIPTION = """\
 Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the learner run as two
 ROS 2 nodes; the hand draws circles in the XY plane and, from half time on, in the XZ plane, which
-the learner has not seen. Everything is recorded to DIR/bag and then evaluated: DIR/report.html,
-DIR/results.json. Ctrl-C ends the motion early."""
+the learner has not seen. A page in the browser shows it live, for this machine alone. Everything
+is recorded to DIR/bag and then evaluated: DIR/report.html, DIR/results.json. Ctrl-C ends the motion
+early."""
 EXAMPLES = (
     "semiparam demo",
     "semiparam demo --seconds 120 --out demo_out",
@@ -43,6 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="random_fourier",
         help="the nonparametric part (default %(default)s, as in the thesis)",
     )
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--open", action="store_true", help="open the live page in the browser")
+    page.add_argument("--no-page", action="store_true", help="without the live page")
+    parser.add_argument(
+        "--page-port",
+        type=int,
+        default=8700,
+        metavar="PORT",
+        help="of the live page, another if it is taken (default %(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,11 +64,19 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.seconds > 0.0:
         raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")
+    if not 0 <= args.page_port < 65536:
+        raise ConfigurationError(f"--page-port must be 0 .. 65535, not {args.page_port}")
     require("semiparam demo", "ros", "sim")
     from semiparam_dynamics.nodes.demo import run_demo
 
     bag, urdf, config = run_demo(
-        args.out, seconds=args.seconds, rate=args.rate, seed=args.seed, residual=args.residual
+        args.out,
+        seconds=args.seconds,
+        rate=args.rate,
+        seed=args.seed,
+        residual=args.residual,
+        port=None if args.no_page else args.page_port,
+        show=webbrowser.open if args.open else None,
     )
     print("evaluating what was recorded ...", flush=True)
     evaluate(args.out, bag, urdf, config)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -36,6 +38,7 @@ from std_msgs.msg import Float64MultiArray, String
 from semiparam_dynamics.errors import BagError, SemiparamError
 from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.config import learner_config, simulator_config
+from semiparam_dynamics.nodes.live_server import HOST
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network, write_params
 from semiparam_dynamics.storage import previous_of
@@ -284,21 +287,32 @@ def dropped(figures: dict[str, str]) -> int:
     return sum(int(value) for name, value in figures.items() if name.startswith("dropped: "))
 
 
-LEARNER, SIMULATOR = "inverse_dynamics", "arm_simulator"
+LEARNER, SIMULATOR, PAGE = "inverse_dynamics", "arm_simulator", "live_page"
 # The motions, and what is said when they begin.
 PHASES = {
     "circle_xy": "the hand draws circles in the XY plane",
     "circle_xz": "now circles in the XZ plane, new to the learner",
 }
 PATIENCE = 60.0  # s without any progress: the first start compiles the numerical core
+PAGE_PATIENCE = 20.0  # s until the live page must be there
 DRAIN = 1.5  # s after the motion: the last predictions, and diagnostics of all samples
 ERROR_WINDOW = 3.0  # s
 
 
 def run_demo(
-    out: Path, *, seconds: float, rate: float, seed: int, residual: str
+    out: Path,
+    *,
+    seconds: float,
+    rate: float,
+    seed: int,
+    residual: str,
+    port: int | None = None,
+    show: Callable[[str], object] | None = None,
 ) -> tuple[Path, Path, Path]:
     """Run `seconds` of motion; returns the bag, the URDF's file and the learner's YAML.
+
+    port: of the live page, which ends with the motion; another free one where it is taken; None:
+    no page. show: gets the page's address when it is there.
 
     Ctrl-C ends the motion early and keeps what was recorded. Raises SemiparamError where a node
     ends by itself or nothing moves.
@@ -317,6 +331,7 @@ def run_demo(
         runtime.open_network() as interrupted,
         Recorder(bag) as recorder,
         NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
+        _live_page(logs, port, interrupted, show),
     ):
         monitor = Monitor(recorder, LEARNER, ERROR_WINDOW)
         executor = SingleThreadedExecutor()
@@ -338,6 +353,52 @@ def run_demo(
     urdf.write_text(monitor.urdf)
     table.summary(monitor, recorder.messages)
     return bag, urdf, learner_yaml
+
+
+@contextmanager
+def _live_page(
+    logs: Path, port: int | None, interrupted: Event, show: Callable[[str], object] | None
+) -> Iterator[None]:
+    """Serve the live page meanwhile, and say where; a page that does not come stops nothing."""
+    if port is None:
+        yield
+        return
+    port = free_port(port)
+    with NodeProcess(PAGE, {"port": port}, logs / f"{PAGE}.log") as node:
+        end = time.monotonic() + PAGE_PATIENCE
+        while not (there := answers(port)) and time.monotonic() < end and not interrupted.is_set():
+            try:
+                node.check()
+            except SemiparamError as error:
+                print(f"  no live page: {error}", flush=True)
+                break
+            time.sleep(0.05)
+        if there:
+            url = f"http://{HOST}:{port}/"
+            print(f"watch it at {url} while it runs", flush=True)
+            if show is not None:
+                show(url)
+        yield
+
+
+def free_port(wanted: int) -> int:
+    """The port of this machine, or one that is free where it is taken."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the page's server
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return wanted
+
+
+def answers(port: int) -> bool:
+    """Whether something listens at the port of this machine."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((HOST, port)) == 0
 
 
 def _follow(

@@ -43,6 +43,11 @@ def trajectory_efforts() -> int:
     return start("trajectory_efforts")
 
 
+def live_page() -> int:
+    """Run the node of this name."""
+    return start("live_page")
+
+
 def object_recognition() -> int:
     """Run the node of this name."""
     return start("object_recognition")

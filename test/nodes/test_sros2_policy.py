@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import WrenchStamped
 
 from .forks import ForkedNode
 
@@ -21,6 +22,7 @@ NODES = (
     "trajectory_efforts",
     "object_stream",
     "payload_bridge",
+    "live_page",
 )
 # The attributes that sros2's schema (policy.xsd, version 0.2.0) allows of each kind of list.
 RULES = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}}
@@ -178,6 +180,19 @@ def test_payload_bridge(peer, tmp_path, urdf, driver_messages) -> None:
         ({"driver": "franka", "compensated": "true", **given}, {"robot_description", ur}),
     )
     check(peer, tmp_path, "payload_bridge", variants)
+
+
+def test_live_page(peer, tmp_path, urdf) -> None:
+    pytest.importorskip("visualization_msgs.msg")
+    outputs = {f"inverse_dynamics/{name}" for name in ("predicted", "rigid_body", "measured")}
+    # It subscribes the learner's outputs where there is a learner, by its topics' type.
+    learner = peer.node.create_publisher(WrenchStamped, "variant1/inverse_dynamics/predicted", 1)
+    variants = (
+        ({"port": 0}, {"/clock", *outputs}),
+        ({"port": 0, "urdf": urdf, "use_sim_time": "true"}, {"robot_description"}),
+    )
+    check(peer, tmp_path, "live_page", variants)
+    peer.node.destroy_publisher(learner)
 
 
 def check(peer: Any, folder: Path, node: str, variants: Any) -> None:

@@ -1,0 +1,340 @@
+"""The `live_page` node: a web page on which a learner is watched while it learns.
+
+It subscribes what `inverse_dynamics` publishes, looks `rate` times a second at what is newest, and
+sends nothing. Its process is its own, so that it takes no time of the learner's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import Point, WrenchStamped
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import Marker, MarkerArray
+
+from semiparam_dynamics.arrays import WRENCH_AXES, Array
+from semiparam_dynamics.nodes import parameters, runtime
+from semiparam_dynamics.nodes.config import LivePageNodeConfig
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer
+from semiparam_dynamics.nodes.managed import await_description
+from semiparam_dynamics.nodes.messages import NANOSECONDS, stamp_of
+from semiparam_dynamics.robot.skeleton import Skeleton
+
+PARTS = {"measured": "measured", "rigid_body": "rigid_body", "semiparametric": "predicted"}
+KINDS: dict[str, Any] = {
+    "sensor_msgs/msg/JointState": JointState,
+    "geometry_msgs/msg/WrenchStamped": WrenchStamped,
+}
+# What comes between two looks is overwritten by the middleware, whatever the topic's rate.
+NEWEST = QoSProfile(depth=2, reliability=ReliabilityPolicy.BEST_EFFORT)
+PENDING = 6  # stamps of which a part may still come
+LOOK_PERIOD = 1.0  # s between two looks for the learner's topics, and between two errors
+MOST_ERRORS = 400  # kept of the whole run: every other one goes when there are more
+MOST_AXES = 64
+CALLBACKS = 64  # at most, at one look
+SHOWN = (
+    "samples seen",
+    "samples predicted",
+    "samples learned",
+    "samples waiting",
+    "learning",
+    "rank of the excitation",
+    "outputs behind the joint states [ms]",
+    "predict p50 [us]",
+    "predict p99 [us]",
+    "learn p50 [us]",
+    "contact",
+    "payload",
+    "payload: mass [kg]",
+    "saved",
+)
+
+
+class LivePageNode(Node):  # type: ignore[misc]
+    """Subscribes the learner's topics, and serves the page; see the module."""
+
+    def __init__(self) -> None:
+        super().__init__("live_page")
+        self._config = config = parameters.declare(self, LivePageNodeConfig)
+        parameters.follow(self, config, lambda _: None)
+        self._feed = Feed()
+        self._server = LiveServer(self._feed, config.port)
+        self.url = self._server.url
+        self._skeleton: Skeleton | None = None
+        self._learned: tuple[str, ...] = ()
+        self._axes: tuple[str, ...] = ()
+        self._units: tuple[str, ...] = ()
+        self._kind = ""
+        self._subscriptions_of_kind: list[Any] = []
+        self._messages: dict[str, bytes] = {}
+        self._pending: dict[int, dict[str, Array]] = {}
+        self._begun = 0  # ns, the first sample's stamp
+        self._sampled = 0  # ns, the last one's
+        self._recent: deque[tuple[float, Array, Array]] = deque()
+        self._errors: list[dict[str, object]] = []
+        self._looked = 0.0
+        self.taken = 0  # messages
+        if config.urdf:
+            self._describe(os.path.expanduser(config.urdf))
+        else:
+            await_description(self, self._describe, self.get_logger().error)
+        for topic, kind in (
+            ("joint_states", JointState),
+            (f"{config.learner}/markers", MarkerArray),
+        ):
+            self.create_subscription(kind, topic, partial(self._take, topic), NEWEST, raw=True)
+        self.create_subscription(
+            DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
+        )
+        waiting = f"waiting for the topics of {self.resolve_topic_name(config.learner)}"
+        self._feed.publish({"status": {"level": 1, "message": waiting, "learned": [], "left": []}})
+        self.get_logger().info(f"open {self.url} in a browser of this machine")
+
+    def watch(self, executor: Executor) -> None:
+        """Look `rate` times a second at what is newest, until shutdown."""
+        period, due = 1.0 / self._config.rate, time.monotonic()
+        while self.context.ok():
+            for _ in range(CALLBACKS):
+                taken = self.taken
+                executor.spin_once(timeout_sec=0.0)
+                if self.taken == taken:
+                    break
+            self.look()
+            due = max(due + period, time.monotonic())
+            executor.spin_once(timeout_sec=0.0)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def look(self) -> None:
+        """Publish what the messages since the last time have changed."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_PERIOD:
+            self._looked = now
+            self._find()
+            self._add_errors()
+        for name in PARTS:
+            if (data := self._messages.pop(name, None)) is not None:
+                self._part(name, data)
+        self._arm()
+
+    def close(self) -> None:
+        """End the page."""
+        self._server.close()
+
+    # What comes.
+
+    def _describe(self, urdf: str) -> None:
+        self._skeleton = Skeleton(urdf)
+        self._tell_robot()
+
+    def _tell_robot(self) -> None:
+        if (skeleton := self._skeleton) is not None:
+            moved = skeleton.moved_by(self._learned)
+            robot = {"radii": skeleton.radii, "tip": skeleton.tip, "learned": moved}
+            self._feed.publish({"robot": robot})
+
+    def _take(self, name: str, data: bytes) -> None:
+        self.taken += 1
+        self._messages[name] = data
+
+    def _take_part(self, name: str, data: bytes) -> None:
+        # Of two that wait the newer; but its other parts may come with the next look only.
+        self.taken += 1
+        self._part(name, data)
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        self.taken += 1
+        for status in message.status:
+            if status.name == self._config.learner:
+                self._feed.publish({"status": status_event(status)})
+
+    def _find(self) -> None:
+        """Subscribe the learner's outputs, of whichever type they are."""
+        topic = self.resolve_topic_name(f"{self._config.learner}/predicted")
+        kinds = dict(self.get_topic_names_and_types()).get(topic, [])
+        kind = next((one for one in kinds if one in KINDS), "")
+        if not kind or kind == self._kind or len(kinds) > 1:
+            return
+        for one in self._subscriptions_of_kind:
+            self.destroy_subscription(one)
+        self._kind, self._axes = kind, ()
+        self._subscriptions_of_kind = [
+            self.create_subscription(
+                KINDS[kind],
+                f"{self._config.learner}/{output}",
+                partial(self._take_part, name),
+                NEWEST,
+                raw=True,
+            )
+            for name, output in PARTS.items()
+        ]
+
+    def _part(self, name: str, data: bytes) -> None:
+        message = deserialize_message(data, KINDS[self._kind])
+        if isinstance(message, WrenchStamped):
+            f, t = message.wrench.force, message.wrench.torque
+            axes, values = tuple(WRENCH_AXES), np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+        else:
+            axes, values = tuple(message.name), np.asarray(message.effort)
+        if len(axes) != len(values) or not 0 < len(axes) <= MOST_AXES:
+            return
+        if axes != self._axes:
+            self._begin(axes)
+        stamp = stamp_of(message)
+        parts = self._pending.setdefault(stamp, {})
+        parts[name] = values
+        if len(parts) == len(PARTS):
+            self._sample(stamp, parts)
+            self._pending = {s: p for s, p in self._pending.items() if s > stamp}
+        while len(self._pending) > PENDING:
+            del self._pending[min(self._pending)]
+
+    def _begin(self, axes: tuple[str, ...]) -> None:
+        """Begin again, with these axes."""
+        self._axes, self._pending, self._begun, self._sampled = axes, {}, 0, 0
+        self._recent.clear()
+        self._errors = []
+        wrench = self._kind == "geometry_msgs/msg/WrenchStamped"
+        self._units = ("N",) * 3 + ("N m",) * 3 if wrench else ("N m",) * len(axes)
+        if not wrench:
+            self._learned = axes
+            self._tell_robot()
+        groups = [("Force", "N"), ("Torque", "N m")] if wrench else [("Joint effort", "N m")]
+        layout = {
+            "axes": [{"name": a, "unit": u} for a, u in zip(axes, self._units, strict=True)],
+            "groups": [{"name": name, "unit": unit} for name, unit in groups],
+            "window": self._config.window,
+        }
+        self._feed.publish({"layout": layout, "errors": []})
+
+    def _sample(self, stamp: int, parts: dict[str, Array]) -> None:
+        if stamp < self._sampled:  # another recording, or a clock that was set
+            self._begin(self._axes)
+        if not self._begun:
+            self._begun = stamp
+        self._sampled = stamp
+        t = (stamp - self._begun) / NANOSECONDS
+        errors = (parts["measured"] - parts[n] for n in ("rigid_body", "semiparametric"))
+        self._recent.append((t, *errors))
+        while self._recent[0][0] < t - self._config.window:
+            self._recent.popleft()
+        self._feed.publish({"sample": {"t": t, **{n: p.tolist() for n, p in parts.items()}}})
+
+    def _add_errors(self) -> None:
+        """Sum up the errors of the window, for each unit, averaged over its axes."""
+        if not self._recent or (self._errors and self._recent[-1][0] == self._errors[-1]["t"]):
+            return
+        times, rigid, semiparametric = zip(*self._recent, strict=True)
+        wrench = len(set(self._units)) > 1
+        groups = (slice(0, 3), slice(3, 6)) if wrench else (slice(None),)
+        self._errors.append(
+            {
+                "t": times[-1],
+                "rigid_body": [rmse(np.array(rigid)[:, g]) for g in groups],
+                "semiparametric": [rmse(np.array(semiparametric)[:, g]) for g in groups],
+            }
+        )
+        if len(self._errors) > MOST_ERRORS:
+            self._errors = self._errors[::2]
+        self._feed.publish({"errors": self._errors})
+
+    # The robot.
+
+    def _arm(self) -> None:
+        """Place the robot, and what the learner draws at it."""
+        data = self._messages.pop("joint_states", None)
+        if data is None or (skeleton := self._skeleton) is None:
+            return
+        state = deserialize_message(data, JointState)
+        if len(state.name) != len(state.position):
+            return
+        if not self._learned:
+            self._learned = tuple(state.name)
+            self._tell_robot()
+        ends = skeleton.place(dict(zip(state.name, state.position, strict=True)))
+        markers = self._messages.get(f"{self._config.learner}/markers")
+        arrows, balls = [], []
+        if markers is not None:
+            for marker in deserialize_message(markers, MarkerArray).markers:
+                self._draw(marker, arrows, balls)
+        capsules = np.round(ends.reshape(-1, 6), 4).tolist()
+        self._feed.publish({"arm": {"capsules": capsules, "arrows": arrows, "balls": balls}})
+
+    def _draw(self, marker: Marker, arrows: list[object], balls: list[object]) -> None:
+        placed = self._skeleton.frame(marker.header.frame_id) if self._skeleton else None
+        if placed is None:
+            return
+        rotation, origin = placed
+
+        def world(point: Point) -> list[float]:
+            there: Array = rotation @ np.array([point.x, point.y, point.z]) + origin
+            return there.tolist()  # type: ignore[no-any-return]
+
+        color = marker.color
+        shade = f"rgba({255 * color.r:.0f},{255 * color.g:.0f},{255 * color.b:.0f},{color.a:.2f})"
+        if marker.type == Marker.ARROW and len(marker.points) == 2:
+            begin, end = map(world, marker.points)
+            arrows.append({"from": begin, "to": end, "color": shade})
+        elif marker.type == Marker.SPHERE and marker.ns in ("contact", "payload"):
+            at, radius = world(marker.pose.position), 0.5 * float(marker.scale.x)
+            balls.append({"at": at, "radius": radius, "color": shade, "text": marker.ns})
+
+
+def rmse(errors: Array) -> float:
+    """Root mean square over samples, averaged over those of the axes (columns) that are known."""
+    known = errors[:, np.isfinite(errors).any(axis=0)]
+    if not known.size:
+        return float("nan")
+    return float(np.mean(np.sqrt(np.nanmean(known**2, axis=0))))
+
+
+def status_event(status: DiagnosticStatus) -> dict[str, object]:
+    """The learner's state in words, with what is learned, what is left out, and why."""
+    values = {pair.key: pair.value for pair in status.values}
+    drops = {k.removeprefix("dropped: "): v for k, v in values.items() if k.startswith("dropped: ")}
+    return {
+        "level": min(int.from_bytes(status.level, "little"), 3),
+        "message": status.message,
+        "learned": [[key, values[key]] for key in SHOWN if key in values],
+        "left": sorted(map(list, drops.items()), key=lambda pair: -_count(pair[1]))[:20],
+    }
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def watch(node: LivePageNode, executor: Executor) -> int:
+    """Run the node until shutdown; returns the exit code."""
+    # An executor that wakes at each message would be awake all the time.
+    executor.remove_node(node)
+    patient = SingleThreadedExecutor()
+    patient.add_node(node)
+    try:
+        node.watch(patient)
+    except ExternalShutdownException:
+        pass
+    finally:
+        node.close()
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    make: Callable[[], LivePageNode] = LivePageNode
+    return runtime.run("live_page", make, watch, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The live page's stream, read while a real learner works over DDS."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from sensor_msgs.msg import JointState
+
+pytest.importorskip("visualization_msgs.msg")
+
+from semiparam_dynamics.nodes.live_page import rmse, status_event
+
+from .browser import Browser
+from .conftest import moving
+from .forks import ForkedNode
+
+WANTED = {"status", "layout", "robot", "arm", "sample", "errors"}
+
+
+class Reader(threading.Thread):
+    """Reads the stream; `newest` has each event's last data."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self._port = port
+        self.newest: dict[str, object] = {}
+
+    def run(self) -> None:
+        while True:
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
+                connection.request("GET", "/stream")
+                response = connection.getresponse()
+                break
+            except OSError:
+                time.sleep(0.05)
+        while line := response.readline().decode():
+            if line.startswith("event: "):
+                data = response.readline().decode().removeprefix("data: ")
+                self.newest[line.removeprefix("event: ").strip()] = json.loads(data)
+
+
+def test_the_stream_tells_what_a_learner_does(ros_environment, peer, tmp_path, urdf) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    given = {"urdf": urdf, "target": "effort"}
+    publisher = peer.node.create_publisher(JointState, "joint_states", 1000)
+    messages = iter(moving(3000))
+    with (
+        ForkedNode("inverse_dynamics", given, tmp_path / "learner.log"),
+        ForkedNode("live_page", {"urdf": urdf, "port": port}, tmp_path / "page.log") as page,
+    ):
+        reader = Reader(port)
+        reader.start()
+
+        def told() -> bool:
+            publisher.publish(next(messages))
+            return reader.newest.keys() >= WANTED and bool(reader.newest["errors"])
+
+        peer.until(told, f"all of {WANTED}; there were {set(reader.newest)}")
+        newest = reader.newest
+        assert [axis["name"] for axis in newest["layout"]["axes"]] == ["shoulder", "elbow"]
+        sample = newest["sample"]
+        assert all(len(sample[n]) == 2 for n in ("measured", "rigid_body", "semiparametric"))
+        assert len(newest["arm"]["capsules"]) == len(newest["robot"]["radii"])
+        assert np.isfinite(newest["errors"][-1]["rigid_body"]).all()
+        assert ["learning", "true"] in newest["status"]["learned"]
+        if chromium := shutil.which("chromium"):
+            rendered(peer, told, chromium, port, tmp_path)
+        page.stop()
+    reader.join(10.0)
+    assert not reader.is_alive()
+    assert "Traceback" not in (tmp_path / "page.log").read_text()
+
+
+def rendered(peer, told, chromium: str, port: int, folder) -> None:
+    """Look at the page as a browser has it, while the learner goes on."""
+    with Browser(chromium, folder / "browser", f"http://127.0.0.1:{port}/") as browser:
+
+        def complete() -> bool:
+            told()
+            text = str(browser.value("document.body.innerText"))
+            return "samples learned" in text and "elbow [N m]" in text
+
+        peer.until(complete, "the browser's page with what is learned and its axes")
+        assert browser.value("scene.capsules.length > 0 && samples.length > 0")
+
+
+def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:
+    errors = np.array([[3.0, 1.0, np.nan], [4.0, 1.0, np.nan]])
+    assert rmse(errors) == pytest.approx((np.sqrt(12.5) + 1.0) / 2.0)
+    assert np.isnan(rmse(errors[:, 2:]))
+
+
+def test_what_is_left_out_is_listed_by_how_often() -> None:
+    values = {"samples seen": "9", "dropped: old": "2", "dropped: <b>": "30", "other": "x"}
+    status = DiagnosticStatus(level=DiagnosticStatus.WARN, name="n", message="m")
+    status.values = [KeyValue(key=k, value=v) for k, v in values.items()]
+    event = status_event(status)
+    assert event["level"] == 1 and event["learned"] == [["samples seen", "9"]]
+    assert event["left"] == [["<b>", "30"], ["old", "2"]]
