@@ -11,7 +11,8 @@ the settings that differ, and whether the figures compare at all, which they do 
 URDF alone. With --page the same as a page."""
 EXAMPLES = (
     "semiparam compare before after",
-    "semiparam compare nystrom random_fourier tuned --page comparison.html",
+    "semiparam compare results tuned --page comparison.html",
+    "semiparam compare nystrom random_fourier tuned --page all.html --overwrite",
 )
 
 
