@@ -4,8 +4,8 @@
 
 DATA holds images/cifar10_mobilenetv2.npz and images/mnist.npz. Of nine classes 1000 examples each
 are learned (600 of CIFAR-10's features, of which there are fewer), and 80 are kept to choose ridge
-and recoding by; then examples of a class that is drawn anew in each trial, one by one. 200 test rows
-of each class (120). Means over the trials in %, with the standard deviation of the new class'.
+and recoding by; then examples of a class that is drawn anew in each trial, one by one. 200 test
+rows of each class (120). Means over the trials in %, with the standard deviation of the new class'.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ VERBS = {
     "demo": "a simulated arm and its learner, live",
     "doctor": "faults of a bag, before anything is learned from it",
     "evaluate": "how good the learner is on recorded bags",
+    "compare": "evaluations with each other: errors, settings",
     "objects": "teach the recognition node objects from pictures, live",
     "tune": "choose the learner's parameters on bags",
     "train": "train on bags in batch, for the node to start from",

@@ -1,0 +1,44 @@
+"""`semiparam compare OUT OUT [OUT ...]`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """\
+Compare evaluations with the first: for each protocol and model the squared error relative to it,
+the settings that differ, and whether the figures compare at all, which they do on the same bags and
+URDF alone. With --page the same as a page."""
+EXAMPLES = (
+    "semiparam compare before after",
+    "semiparam compare nystrom random_fourier tuned --page comparison.html",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    from semiparam_dynamics.cli.options import add_overwrite
+
+    parser.add_argument(
+        "results", metavar="OUT", nargs="+", type=Path, help="folder that evaluate --out wrote"
+    )
+    parser.add_argument("--page", metavar="HTML", type=Path, help="write the comparison as a page")
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the comparison, and write its page where one is named."""
+    from semiparam_dynamics.errors import ConfigurationError
+    from semiparam_dynamics.evaluation.compare import comparison_page, comparison_text, read_result
+    from semiparam_dynamics.output_files import check_replaced, write_files
+
+    if len(args.results) < 2:
+        raise ConfigurationError("compare needs the folders of two evaluations or more")
+    results = [read_result(place) for place in args.results]
+    if args.page is not None:
+        check_replaced([args.page], overwrite=args.overwrite)
+        write_files({args.page: comparison_page(results)})
+    print(comparison_text(results))
+    if args.page is not None:
+        print(args.page)
+    return 0

@@ -1,0 +1,218 @@
+"""Comparison of evaluations by their results.json: ratios of errors, settings, comparability."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.page import (
+    LOOKS,
+    PROTOCOL_TITLES,
+    bullets,
+    cell,
+    escape,
+    head,
+    note,
+    number,
+    page,
+    section,
+    shorten,
+    table,
+)
+
+SAME = 1e-6  # relative difference of errors that are called equal
+MODEL = "semiparametric"
+# Settings that change what is measured and scored, beside what is predicted.
+MEASURING = ("filter.", "samples.", "target", "joints", "sensor_frame", "gravity")
+
+
+@dataclass(frozen=True)
+class Result:
+    """An evaluation's results.json, and the folder it was found in."""
+
+    name: str
+    values: Mapping[str, Any]
+
+
+def read_result(place: Path) -> Result:
+    """The results of an evaluation's folder, or of the file itself.
+
+    Raises ConfigurationError where there are none, or not an evaluation's.
+    """
+    path = place / "results.json" if place.is_dir() else place
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{place}: no results of an evaluation can be read ({error}); name the folder that "
+            "`semiparam evaluate --out` wrote"
+        ) from None
+    wanted = {"samples", "target", "axes", "scores", "parameters"}
+    if not isinstance(values, dict) or not wanted <= values.keys():
+        raise ConfigurationError(f"{path} is not the results.json of `semiparam evaluate`")
+    return Result(str(place), values)
+
+
+def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
+    """The parameters that are not the same in all, with each one's value; None: it has none."""
+    flat = [dict(_flat(result.values["parameters"])) for result in results]
+    names = dict.fromkeys(name for one in flat for name in one)
+    found = {name: [one.get(name) for one in flat] for name in names}
+    return {name: values for name, values in found.items() if any(v != values[0] for v in values)}
+
+
+def obstacles(results: Sequence[Result]) -> list[str]:
+    """Why figures of the results do not compare, in sentences; none where they do.
+
+    A results.json names no bag and no URDF. Their samples, axes and the URDF's own errors, in which
+    nothing is learned, are those of the same bags and URDF or of others.
+    """
+    first, found = results[0], []
+    differing = settings_that_differ(results)
+    measuring = [name for name in differing if name.startswith(MEASURING)]
+    for other in results[1:]:
+        for key, what in (("target", "targets"), ("axes", "axes")):
+            if first.values[key] != other.values[key]:
+                found.append(f"{other.name} has other {what} than {first.name}.")
+        if found:
+            continue
+        a, b = first.values["samples"], other.values["samples"]
+        if a != b and not measuring:
+            found.append(
+                f"{other.name} was scored on {b} samples, {first.name} on {a}: the bags differ."
+            )
+        elif not measuring and not _same_urdf(first, other):
+            found.append(
+                f"The URDF's own errors, in which nothing is learned, differ between {other.name} "
+                f"and {first.name}: the bags or the URDFs differ."
+            )
+    if measuring:
+        found.append(
+            f"What is measured is treated otherwise ({', '.join(measuring)}), so that errors are "
+            "those of other signals."
+        )
+    return found
+
+
+def ratios(first: Result, other: Result, protocol: str, model: str) -> list[float]:
+    """Each axis' squared error in `other` by that in `first`; NaN where one has none."""
+    scores = (r.values["scores"].get(protocol, {}).get(model, {}) for r in (first, other))
+    a, b = (one.get("rmse") or [] for one in scores)
+    return [
+        (y / x) ** 2 if x and y is not None and x is not None else math.nan
+        for x, y in zip(a, b, strict=False)
+    ]
+
+
+def mean_ratio(values: Sequence[float]) -> float:
+    """The geometric mean of the ratios that are known, NaN where none is."""
+    known = [value for value in values if math.isfinite(value) and value > 0.0]
+    return math.exp(sum(map(math.log, known)) / len(known)) if known else math.nan
+
+
+def protocols(results: Sequence[Result]) -> list[str]:
+    """The protocols that all results have, in the report's order."""
+    return [p for p in PROTOCOL_TITLES if all(p in r.values["scores"] for r in results)]
+
+
+def verdicts(results: Sequence[Result]) -> list[str]:
+    """A sentence for each protocol and result beside the first, on the semiparametric model."""
+    first, told = results[0], []
+    for other in results[1:]:
+        for protocol in protocols(results):
+            axes = ratios(first, other, protocol, MODEL)
+            mean = mean_ratio(axes)
+            if math.isnan(mean):
+                continue
+            worst = max((r, name) for r, name in zip(axes, first.values["axes"], strict=True))
+            if all(abs(ratio - 1.0) < SAME for ratio in axes):
+                sentence = "the same errors"
+            else:
+                sentence = (
+                    f"{number(mean)} × the squared error (worst axis {worst[1]}: "
+                    f"{number(worst[0])} ×)"
+                )
+            told.append(f"{PROTOCOL_TITLES[protocol]}: {other.name} has {sentence}.")
+    return told
+
+
+def comparison_text(results: Sequence[Result]) -> str:
+    """The comparison for a terminal."""
+    first, lines = results[0], [f"compared with {results[0].name}, semiparametric model:"]
+    if hindered := obstacles(results):
+        lines = ["These figures do not compare:", *(f"- {one}" for one in hindered), "", *lines]
+    lines += [f"- {one}" for one in verdicts(results)]
+    lines += ["", "squared error relative to the first, mean over axes:"]
+    for other in results[1:]:
+        lines.append(other.name)
+        for protocol in protocols(results):
+            for model in ALL_MODELS:
+                mean = mean_ratio(ratios(first, other, protocol, model))
+                title = PROTOCOL_TITLES[protocol]
+                lines.append(f"  {title:<36} {LOOKS[model].name:<15} {number(mean):>9}")
+    if differing := settings_that_differ(results):
+        lines += ["", "settings that differ:"]
+        lines += [f"  {n}: {', '.join(map(str, values))}" for n, values in differing.items()]
+    else:
+        lines += ["", "no setting differs"]
+    return "\n".join(lines)
+
+
+def comparison_page(results: Sequence[Result]) -> str:
+    """The comparison as a self-contained page."""
+    first, others, hindered = results[0], results[1:], obstacles(results)
+    warning = ""
+    if hindered:
+        told = bullets(hindered)
+        warning = f'<div class="warnings"><h3>These figures do not compare</h3>{told}</div>'
+    rows = []
+    for protocol in protocols(results):
+        for model in ALL_MODELS:
+            cells = []
+            for other in others:
+                axes = ratios(first, other, protocol, model)
+                known = [axis for axis in axes if math.isfinite(axis)]
+                span = f"{number(min(known))} to {number(max(known))}" if known else ""
+                cells.append(cell(number(mean_ratio(axes)), span))
+            rows.append([head(PROTOCOL_TITLES[protocol], LOOKS[model].name), *cells])
+    header = [head("Protocol, model"), *(head(shorten(one.name, 40)) for one in others)]
+    differing = settings_that_differ(results)
+    names = [head("Setting"), *(head(shorten(one.name, 40)) for one in results)]
+    settings = [[head(n), *(cell(str(v)) for v in values)] for n, values in differing.items()]
+    sections = [
+        f"<h1>Comparison with {escape(first.name)}</h1>{bullets(verdicts(results), 'verdicts')}",
+        warning,
+        section(
+            "ratios",
+            "Squared errors relative to the first",
+            note("The geometric mean over the axes, and the smallest and the largest axis."),
+            table(header, rows),
+        ),
+        section(
+            "settings",
+            "Settings that differ",
+            table(names, settings, "parameters") if settings else note("None."),
+        ),
+    ]
+    return page("semiparam compare", sections)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for name, value in values.items():
+        inner = isinstance(value, Mapping)
+        pairs += _flat(value, f"{prefix}{name}.") if inner else [(f"{prefix}{name}", value)]
+    return pairs
+
+
+def _same_urdf(first: Result, other: Result) -> bool:
+    """Whether the URDF's own errors are the same in all protocols of both."""
+    shared = first.values["scores"].keys() & other.values["scores"].keys()
+    axes = (r for protocol in shared for r in ratios(first, other, protocol, "urdf"))
+    return all(math.isnan(ratio) or abs(ratio - 1.0) < SAME for ratio in axes)

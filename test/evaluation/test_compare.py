@@ -1,0 +1,89 @@
+"""Comparison of evaluations: ratios, settings, and what keeps figures from being compared."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.evaluation.compare import (
+    Result,
+    comparison_page,
+    comparison_text,
+    mean_ratio,
+    obstacles,
+    ratios,
+    settings_that_differ,
+)
+from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
+
+AXES = ["shoulder", "elbow"]
+
+
+def values(**rmse: list[float]) -> dict:
+    models = {name: {"rmse": rmse.get(name, [1.0, 2.0])} for name in ALL_MODELS}
+    parameters = {"residual": "nystrom", "filter": {"cutoff": 10.0}}
+    head = {"samples": 100, "target": "effort", "axes": AXES, "parameters": parameters}
+    return {**head, "scores": {"delayed": models, "frozen": copy.deepcopy(models)}}
+
+
+FIRST = Result("before", values())
+
+
+def other(name: str = "after", **rmse: list[float]) -> Result:
+    return Result(name, copy.deepcopy(values(**rmse)))
+
+
+def test_ratios_are_of_squared_errors() -> None:
+    after = other(semiparametric=[0.5, 3.0])
+    found = ratios(FIRST, after, "delayed", "semiparametric")
+    np.testing.assert_allclose(found, [0.25, 2.25])
+    assert mean_ratio(found) == pytest.approx(np.sqrt(0.25 * 2.25))
+    assert not obstacles([FIRST, after]) and not settings_that_differ([FIRST, after])
+    text = comparison_text([FIRST, after])
+    assert "Delayed: after has 0.750 × the squared error (worst axis elbow: 2.25 ×)" in text
+    assert "no setting differs" in text
+
+
+def test_other_settings_are_listed() -> None:
+    after = other()
+    after.values["parameters"]["residual"] = "random_fourier"
+    assert settings_that_differ([FIRST, after]) == {"residual": ["nystrom", "random_fourier"]}
+    assert not obstacles([FIRST, after])
+    after.values["parameters"]["filter"]["cutoff"] = 5.0
+    assert "filter.cutoff" in obstacles([FIRST, after])[0]
+
+
+def test_other_bags_and_urdfs_are_noticed() -> None:
+    fewer = other()
+    fewer.values["samples"] = 99
+    assert "bags differ" in obstacles([FIRST, fewer])[0]
+    assert "URDFs differ" in obstacles([FIRST, other(urdf=[1.0, 2.1])])[0]
+    renamed = other()
+    renamed.values["axes"] = ["a", "b"]
+    assert "other axes" in obstacles([FIRST, renamed])[0]
+
+
+def test_the_command_prints_and_writes_a_page(tmp_path: Path, capsys) -> None:
+    for name in ("one", "<two>"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_text(json.dumps(values()))
+    html = tmp_path / "page.html"
+    places = [str(tmp_path / name) for name in ("one", "<two>")]
+    assert main(["compare", *places, "--page", str(html)]) == 0
+    assert "the same errors" in capsys.readouterr().out
+    assert "<two>" not in html.read_text() and "&lt;two&gt;" in html.read_text()
+    assert main(["compare", *places, "--page", str(html)]) == 2
+    assert main(["compare", places[0]]) == 2
+    assert main(["compare", places[0], str(tmp_path / "none")]) == 2
+    assert "semiparam evaluate" in capsys.readouterr().err
+
+
+def test_axes_without_errors_have_no_part() -> None:
+    after = other(nonparametric=[None, 1.0])  # type: ignore[list-item]
+    assert mean_ratio(ratios(FIRST, after, "frozen", "nonparametric")) == pytest.approx(0.25)
+    assert "–" in comparison_page([FIRST, other(urdf=[None, None])])  # type: ignore[list-item]
