@@ -12,6 +12,7 @@ URDF alone. With --page the same as a page."""
 EXAMPLES = (
     "semiparam compare before after",
     "semiparam compare nystrom random_fourier tuned --page comparison.html",
+    "semiparam compare before after --page comparison.html --overwrite",
 )
 
 
