@@ -18,11 +18,11 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 
 def main() -> None:
-    """Learn a minute, ask the model, save it, and ask the saved one."""
+    """Learn half a minute, ask the model, save it, and ask the saved one."""
     model = RobotModel(URDF, target="effort")  # or the file's name
     config = InverseDynamicsConfig()
     learner = InverseDynamicsLearner(model, config)
-    t, q, dq, tau = record(seconds=60.0)
+    t, q, dq, tau = record(seconds=30.0)
     for k in range(len(t)):
         step = learner.predict(Measurement(round(1e9 * t[k]), q[k], dq[k], tau[k]))
         if step is not None:  # the filters only begin

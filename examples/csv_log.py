@@ -18,7 +18,7 @@ from semiparam_dynamics.cli.main import main as semiparam
 COLUMNS = ["t", *(f"{kind}_{joint}" for kind in ("q", "dq", "tau") for joint in JOINTS)]
 
 
-def write_csv(path: Path, seconds: float = 40.0) -> None:
+def write_csv(path: Path, seconds: float = 30.0) -> None:
     """Write the made arm's log as a spreadsheet has it: a line of names, then numbers."""
     table = np.column_stack(record(seconds))
     np.savetxt(path, table, delimiter=",", header=",".join(COLUMNS), comments="", fmt="%.6f")

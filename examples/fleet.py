@@ -19,8 +19,8 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 
 def write_bag(path: Path, seed: int, gain: float = 1.0) -> str:
-    """A bag of 20 s; `gain` is what one robot's efforts are wrong by."""
-    t, q, dq, tau = record(seconds=20.0, seed=seed)
+    """A bag of 12 s; `gain` is what one robot's efforts are wrong by."""
+    t, q, dq, tau = record(seconds=12.0, seed=seed)
     readings = (
         Measurement(round(1e9 * (1.0 + t[k])), q[k], dq[k], gain * tau[k]) for k in range(len(t))
     )
@@ -36,11 +36,13 @@ def main(folder: Path) -> None:
     gains = {3: 1.0, 4: 1.0, 5: 1.3}
     tested = [write_bag(folder / f"robot_{k}", k, gain) for k, gain in gains.items()]
     trained, each = str(folder / "trained"), str(folder / "each")
-    few = ["--set", "nystrom.max_centers=150", "--set", "nystrom.joint_max_centers=50"]
+    few = ["--set", "nystrom.max_centers=60", "--set", "nystrom.joint_max_centers=20"]
     train = ["train", *learned, *urdf, *few, "--target", "effort", "--out", trained]
     assert semiparam(train) == 0
     model = ["--model", f"{trained}/model.npz"]
-    assert semiparam(["evaluate", *tested, *urdf, *model, "--each", "--out", each]) == 0
+    assert (
+        semiparam(["evaluate", *tested, *urdf, *model, "--each", "--jobs", "1", "--out", each]) == 0
+    )
     for results in sorted(Path(each).glob("*/results.json")):
         scores = json.loads(results.read_text())["scores"]["frozen"]["semiparametric"]["nmse"]
         worst = max(scores)
