@@ -166,17 +166,13 @@ class TouchedLink:
 
         external : measured minus predicted, NaN where not measured. std : of usual errors.
         """
-        self._q[self._places] = np.where(self._round, np.cos(q), q)
-        turning = self._places[self._round] + 1
-        self._q[turning] = np.sin(q[self._round])
-        pin.computeJointJacobians(self._model, self._data, self._q)
+        self._move(q)
         error = np.where(np.isnan(external), 0.0, external)
         noise = np.where(np.isnan(external), 1e6, std) ** 2
         scores = np.full((len(self._ids), len(PLACES)), -np.inf)
         forces = np.zeros((*scores.shape, 3))
         for k, joint in enumerate(self._ids):
-            J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
-            linear, angular = J[:3, self._columns], J[3:, self._columns]
+            linear, angular = self._jacobian(joint)
             end = self._data.oMi[joint].rotation @ self._ends[k]
             for i, share in enumerate(PLACES):
                 at = linear - pin.skew(share * end) @ angular
@@ -186,6 +182,30 @@ class TouchedLink:
         best = int(np.argmax(links))
         force = forces[best, int(np.argmax(scores[best]))]
         return Touch(self.links[best], force, float(links[best] / links.sum()))
+
+    def efforts(self, q: Array, link: int, point: Array, force: Array) -> Array:
+        """(n_joints,) external efforts at q (n_joints,) of a force (3,) in N, in the base's axes.
+
+        link : index in `links`. point : (3,) m where it acts, in the frame of that link's joint.
+        They are what :meth:`find` explains: efforts that the motors exert beside it, minus its own.
+        """
+        self._move(q)
+        joint = self._ids[link]
+        linear, angular = self._jacobian(joint)
+        at = linear - pin.skew(self._data.oMi[joint].rotation @ point) @ angular
+        efforts: Array = -at.T @ force
+        return efforts
+
+    def _move(self, q: Array) -> None:
+        self._q[self._places] = np.where(self._round, np.cos(q), q)
+        turning = self._places[self._round] + 1
+        self._q[turning] = np.sin(q[self._round])
+        pin.computeJointJacobians(self._model, self._data, self._q)
+
+    def _jacobian(self, joint: int) -> tuple[Array, Array]:
+        """Its linear and angular part, (3, n_joints) each, at a joint, in the base's axes."""
+        J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
+        return J[:3, self._columns], J[3:, self._columns]
 
 
 def _explained(at: Array, angular: Array, error: Array, noise: Array) -> tuple[float, Array]:

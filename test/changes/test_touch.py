@@ -60,6 +60,15 @@ def efforts(model: RobotModel, q: Array, link: str, at: Array, force: Array) -> 
     return found
 
 
+def test_efforts_of_a_force_are_what_its_jacobian_says(arm: RobotModel) -> None:
+    touched, rng = TouchedLink(arm), np.random.default_rng(3)
+    for link, name in enumerate(touched.links):
+        q, at, force = rng.uniform(-1.5, 1.5, 5), rng.uniform(-0.2, 0.2, 3), rng.standard_normal(3)
+        expected = efforts(arm, q, name, at, force)
+        np.testing.assert_allclose(touched.efforts(q, link, at, force), expected, atol=1e-12)
+        assert (expected[link + 1 :] == 0.0).all() and np.abs(expected).max() > 1e-3
+
+
 def test_the_link_is_found_and_the_force(arm: RobotModel) -> None:
     find = TouchedLink(arm)
     assert find.links == ("a", "b", "c", "d", "e")
