@@ -328,7 +328,9 @@ def links(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
         off = []
         for q, link, efforts in cases:
             noise = std * rng.standard_normal(len(told))
-            touch = touched.find(q, efforts + noise, np.full(len(told), std))
+            touch = touched.find(
+                q[None], (efforts + noise)[None], std**2 * np.eye(len(told)), np.ones(1)
+            )
             off.append(abs(told.index(touch.link) - link))
         near = np.array(off)
         print(

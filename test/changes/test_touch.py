@@ -69,6 +69,11 @@ def test_efforts_of_a_force_are_what_its_jacobian_says(arm: RobotModel) -> None:
         assert (expected[link + 1 :] == 0.0).all() and np.abs(expected).max() > 1e-3
 
 
+def found(find: TouchedLink, q: Array, external: Array) -> Touch:
+    """Of one window, with efforts known to 0.02 N m."""
+    return find.find(q[None], external[None], 0.02**2 * np.eye(5), np.ones(1))
+
+
 def test_the_link_is_found_and_the_force(arm: RobotModel) -> None:
     find = TouchedLink(arm)
     assert find.links == ("a", "b", "c", "d", "e")
@@ -81,7 +86,7 @@ def test_the_link_is_found_and_the_force(arm: RobotModel) -> None:
         force *= 30.0 / np.linalg.norm(force)
         at = np.array([*rng.uniform(-0.03, 0.03, 2), rng.uniform(0.1, 0.28)])
         external = efforts(arm, q, find.links[k], at, force) + 0.02 * rng.standard_normal(5)
-        touch = find.find(q, external, np.full(5, 0.02))
+        touch = found(find, q, external)
         right += touch.link == find.links[k]
         near += abs(find.links.index(touch.link) - k) <= 1
         errors.append(np.linalg.norm(touch.force - force) / 30.0)
@@ -95,9 +100,9 @@ def test_a_joint_whose_effort_was_not_measured_tells_nothing(arm: RobotModel) ->
     force = np.array([0.0, 20.0, -10.0])
     external = efforts(arm, q, "c", np.array([0.0, 0.0, 0.25]), force)
     external[4] = np.nan
-    assert find.find(q, external, np.full(5, 0.02)).link in ("b", "c")
+    assert found(find, q, external).link in ("b", "c")
     with np.errstate(all="raise"):
-        find.find(q, np.full(5, np.nan), np.full(5, 0.02))
+        found(find, q, np.full(5, np.nan))
 
 
 def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
@@ -110,9 +115,9 @@ def watch(sizes: list[float]) -> tuple[ContactEvents, list[tuple[float, str]]]:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
     seen: list[Array] = []
 
-    def find(q: Array, external: Array, std: Array) -> Touch:
+    def find(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
         seen.append(external)
-        return Touch("arm", external, 1.0)
+        return Touch("arm", np.average(external, axis=0, weights=shares), 1.0)
 
     events = ContactEvents(find)
     rng = np.random.default_rng(0)
@@ -190,5 +195,7 @@ def test_steps_are_looked_at_once_they_are_answered_and_no_more_often_than_is_of
 
 
 def test_a_sensor_feels_the_force_but_not_the_link() -> None:
-    touch = at_sensor(np.zeros(7), np.array([1.0, -2.0, 3.0, 9.0, 9.0, 9.0]), np.ones(6))
+    touch = at_sensor(
+        np.zeros((1, 7)), np.array([[1.0, -2.0, 3.0, 9.0, 9.0, 9.0]]), np.eye(6), np.ones(1)
+    )
     assert touch.link == "" and touch.force.tolist() == [-1.0, 2.0, -3.0]
