@@ -68,6 +68,7 @@ class ContactEvents:
         self.total = 0
         self.touched = self.hard = False
         self._told = False  # with its touch
+        self._windows: list[Window] = []
         self._since = 0
 
     def follow(self, stamp: int, q: Array, external: Array, detector: ContactDetector) -> None:
@@ -111,7 +112,7 @@ class ContactEvents:
             self._windows[-1] = self._windows[-1].joined(Window(seconds, 1, q, external))
 
     def _touch(self, detector: ContactDetector) -> Touch:
-        means = [(w.q / w.count, w.external / w.count) for w in self._windows]
+        means = [(w.q / w.number, w.external / w.number) for w in self._windows]
         q, external = (np.array(each) for each in zip(*means, strict=True))
         shares = np.array([w.seconds for w in self._windows]) / MEAN_S
         return self._find(q, external, detector.mean_covariance(), shares)
@@ -125,13 +126,18 @@ class Window(NamedTuple):
     """Sums over a part of a contact."""
 
     seconds: float
-    count: int
+    number: int  # of samples
     q: Array  # (n_joints,)
     external: Array  # (n_axes,)
 
     def joined(self, other: Window) -> Window:
         """Both as one."""
-        return Window(*(one + more for one, more in zip(self, other, strict=True)))
+        return Window(
+            self.seconds + other.seconds,
+            self.number + other.number,
+            self.q + other.q,
+            self.external + other.external,
+        )
 
 
 def at_sensor(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
