@@ -5,11 +5,18 @@
     python benchmarks/contact.py pushes --robot icub
     python benchmarks/contact.py quiet --robot ur10 --data DATA --minutes 60
     python benchmarks/contact.py logs --data DATA
+    python benchmarks/contact.py again --kept FILE [FILE ...]
+    python benchmarks/contact.py links --robot ur10 --data DATA
 
 DATA holds robots/ and the logs. Pushes of 5 to 50 N last 0.1 to 1 s; on the iCub they are on the
 hand and felt by the sensor, else anywhere on a link but the first, which are felt by the motors.
 Predictions are the node's, of what was learned up to 30 ms before. `thresholds` is a curve of
 misses against false alarms: a fixed threshold on the largest effort or force beside the detector's.
+
+Simulating and learning take nearly all of the time. `--keep FILE` keeps what a detector was shown,
+and `again` shows it to detectors of several thresholds, in some seconds for minutes: their curve of
+misses against alarms. `links` tells how often the touched link is found where the external efforts
+are known but for noise: what any test of efforts can reach.
 """
 
 from __future__ import annotations
@@ -24,10 +31,11 @@ import numpy as np
 from changes import UR10, learner_of
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.changes.config import CONTACT, OVER
-from semiparam_dynamics.changes.touch import ContactEvent
+from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
+from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
@@ -36,6 +44,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
 
 LEARN = 45.0  # s before the first push
 TOGETHER = 30  # steps that are learned together
+THRESHOLDS = (4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0)  # standard deviations, of a curve
 URDFS = {
     "ur10": ("ur10/ur10_robot.urdf", "tool0"),
     "xmate": ("xmate7p/xmate7p.urdf", ""),
@@ -49,11 +58,44 @@ class Push(NamedTuple):
     link: str
 
 
-class Watched:
-    """A learner that feels contacts, as the node has it."""
+class Kept(ContactDetector):
+    """A detector that keeps what it is shown; see `again`."""
 
-    def __init__(self, learner: InverseDynamicsLearner) -> None:
+    def __init__(self, config: ChangesConfig, scales: Array) -> None:
+        super().__init__(config, scales, by_speed=True)
+        self.shown: list[list[float]] = []  # stamp in s, tested, confidence, errors, speeds
+
+    def add(
+        self,
+        stamp: int,
+        error: Array,
+        confidence: float = 1.0,
+        speeds: Array | None = None,
+        longest: float = np.inf,
+    ) -> str:
+        """Keep a sample, and test it."""
+        assert speeds is not None
+        self.shown.append([stamp * 1e-9, 1.0, confidence, *error, *speeds])
+        return super().add(stamp, error, confidence, speeds, longest)
+
+    def observe(
+        self, stamp: int, error: Array, confidence: float, speeds: Array | None = None
+    ) -> None:
+        """Keep a sample, and count it."""
+        assert speeds is not None
+        self.shown.append([stamp * 1e-9, 0.0, confidence, *error, *speeds])
+        super().observe(stamp, error, confidence, speeds)
+
+
+class Watched:
+    """A learner that feels contacts, as the node has it; `keep`: what its detector is shown."""
+
+    def __init__(self, learner: InverseDynamicsLearner, keep: bool = False) -> None:
         self.learner = learner
+        self.kept: Kept | None = None
+        if keep:
+            scales = expected_scales(learner.model).output
+            learner._detector = self.kept = Kept(learner.config.changes, scales)
         learner.predict_beside_learning(True)
         self._steps: list[Step] = []
         self.events: list[tuple[float, ContactEvent]] = []  # with the time at which each was told
@@ -79,23 +121,38 @@ class Watched:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("study", choices=("pushes", "quiet", "logs"))
+    parser.add_argument("study", choices=("pushes", "quiet", "logs", "again", "links"))
     parser.add_argument("--robot", choices=("ur10", "xmate", "icub"), default="ur10")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--pushes", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--detect", action="store_true", help="other changes, too")
+    parser.add_argument("--keep", type=Path, help="file of what the detector is shown, by efforts")
+    parser.add_argument("--kept", type=Path, nargs="+", default=[], help="such files, for again")
     arguments = parser.parse_args()
+    if arguments.keep and (arguments.robot == "icub" or arguments.detect):
+        parser.error("--keep needs an arm by efforts, without --detect")
     if arguments.study == "logs":
         return logs(arguments.data)
+    if arguments.study == "again":
+        return again(arguments.kept)
     arm = arm_of(arguments)
+    if arguments.study == "links":
+        return links(arm, arguments)
     detect = {"changes.detect": arguments.detect, "filter.cutoff": 5.0}
-    watched = Watched(learner_of(arm, **detect))
+    watched = Watched(learner_of(arm, **detect), keep=arguments.keep is not None)
+    pushes: list[Push] = []
     if arguments.study == "quiet":
-        return quiet(arm, watched, arguments.minutes)
-    pushes = list(pushed(arm, watched, arguments))
-    shown(pushes, watched)
+        quiet(arm, watched, arguments.minutes)
+    else:
+        pushes += pushed(arm, watched, arguments)
+        shown(pushes, watched)
+    if watched.kept is not None:
+        times = np.array([push[:3] for push in pushes]).reshape(-1, 3)
+        scales = expected_scales(watched.learner.model).output
+        shown_to = np.array(watched.kept.shown)
+        np.savez_compressed(arguments.keep, shown=shown_to, pushes=times, scales=scales)
     return None
 
 
@@ -208,6 +265,78 @@ def quiet(arm: ArmSimulator, watched: Watched, minutes: float) -> None:
             break
     told = [round(e.since * 1e-9, 2) for _, e in watched.events if e.kind == OVER]
     print(f"{len(told)} contacts told in {minutes:g} min: {told}")
+
+
+def again(files: list[Path]) -> None:
+    """Misses, times and alarms of the detector at several thresholds, of what was kept."""
+    kept = [dict(np.load(file)) for file in files]
+    for threshold in THRESHOLDS:
+        delays: list[float] = []
+        hard: list[bool] = []
+        minutes, alarms = 0.0, 0
+        for of in kept:
+            begun = begins(of, threshold)
+            pushes = of["pushes"]
+            calm = np.ones(len(begun), dtype=bool)
+            for begin, end, size in pushes:
+                during = (begun > begin) & (begun < end + 0.05)
+                calm &= ~during
+                delays.append(1e3 * (begun[during][0] - begin) if during.any() else np.nan)
+                hard.append(size >= 10.0)
+            alarms += int(calm.sum())
+            minutes += float(of["shown"][-1, 0] - of["shown"][0, 0]) / 60.0
+        found = np.array(delays)[np.array(hard, dtype=bool)]
+        known = found[np.isfinite(found)]
+        told = ""
+        if len(known):
+            median, most = np.percentile(known, (50, 95))
+            told = f"{len(known)} of {len(found)} of 10 N seen, {median:.0f} and {most:.0f} ms; "
+        print(f"changes.contact {threshold:g}: {told}{alarms} alarms in {minutes:.1f} min")
+
+
+def begins(kept: dict[str, Array], threshold: float) -> Array:
+    """When contacts begin, s, by what a detector was shown."""
+    n = len(kept["scales"])
+    detector = ContactDetector(ChangesConfig(contact=threshold), kept["scales"], by_speed=True)
+    told = []
+    for second, tested, confidence, *values in kept["shown"].tolist():
+        stamp, error, speeds = round(second * 1e9), np.array(values[:n]), np.array(values[n:])
+        if not tested:
+            detector.observe(stamp, error, confidence, speeds)
+        elif detector.add(stamp, error, confidence, speeds) == "begins":
+            told.append(second)
+    return np.array(told)
+
+
+def links(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
+    """Which link is told where external efforts are known but for white noise of one size."""
+    model = learner_of(arm, **{"changes.detect": False}).model
+    touched, rng = TouchedLink(model), np.random.default_rng([arguments.seed, 12])
+    tree, told = parse_urdf(model.urdf_text), touched.links
+    cases = []
+    for k, measurement in enumerate(simulated(arm, "effort")):
+        if k % 150 == 0:
+            link = int(rng.integers(1, len(told)))
+            point = rng.uniform(-0.04, 0.04, 3)
+            point += rng.uniform(0.4, 1.0) * way(tree, model.joint_names, told[link])
+            force = rng.standard_normal(3)
+            force *= 10.0 * 5.0 ** rng.uniform() / np.linalg.norm(force)
+            cases.append((measurement.q, link, touched.efforts(measurement.q, link, point, force)))
+        if len(cases) == arguments.pushes:
+            break
+    for std in (0.001, 0.01, 0.03, 0.1, 0.3, 0.5):
+        off = []
+        for q, link, efforts in cases:
+            noise = std * rng.standard_normal(len(told))
+            touch = touched.find(
+                q[None], (efforts + noise)[None], std**2 * np.eye(len(told)), np.ones(1)
+            )
+            off.append(abs(told.index(touch.link) - link))
+        near = np.array(off)
+        print(
+            f"efforts known to {std:g} N m: right link {np.mean(near == 0):.0%}, "
+            f"it or one beside it {np.mean(near <= 1):.0%}"
+        )
 
 
 def logs(data: Path) -> None:

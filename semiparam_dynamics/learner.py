@@ -128,12 +128,12 @@ class InverseDynamicsLearner:
             self.changes.snapshots = before.snapshots
         self._publish_anew()
 
-    def _find_touch(self, q: Array, external: Array, std: Array) -> Touch:
+    def _find_touch(self, q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
         if self.model.config.target == "wrench":
-            return at_sensor(q, external, std)
+            return at_sensor(q, external, covariance, shares)
         if self._touched_link is None:
             self._touched_link = TouchedLink(self.model)
-        return self._touched_link.find(q, external, std)
+        return self._touched_link.find(q, external, covariance, shares)
 
     def _publish_anew(self) -> None:
         published = self._published

@@ -50,6 +50,8 @@ NEIGHBOUR = 2.0  # of the speed of a joint beside, that counts as well
 CLASS_PRIOR = 20.0  # samples of all classes that count in each
 UNCORRELATED = 0.1  # share of the correlation that is taken off
 WHITEN_EVERY_S = 0.2
+MEAN_S = 0.1  # over which means of errors have a covariance of their own
+MEANS_PER_AXIS = 5.0  # of them, before their covariance is told
 
 
 class ContactDetector:
@@ -88,6 +90,7 @@ class ContactDetector:
         self._whitened = 0.0  # s since `_white` was made anew
         self._seen = 0.0  # s of usual errors
         self.scaled: Array = np.zeros(n_axes)
+        self._means = MeanErrors(LEAST * scales)
         self._usual: Array = np.zeros(n_axes + 1)  # of each axis, and of all together
         self._limits: Array = self._usual  # of a threshold and these usual deviations
         self._limits_of: tuple[float, Array] = -1.0, self._usual
@@ -137,6 +140,15 @@ class ContactDetector:
     def spread(self, confidence: float) -> Array:
         """(n_axes,) standard deviations of the last sample's errors at a confidence."""
         return self.sizes.spread(confidence)
+
+    def mean_covariance(self) -> Array:
+        """(n_axes, n_axes) of the means of usual errors over `MEAN_S`.
+
+        Errors where a joint turns round mostly cancel within that time, so that it is much smaller
+        than the squares of :meth:`spread`, which is taken while no means are known.
+        """
+        known = self._means.covariance()
+        return np.diag(self.spread(1.0) ** 2) if known is None else known
 
     def add(
         self,
@@ -225,6 +237,7 @@ class ContactDetector:
             "usual": np.array([*self._usual, self._seen, self._whitened]),
             "correlation": self._correlation,
             "white": self._white,
+            "means": self._means.sums,
         }
         return sizes | {name: value.copy() for name, value in usual.items()}
 
@@ -239,6 +252,8 @@ class ContactDetector:
         self._usual = state["usual"][:-2].copy()
         self._seen, self._whitened = state["usual"][-2:].tolist()
         self._correlation, self._white = state["correlation"].copy(), state["white"].copy()
+        if "means" in state:  # an earlier version had none
+            self._means.sums = state["means"].copy()
 
     def _look(self, stamp: int, error: Array, confidence: float, speeds: Array | None) -> Usual:
         classes = self.sizes.look(stamp, speeds)
@@ -262,6 +277,7 @@ class ContactDetector:
     def _count(self, usual: Usual) -> None:
         first = self._seen < FIRST_S
         ahead = self.sizes.count(usual, math.inf if first else CLIPPED)
+        self._means.count(usual.stamp, usual.error)
         self._seen += ahead
         grown = usual.deviations
         if not first:
@@ -354,6 +370,51 @@ class ErrorSizes:
         """Continue from a :meth:`state`."""
         self._squares, self._weights = state["squares"].copy(), state["weights"].copy()
         self._last = 0
+
+
+class MeanErrors:
+    """The covariance of means of errors over `MEAN_S`, of the last minutes.
+
+    Attributes
+    ----------
+    sums: (n_axes + 1, n_axes) sums of the means' products, and last, in each column, the weight.
+    """
+
+    def __init__(self, least: Array) -> None:
+        n_axes = len(least)
+        self._least = np.diag(least**2)
+        self.sums: Array = np.zeros((n_axes + 1, n_axes))
+        self._total: Array = np.zeros(n_axes)
+        self._number = 0  # of errors in `_total`
+        self._since = self._last = 0  # ns
+
+    def count(self, stamp: int, error: Array) -> None:
+        """Count errors (n_axes,); NaN where not measured counts for none."""
+        if not 0 < stamp - self._last < MEAN_S * 1e9:
+            self._since, self._number = stamp, 0
+            self._total = np.zeros_like(self._total)
+        self._last = stamp
+        self._total += np.where(np.isnan(error), 0.0, error)
+        self._number += 1
+        seconds = (stamp - self._since) * 1e-9
+        if seconds < MEAN_S:
+            return
+        mean = self._total / self._number
+        self._total, self._number, self._since = np.zeros_like(mean), 0, stamp
+        if (known := self.covariance()) is not None:  # a push that was missed is not usual
+            most = CLIPPED * np.sqrt(np.diag(known))
+            mean = np.clip(mean, -most, most)
+        self.sums *= math.exp(-seconds / USUAL_HORIZON_S)
+        self.sums[:-1] += np.outer(mean, mean)
+        self.sums[-1] += 1.0
+
+    def covariance(self) -> Array | None:
+        """(n_axes, n_axes); None before as many means are known as tell one."""
+        weight = self.sums[-1, 0]
+        if weight < MEANS_PER_AXIS * len(self._total):
+            return None
+        found: Array = self.sums[:-1] / weight + self._least
+        return found
 
 
 @compiled

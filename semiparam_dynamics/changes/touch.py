@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import pinocchio as pin
 
 from semiparam_dynamics.arrays import NANO, Array
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER
-from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.changes.contact import MEAN_S, ContactDetector
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import reduced_model
 from semiparam_dynamics.robot.urdf import parse_urdf
@@ -19,12 +20,16 @@ from semiparam_dynamics.robot.urdf import parse_urdf
 FORCE = 30.0  # N, of a touch, as a standard deviation
 THICK = 0.05  # m, between a point of a link and the line along it, as a standard deviation
 PLACES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the way to the next joint, where a link may be touched
+# Standard deviations of a force, N, and of its moment about a point of that line, N m.
+PRIOR = FORCE * np.array([1.0, 1.0, 1.0, *(3 * [math.sqrt(2.0) * THICK])])
 LAST = 0.1  # m that the last link is taken to be long, where nothing is fixed to it
 
 
 HARD = 3.0  # times its threshold that a contact's deviation exceeds in a collision
 LOOKED_AT = 50_000_000  # ns after which a contact that lasts is told with its link and force
 KEPT = 50  # events
+WINDOW = 50_000_000  # ns, of a contact, over which positions and efforts are averaged
+WINDOWS = 20  # of a contact at most: where it lasts, they are twice as long
 
 
 class ContactEvent(NamedTuple):
@@ -47,7 +52,9 @@ class ContactEvents:
 
     Parameters
     ----------
-    find: the touch of q (n_joints,), external efforts or wrench and usual errors (n_axes,).
+    find: the touch of means over windows: q (n_windows, n_joints), external efforts or wrench
+        (n_windows, n_axes), the covariance (n_axes, n_axes) of such a mean over `MEAN_S`, and each
+        window's length (n_windows,) as a share of that.
 
     Attributes
     ----------
@@ -55,12 +62,13 @@ class ContactEvents:
     touched, hard: whether there is a contact, and one that is a collision.
     """
 
-    def __init__(self, find: Callable[[Array, Array, Array], Touch]) -> None:
+    def __init__(self, find: Callable[[Array, Array, Array, Array], Touch]) -> None:
         self._find = find
         self.events: deque[ContactEvent] = deque(maxlen=KEPT)
         self.total = 0
         self.touched = self.hard = False
         self._told = False  # with its touch
+        self._windows: list[Window] = []
         self._since = 0
 
     def follow(self, stamp: int, q: Array, external: Array, detector: ContactDetector) -> None:
@@ -69,16 +77,15 @@ class ContactEvents:
             return
         began = detector.active and not self.touched
         if began:
-            self._since, self._largest, self._count = detector.since, 0.0, 0
-            self._sums = [np.zeros_like(q), np.zeros_like(external)]
+            self._since, self._largest = detector.since, 0.0
+            self._windows, self._length, self._last = [], WINDOW, detector.since
             self.hard = self._told = False
         if detector.active:
             relative = detector.deviation / max(detector.threshold, 1e-12)
             self._largest = max(self._largest, relative)
             if relative > 0.5:  # not what comes after a push is over
-                self._count += 1
-                self._sums[0] += q
-                self._sums[1] += external
+                self._gather(stamp, q, external)
+            self._last = stamp
         if began:
             self._tell(stamp, CONTACT)
         if detector.active and not self.hard and self._largest > HARD:
@@ -92,18 +99,50 @@ class ContactEvents:
             self.hard = False
         self.touched = detector.active
 
+    def _gather(self, stamp: int, q: Array, external: Array) -> None:
+        """Add a sample to its window."""
+        seconds = max(stamp - self._last, 1) * NANO
+        if not self._windows or self._windows[-1].seconds >= self._length * NANO:
+            if len(self._windows) == WINDOWS:
+                pairs = zip(self._windows[::2], self._windows[1::2], strict=True)
+                self._windows = [one.joined(other) for one, other in pairs]
+                self._length *= 2
+            self._windows.append(Window(seconds, 1, q.copy(), external.copy()))
+        else:
+            self._windows[-1] = self._windows[-1].joined(Window(seconds, 1, q, external))
+
     def _touch(self, detector: ContactDetector) -> Touch:
-        q, external = (total / max(self._count, 1) for total in self._sums)
-        return self._find(q, external, detector.spread(1.0))
+        means = [(w.q / w.number, w.external / w.number) for w in self._windows]
+        q, external = (np.array(each) for each in zip(*means, strict=True))
+        shares = np.array([w.seconds for w in self._windows]) / MEAN_S
+        return self._find(q, external, detector.mean_covariance(), shares)
 
     def _tell(self, stamp: int, kind: str, touch: Touch | None = None) -> None:
         self.events.append(ContactEvent(stamp, self._since, kind, self._largest, touch))
         self.total += 1
 
 
-def at_sensor(q: Array, external: Array, std: Array) -> Touch:
-    """The touch that a sensor's external wrench (6,) shows, in its axes: its link isn't known."""
-    return Touch("", -external[:3], 1.0)
+class Window(NamedTuple):
+    """Sums over a part of a contact."""
+
+    seconds: float
+    number: int  # of samples
+    q: Array  # (n_joints,)
+    external: Array  # (n_axes,)
+
+    def joined(self, other: Window) -> Window:
+        """Both as one."""
+        return Window(
+            self.seconds + other.seconds,
+            self.number + other.number,
+            self.q + other.q,
+            self.external + other.external,
+        )
+
+
+def at_sensor(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
+    """The touch that a sensor's external wrenches (n_windows, 6) show, in its axes; no link."""
+    return Touch("", -np.average(external[:, :3], axis=0, weights=shares), 1.0)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -124,7 +163,8 @@ class TouchedLink:
     A force moves the joints between the base and its link, and no others; but a force through a
     joint's axis doesn't move that joint either. So each link is weighed by how probable the efforts
     are with a force of any direction at a point near the line to the next joint, beside the errors
-    that are usual.
+    that are usual. The force and the point are taken to stay while the arm moves, so that a joint
+    that the force passes by at first may tell the link later.
 
     Not thread-safe. Joints that are not learned are locked.
     """
@@ -161,41 +201,65 @@ class TouchedLink:
             furthest = LAST * center / np.linalg.norm(center)
         return furthest.copy()
 
-    def find(self, q: Array, external: Array, std: Array) -> Touch:
-        """The touch at q that explains `external` efforts best; all (n_joints,).
+    def find(self, q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
+        """The touch that explains `external` efforts best, means over windows of a contact.
 
-        external : measured minus predicted, NaN where not measured. std : of usual errors.
+        q, external : (n_windows, n_joints); measured minus predicted, NaN where not measured.
+        covariance : (n_joints, n_joints) of usual errors. shares : (n_windows,) weights: a window
+        of half the weight has errors of twice that covariance.
         """
+        n_links, places = len(self._ids), np.array(PLACES)
+        information: Array = np.zeros((n_links, len(places), 6, 6))
+        weighted: Array = np.zeros((n_links, len(places), 6))
+        for at, efforts, share in zip(q, external, shares, strict=True):
+            self._move(at)
+            known = np.flatnonzero(~np.isnan(efforts))
+            inverse = share * np.linalg.inv(covariance[np.ix_(known, known)])
+            for k, joint in enumerate(self._ids):
+                linear, angular = self._jacobian(joint)
+                end = self._data.oMi[joint].rotation @ self._ends[k]
+                moved = pin.skew(end) @ angular
+                # Of a force at each place, and of moments about it.
+                columns: Array = np.empty((len(places), len(efforts), 6))
+                columns[:, :, :3] = -(linear - places[:, None, None] * moved).transpose(0, 2, 1)
+                columns[:, :, 3:] = -angular.T
+                columns = columns[:, known] * PRIOR
+                right = inverse @ columns
+                information[k] += columns.transpose(0, 2, 1) @ right
+                weighted[k] += efforts[known] @ right
+        # The log probability of the efforts, but for what is the same for all.
+        root = np.linalg.cholesky(information + np.eye(6))
+        white = np.linalg.solve(root, weighted[..., None])[..., 0]
+        logs = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+        scores = 0.5 * (white**2).sum(axis=-1) - logs
+        weights = np.exp(scores - scores.max())
+        links = weights.sum(axis=1)
+        best = int(np.argmax(links))
+        place = int(np.argmax(scores[best]))
+        found = np.linalg.solve(root[best, place].T, white[best, place])
+        force: Array = PRIOR[:3] * found[:3]
+        return Touch(self.links[best], force, float(links[best] / links.sum()))
+
+    def efforts(self, q: Array, link: int, point: Array, force: Array) -> Array:
+        """(n_joints,) external efforts at q (n_joints,) of a force (3,) in N, in the base's axes.
+
+        link : index in `links`. point : (3,) m where it acts, in the frame of that link's joint.
+        They are what :meth:`find` explains: efforts that the motors exert beside it, minus its own.
+        """
+        self._move(q)
+        joint = self._ids[link]
+        linear, angular = self._jacobian(joint)
+        at = linear - pin.skew(self._data.oMi[joint].rotation @ point) @ angular
+        efforts: Array = -at.T @ force
+        return efforts
+
+    def _move(self, q: Array) -> None:
         self._q[self._places] = np.where(self._round, np.cos(q), q)
         turning = self._places[self._round] + 1
         self._q[turning] = np.sin(q[self._round])
         pin.computeJointJacobians(self._model, self._data, self._q)
-        error = np.where(np.isnan(external), 0.0, external)
-        noise = np.where(np.isnan(external), 1e6, std) ** 2
-        scores = np.full((len(self._ids), len(PLACES)), -np.inf)
-        forces = np.zeros((*scores.shape, 3))
-        for k, joint in enumerate(self._ids):
-            J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
-            linear, angular = J[:3, self._columns], J[3:, self._columns]
-            end = self._data.oMi[joint].rotation @ self._ends[k]
-            for i, share in enumerate(PLACES):
-                at = linear - pin.skew(share * end) @ angular
-                scores[k, i], forces[k, i] = _explained(at, angular, error, noise)
-        weights = np.exp(scores - scores.max())
-        links = weights.sum(axis=1)
-        best = int(np.argmax(links))
-        force = forces[best, int(np.argmax(scores[best]))]
-        return Touch(self.links[best], force, float(links[best] / links.sum()))
 
-
-def _explained(at: Array, angular: Array, error: Array, noise: Array) -> tuple[float, Array]:
-    """The log probability of the efforts with a force there, and that force (3,).
-
-    The efforts that the motors exert beside it are minus its own.
-    """
-    spread = FORCE**2 * (at.T @ at + 2.0 * THICK**2 * (angular.T @ angular))
-    root = np.linalg.cholesky(spread + np.diag(noise))
-    white = np.linalg.solve(root, error)
-    score = -0.5 * float(white @ white) - float(np.log(np.diag(root)).sum())
-    force: Array = -(FORCE**2) * at @ np.linalg.solve(root.T, white)
-    return score, force
+    def _jacobian(self, joint: int) -> tuple[Array, Array]:
+        """Its linear and angular part, (3, n_joints) each, at a joint, in the base's axes."""
+        J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
+        return J[:3, self._columns], J[3:, self._columns]

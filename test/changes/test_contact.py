@@ -14,6 +14,7 @@ from semiparam_dynamics.changes.contact import (
     UNKNOWN_MOTION_FACTOR,
     USUAL_FACTOR,
     ContactDetector,
+    MeanErrors,
     as_rare,
 )
 
@@ -156,6 +157,29 @@ def test_errors_have_their_sizes_by_speed_and_a_joint_that_turned_round_counts_a
         found[name] = float(detector.spread(1.0)[0])
     assert found["slow"] == pytest.approx(5.0, rel=0.1) and found["fast"] < 0.7
     assert found["just after"] > found["fast"]
+
+
+def test_means_of_errors_have_a_covariance_of_their_own() -> None:
+    rng, least = np.random.default_rng(4), np.full(2, 1e-3)
+    means, detector = MeanErrors(least), calm()[0]
+    mixed = np.array([[1.0, 0.0], [0.8, 0.6]])
+    errors = rng.standard_normal((6000, 2)) @ mixed.T + 3.0 * (-1.0) ** np.arange(6000)[:, None]
+    for k, error in enumerate(errors):
+        means.count((k + 1) * STEP, error)
+    expected = mixed @ mixed.T / 10.0  # of ten errors each, in which the large ones cancel
+    found = means.covariance()
+    assert found is not None
+    np.testing.assert_allclose(found, expected, rtol=0.15)
+    for k in range(30):  # a push that was missed
+        means.count((6001 + k) * STEP, np.array([1000.0, np.nan]))
+    pushed = means.covariance()
+    assert pushed is not None and (np.diag(pushed) < 1.2 * np.diag(found)).all()
+    np.testing.assert_allclose(np.diag(detector.mean_covariance()), STD**2 / 10.0, rtol=0.4)
+    other = ContactDetector(detector.config, np.ones(2))
+    other.restore(detector.state())
+    np.testing.assert_array_equal(other.mean_covariance(), detector.mean_covariance())
+    few = calm(samples=20)[0]
+    np.testing.assert_allclose(few.mean_covariance(), np.diag(few.spread(1.0) ** 2))
 
 
 def test_a_push_against_the_usual_correlation_counts_for_more() -> None:

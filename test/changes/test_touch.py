@@ -13,6 +13,7 @@ from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER, ChangesC
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.touch import (
     LOOKED_AT,
+    WINDOWS,
     ContactEvents,
     Touch,
     TouchedLink,
@@ -60,6 +61,20 @@ def efforts(model: RobotModel, q: Array, link: str, at: Array, force: Array) -> 
     return found
 
 
+def test_efforts_of_a_force_are_what_its_jacobian_says(arm: RobotModel) -> None:
+    touched, rng = TouchedLink(arm), np.random.default_rng(3)
+    for link, name in enumerate(touched.links):
+        q, at, force = rng.uniform(-1.5, 1.5, 5), rng.uniform(-0.2, 0.2, 3), rng.standard_normal(3)
+        expected = efforts(arm, q, name, at, force)
+        np.testing.assert_allclose(touched.efforts(q, link, at, force), expected, atol=1e-12)
+        assert (expected[link + 1 :] == 0.0).all() and np.abs(expected).max() > 1e-3
+
+
+def found(find: TouchedLink, q: Array, external: Array) -> Touch:
+    """Of one window, with efforts known to 0.02 N m."""
+    return find.find(q[None], external[None], 0.02**2 * np.eye(5), np.ones(1))
+
+
 def test_the_link_is_found_and_the_force(arm: RobotModel) -> None:
     find = TouchedLink(arm)
     assert find.links == ("a", "b", "c", "d", "e")
@@ -72,7 +87,7 @@ def test_the_link_is_found_and_the_force(arm: RobotModel) -> None:
         force *= 30.0 / np.linalg.norm(force)
         at = np.array([*rng.uniform(-0.03, 0.03, 2), rng.uniform(0.1, 0.28)])
         external = efforts(arm, q, find.links[k], at, force) + 0.02 * rng.standard_normal(5)
-        touch = find.find(q, external, np.full(5, 0.02))
+        touch = found(find, q, external)
         right += touch.link == find.links[k]
         near += abs(find.links.index(touch.link) - k) <= 1
         errors.append(np.linalg.norm(touch.force - force) / 30.0)
@@ -81,14 +96,40 @@ def test_the_link_is_found_and_the_force(arm: RobotModel) -> None:
     assert np.median(errors) < 0.5
 
 
+def test_the_whole_of_a_contact_tells_more_than_its_beginning(arm: RobotModel) -> None:
+    find, rng, std, windows = TouchedLink(arm), np.random.default_rng(1), 1.0, 8
+    first, all_of_it = 0, 0
+    for _ in range(60):
+        k, force = int(rng.integers(1, 5)), rng.standard_normal(3)
+        force *= 30.0 / np.linalg.norm(force)
+        at = np.array([*rng.uniform(-0.03, 0.03, 2), rng.uniform(0.1, 0.28)])
+        q = rng.uniform(-1.5, 1.5, 5) + np.outer(np.linspace(0.0, 0.5, windows), rng.normal(size=5))
+        external = np.array([efforts(arm, each, find.links[k], at, force) for each in q])
+        external += std * rng.standard_normal(external.shape)
+        covariance, shares = std**2 * np.eye(5), np.ones(windows)
+        early = find.find(q[:1], external[:1], covariance, shares[:1])
+        first += early.link == find.links[k]
+        all_of_it += find.find(q, external, covariance, shares).link == find.links[k]
+    assert all_of_it >= first + 8 and all_of_it >= 45
+
+
+def test_half_the_weight_is_twice_the_covariance(arm: RobotModel) -> None:
+    find, rng = TouchedLink(arm), np.random.default_rng(2)
+    q, external = rng.uniform(-1.0, 1.0, (3, 5)), rng.standard_normal((3, 5))
+    one = find.find(q, external, 0.02 * np.eye(5), 0.5 * np.ones(3))
+    other = find.find(q, external, 0.04 * np.eye(5), np.ones(3))
+    assert one.link == other.link and one.sure == pytest.approx(other.sure)
+    np.testing.assert_allclose(one.force, other.force)
+
+
 def test_a_joint_whose_effort_was_not_measured_tells_nothing(arm: RobotModel) -> None:
     find, q = TouchedLink(arm), np.array([0.3, 0.5, -0.4, 0.2, 0.1])
     force = np.array([0.0, 20.0, -10.0])
     external = efforts(arm, q, "c", np.array([0.0, 0.0, 0.25]), force)
     external[4] = np.nan
-    assert find.find(q, external, np.full(5, 0.02)).link in ("b", "c")
+    assert found(find, q, external).link in ("b", "c")
     with np.errstate(all="raise"):
-        find.find(q, np.full(5, np.nan), np.full(5, 0.02))
+        found(find, q, np.full(5, np.nan))
 
 
 def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
@@ -101,9 +142,9 @@ def watch(sizes: list[float]) -> tuple[ContactEvents, list[tuple[float, str]]]:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
     seen: list[Array] = []
 
-    def find(q: Array, external: Array, std: Array) -> Touch:
+    def find(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
         seen.append(external)
-        return Touch("arm", external, 1.0)
+        return Touch("arm", np.average(external, axis=0, weights=shares), 1.0)
 
     events = ContactEvents(find)
     rng = np.random.default_rng(0)
@@ -127,6 +168,27 @@ def test_a_contact_is_told_when_it_begins_with_its_link_later_and_when_it_is_ove
     assert begun.touch is None and looked.touch is not None and over.touch is not None
     np.testing.assert_allclose(over.touch.force, [10.0, 0.0, 0.0])  # not what came after
     assert 0.45 < over.seconds < 0.55
+
+
+def test_a_long_contact_has_longer_windows_and_all_of_its_time() -> None:
+    q, external = np.zeros(N), np.array([20.0, 0.0, 0.0])
+    shares: list[Array] = []
+
+    def find(q: Array, external: Array, covariance: Array, of: Array) -> Touch:
+        shares.append(of)
+        np.testing.assert_allclose(external, [[20.0, 0.0, 0.0]] * len(of))
+        return Touch("arm", external[0], 1.0)
+
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
+    events = ContactEvents(find)
+    for k in range(20_000):
+        detector.observe(10**12 + k * STEP, np.full(N, (-1.0) ** (k // 10)), 1.0)
+    for k in range(3000):
+        size = external if k < 2500 else np.zeros(N)
+        detector.add(stamp := 10**12 + (20_000 + k) * STEP, size)
+        events.follow(stamp, q, size, detector)
+    assert len(shares) == 2 and 0.4 < shares[0].sum() < 0.6
+    assert len(shares[1]) <= WINDOWS and shares[1].sum() == pytest.approx(25.0, abs=0.1)
 
 
 def test_a_hard_contact_is_a_collision() -> None:
@@ -181,5 +243,7 @@ def test_steps_are_looked_at_once_they_are_answered_and_no_more_often_than_is_of
 
 
 def test_a_sensor_feels_the_force_but_not_the_link() -> None:
-    touch = at_sensor(np.zeros(7), np.array([1.0, -2.0, 3.0, 9.0, 9.0, 9.0]), np.ones(6))
+    touch = at_sensor(
+        np.zeros((1, 7)), np.array([[1.0, -2.0, 3.0, 9.0, 9.0, 9.0]]), np.eye(6), np.ones(1)
+    )
     assert touch.link == "" and touch.force.tolist() == [-1.0, 2.0, -3.0]

@@ -71,7 +71,7 @@ def test_a_direction_that_is_not_seen_does_not_fill_the_picture() -> None:
 
 
 def test_a_contact_is_shown_from_when_its_place_is_known_until_it_is_over() -> None:
-    contacts = ContactEvents(lambda q, external, std: Touch("", FORCE, 1.0))
+    contacts = ContactEvents(lambda q, external, covariance, shares: Touch("", FORCE, 1.0))
     assert contact_markers(contacts, "sensor") == []
     contacts.touched = True
     contacts.events.append(ContactEvent(2, 1, "contact", 1.5))
