@@ -141,7 +141,8 @@ class LivePageNode(Node):  # type: ignore[misc]
     def _tell_robot(self) -> None:
         if (skeleton := self._skeleton) is not None:
             moved = skeleton.moved_by(self._learned)
-            robot = {"radii": skeleton.radii, "tip": skeleton.tip, "learned": moved}
+            tip = skeleton.tip(self._learned)
+            robot = {"radii": skeleton.radii, "tip": tip, "learned": moved}
             self._feed.publish({"robot": robot})
 
     def _take(self, name: str, data: bytes) -> None:
@@ -225,8 +226,8 @@ class LivePageNode(Node):  # type: ignore[misc]
             self._begun = stamp
         self._sampled = stamp
         t = (stamp - self._begun) / NANOSECONDS
-        rigid, both = (parts["measured"] - parts[n] for n in ("rigid_body", "semiparametric"))
-        self._recent.append((t, rigid, both))
+        rigid, semiparametric = parts["rigid_body"], parts["semiparametric"]
+        self._recent.append((t, parts["measured"] - rigid, parts["measured"] - semiparametric))
         while self._recent[0][0] < t - self._config.window:
             self._recent.popleft()
         self._feed.publish({"sample": {"t": t, **{n: p.tolist() for n, p in parts.items()}}})

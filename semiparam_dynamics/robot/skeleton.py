@@ -40,7 +40,7 @@ class Skeleton:
 
     Attributes
     ----------
-    capsules: of all bodies. tip: index of the capsule at the end of the longest chain of joints.
+    capsules: of all bodies.
 
     Raises RobotModelError where the URDF is no tree, or has nothing that could be drawn.
     """
@@ -56,8 +56,6 @@ class Skeleton:
         self.capsules = [c for body in range(self._model.njoints) for c in self._of_body(body)]
         if not self.capsules:
             raise RobotModelError("the URDF's frames are all in one place: nothing to draw")
-        depths = [len(self._model.supports[c.body]) for c in self.capsules]
-        self.tip = int(np.argmax(depths))
         self._ends = np.array([[c.begin, c.end] for c in self.capsules])  # (n, 2, 3)
 
     @property
@@ -70,6 +68,15 @@ class Skeleton:
         model = self._model
         known = {model.getJointId(name) for name in joints if model.existJointName(name)}
         return [not known.isdisjoint(model.supports[capsule.body]) for capsule in self.capsules]
+
+    def tip(self, joints: Sequence[str]) -> int:
+        """Index of the capsule at the end of the longest chain that some of the joints move.
+
+        Of the whole robot where they move none.
+        """
+        depths = np.array([len(self._model.supports[c.body]) for c in self.capsules])
+        moved = np.array(self.moved_by(joints))
+        return int(np.argmax(np.where(moved, depths, 0) if moved.any() else depths))
 
     def place(self, positions: Mapping[str, float]) -> Array:
         """(n_capsules, 2, 3) m: the ends seen from the root link.

@@ -80,6 +80,8 @@ def test_the_stream_tells_what_a_learner_does(ros_environment, peer, tmp_path, u
     reader.join(10.0)
     assert not reader.is_alive()
     assert "Traceback" not in (tmp_path / "page.log").read_text()
+    if chromium is None:
+        pytest.skip("the stream is right; how a browser shows it needs chromium")
 
 
 def rendered(peer, told, chromium: str, port: int, folder) -> None:
