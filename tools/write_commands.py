@@ -6,7 +6,6 @@ python tools/write_commands.py docs
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,8 +26,12 @@ The exit code is 0 where all went well, 1 where `doctor` found a fault, 2 for wh
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the page into the folder that the command line names."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    (Path(given[0]) / PAGE).write_text(commands_page(), encoding="utf-8")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("docs", type=Path, help="folder of the page")
+    given = parser.parse_args(arguments)
+    (given.docs / PAGE).write_text(commands_page(), encoding="utf-8")
 
 
 def commands_page() -> str:

@@ -83,7 +83,9 @@ class ContactEvents:
         if detector.active:
             relative = detector.deviation / max(detector.threshold, 1e-12)
             self._largest = max(self._largest, relative)
-            if relative > 0.5:  # not what comes after a push is over
+            # Not what comes after a push is over; but a contact that is weak from the first sample
+            # looked at has no other.
+            if relative > 0.5 or not self._windows:
                 self._gather(stamp, q, external)
             self._last = stamp
         if began:

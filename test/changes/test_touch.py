@@ -191,6 +191,25 @@ def test_a_long_contact_has_longer_windows_and_all_of_its_time() -> None:
     assert len(shares[1]) <= WINDOWS and shares[1].sum() == pytest.approx(25.0, abs=0.1)
 
 
+def test_a_contact_that_is_weak_when_it_is_looked_at_first_is_told_all_the_same() -> None:
+    shown: list[Array] = []
+
+    def find(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
+        shown.append(external)
+        return Touch("arm", external[0], 1.0)
+
+    detector, events = ContactDetector(ChangesConfig(contact=6.0), np.ones(N)), ContactEvents(find)
+    for k in range(20_000):
+        detector.observe(10**12 + k * STEP, np.full(N, (-1.0) ** (k // 10)), 1.0)
+    for k in range(1000):
+        size = np.array([20.0, 0.0, 0.0]) if k < 100 else np.zeros(N)
+        detector.add(stamp := 10**12 + (20_000 + k) * STEP, size)
+        if k >= 100:  # the force is gone, and the contact not yet over
+            events.follow(stamp, np.zeros(N), size, detector)
+    assert [event.kind for event in events.events] == [CONTACT, CONTACT, OVER]
+    assert len(shown) == 2 and all(one.shape == (1, N) for one in shown)
+
+
 def test_a_hard_contact_is_a_collision() -> None:
     events, told = watch([10.0] * 5 + [100.0] * 20 + [0.0] * 400)
     assert [kind for _, kind in told] == [CONTACT, COLLISION, COLLISION, OVER][: len(told)]

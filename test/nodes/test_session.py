@@ -287,7 +287,7 @@ def test_a_sample_that_was_held_up_does_not_stop_learning() -> None:
 
 def test_samples_beyond_the_share_are_counted_and_scored(make_session, monkeypatch) -> None:
     """Live, the share can be raised again; samples that are learned in turn know of none."""
-    session = make_session(learning_share=0.02)
+    session = make_session(learning_share=0.02, learning_queue=1000)  # on a busy machine, too
     session._budget.spent(0.001)
     monkeypatch.setattr(session._budget, "spent", lambda _: None)
     for message in moving(300):
