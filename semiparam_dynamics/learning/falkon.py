@@ -184,7 +184,7 @@ class Falkon(RegularisationPath, KernelRegressor):
         if self.n_iter_ == max_iter and self.residuals_[-1] > FAR:
             warnings.warn(
                 f"After {max_iter} iterations the relative residual is {self.residuals_[-1]:.2g}: "
-                f"set preconditioner_rows to {4 * len(self.centers_)}, or raise max_iter, or "
+                f"set preconditioner_rows to {4 * len(coefficients)}, or raise max_iter, or "
                 f"n_centers towards 1 / penalty, or the penalty.",
                 ConvergenceWarning,
                 stacklevel=2,

@@ -23,6 +23,7 @@ from semiparam_dynamics.learning.features import (
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.rows import checked_weights, validate_data
+from semiparam_dynamics.learning.sparse import is_sparse
 from semiparam_dynamics.recursion.blocks import predict_block
 from semiparam_dynamics.recursion.factor import CholeskyFactor
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
@@ -252,6 +253,10 @@ def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis
     if not (hasattr(model, "centers_") and hasattr(model, "coef_")):
         raise LearningError(
             f"{type(model).__name__} has no centres: it can't start Nyström features."
+        )
+    if is_sparse(model.centers_):
+        raise LearningError(
+            "Recursive learning needs a model of arrays: this one was fitted to sparse inputs."
         )
     kernel = as_kernel(model.kernel)
     centers = np.asarray(model.centers_, dtype=float)
