@@ -38,6 +38,7 @@ from semiparam_dynamics.learning import (
     NystromKRLS,
     NystromSGM,
     Polynomial,
+    RandomFeatures,
     RandomFeaturesKRLS,
     RandomFourierFeatures,
     RecursiveRLS,
@@ -172,6 +173,7 @@ CHECKED: list[Any] = [
     IncrementalRLSC(head="discriminant"),
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
+    RandomFeatures(n_features=10),
 ]
 
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from semiparam_dynamics.learning.feature_sampling import SpectralFeatures, fourier_map
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Matern
-from semiparam_dynamics.learning.random_features import (
-    RandomFeaturesKRLS,
-    SpectralFeatures,
-    fourier_map,
-)
+from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
 from semiparam_dynamics.learning.rows import Rows
 
 from .oracles import cube, peak_memory
