@@ -258,6 +258,8 @@ def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis
         raise LearningError(
             "Recursive learning needs a model of arrays: this one was fitted to sparse inputs."
         )
+    if np.any(getattr(model, "intercept_", 0.0)):
+        raise LearningError("Recursive learning needs a model without an intercept.")
     kernel = as_kernel(model.kernel)
     centers = np.asarray(model.centers_, dtype=float)
     coefficients = np.asarray(model.coef_, dtype=float).reshape(len(centers), -1)
