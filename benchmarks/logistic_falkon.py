@@ -108,9 +108,8 @@ def main() -> None:
     for name, (f, norm, iterations, b) in found.items():
         objective = np.logaddexp(0.0, -y[:n] * f[:n]).mean() + 0.5 * args.penalty * norm
         error = np.mean(y[n:] * f[n:] <= 0.0)
-        print(
-            f"| {name} | {objective:.8f} | {error:.5f} | {iterations} | {b:.4f} | {least[name]:.1f} |"
-        )
+        shown = f"{objective:.8f} | {error:.5f} | {iterations} | {b:.4f} | {least[name]:.1f}"
+        print(f"| {name} | {shown} |")
 
 
 if __name__ == "__main__":

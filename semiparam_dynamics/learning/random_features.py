@@ -54,6 +54,9 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         a function of omega (N, p) and some inputs (k, d) that returns (N,) numbers, known up to a
         factor; see :func:`draw_features`. Of a kernel's features with kind "phase" only.
     n_candidates : N, omegas among which importance draws.
+    scaled : False: without the factor 1 / sqrt(m), as in appendix C of the thesis: f(x) = sum_j
+        psi_j(x) coef_j, whose penalty weighs 1 / m of what it does with the factor. All numbers of
+        features then share the Cholesky factors of a path.
 
     Attributes
     ----------
@@ -76,6 +79,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     features: Any = None
     importance: Any = None
     n_candidates: int = 5000
+    scaled: bool = True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RandomFeaturesKRLS:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone.
@@ -87,9 +91,10 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         rows = training_rows(self, X, y, sample_weight)
         drawn, psi = self._drawn(rows, self.n_features)
         m = psi.n_features
-        system = self._system(rows, drawn, psi, penalty * m)
         # psi / sqrt(m) with the ridge penalty n is psi with the ridge penalty n m.
-        beta = system.factor(penalty * m * rows.total_weight).weights()
+        scale = m if self.scaled else 1
+        system = self._system(rows, drawn, psi, penalty * scale)
+        beta = system.factor(penalty * scale * rows.total_weight).weights()
         for name in ("frequencies_", "offsets_", "omega_", "weights_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if isinstance(drawn, SpectralFeatures):
@@ -97,7 +102,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         else:
             self.omega_, self.weights_ = drawn.omega, drawn.weights
         self._dtype = rows.dtype
-        coefficients = beta * np.sqrt(m)
+        coefficients = beta * np.sqrt(scale)
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
         return self
 
@@ -110,7 +115,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
             psi = DrawnFeatures(self._sampler(), self.omega_, self.weights_).map(self._dtype)
         else:
             psi = fourier_map(self.frequencies_, self.offsets_, self._dtype)
-        weights = self.coef_.reshape(m, -1) / np.sqrt(m)
+        weights = self.coef_.reshape(m, -1) / np.sqrt(m if self.scaled else 1)
         result = _products(X, psi, weights, self._dtype, self.memory_limit)
         return result[:, 0] if self.coef_.ndim == 1 else result
 
@@ -118,8 +123,8 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         """One pass over the data serves all. The estimator with m features scales them by
         1 / sqrt(m), as (5.6) has it, so that they approximate the kernel for each m; the ridge on
         the unscaled ones, penalty n m, is another for each m, and so is the Cholesky factor:
-        O(m^3 / 3) for each setting after O(n m^2) for all. (Appendix C of the thesis leaves the
-        scale out. There one factor has all m, but the penalty means something else for each.)
+        O(m^3 / 3) for each setting after O(n m^2) for all. Without the scale, as in appendix C of
+        the thesis, one factor for each penalty has all m.
         """
         sizes, penalties = chosen["n_features"], chosen["penalty"]
         drawn, psi = self._drawn(rows, max(sizes))
@@ -127,13 +132,17 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         nested = [size if whole else size - size % 2 for size in sizes]
         if min(nested) < 1:
             raise ConfigurationError(f'n_features={min(sizes)} is too few for kind="{self.kind}".')
-        system = self._system(rows, drawn, psi, min(penalties) * min(nested))
+        smallest = min(penalties) * (min(nested) if self.scaled else 1)
+        system = self._system(rows, drawn, psi, smallest)
         T, n = rows.n_outputs, rows.total_weight
         for penalty in penalties:
             weights = np.zeros((psi.n_features, len(sizes) * T))
             for i, m in enumerate(nested):
                 columns = slice(i * T, (i + 1) * T)
-                weights[:m, columns] = system.factor(penalty * m * n, m).weights()
+                if self.scaled:
+                    weights[:m, columns] = system.factor(penalty * m * n, m).weights()
+                else:
+                    weights[:m, columns] = system.factor(penalty * n).weights(m)
             predicted = _products(X_validation, psi, weights, rows.dtype, self.memory_limit)
             for i, size in enumerate(sizes):
                 setting = {"n_features": size, "penalty": penalty}

@@ -128,6 +128,10 @@ CASES: dict[str, Case] = {
         RandomFeaturesKRLS(KERNEL, 1e-3, 40, random_state=0),
         {"n_features": [2, 51, 300], "penalty": [1e-2, 1e-6]},
     ),
+    "random features unscaled": Case(
+        RandomFeaturesKRLS(KERNEL, 1e-3, 40, random_state=0, scaled=False),
+        {"n_features": [2, 51, 300], "penalty": [1e-2, 1e-6]},
+    ),
     "random features by qr": Case(
         RandomFeaturesKRLS(KERNEL, 1e-11, 30, "pair", random_state=0),
         {"n_features": [2, 51, 300], "penalty": [1e-12]},
