@@ -22,6 +22,11 @@ from semiparam_dynamics.learning.centers import (
 )
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.feature_sampling import (
+    FeatureSampler,
+    RandomFeatures,
+    SpectralSampler,
+)
 from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
 from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
 from semiparam_dynamics.learning.kernels import (
@@ -50,6 +55,7 @@ __all__ = [
     "Centers",
     "ErrorSlope",
     "Falkon",
+    "FeatureSampler",
     "Gaussian",
     "IncrementalRLSC",
     "Iteration",
@@ -64,11 +70,13 @@ __all__ = [
     "NystromKRLS",
     "NystromSGM",
     "Polynomial",
+    "RandomFeatures",
     "RandomFeaturesKRLS",
     "RandomFourierFeatures",
     "RecursiveRLS",
     "Rows",
     "Selection",
+    "SpectralSampler",
     "approximate_leverage_scores",
     "learn_widths",
     "leverage_scores",

@@ -38,6 +38,7 @@ from semiparam_dynamics.learning import (
     NystromKRLS,
     NystromSGM,
     Polynomial,
+    RandomFeatures,
     RandomFeaturesKRLS,
     RandomFourierFeatures,
     RecursiveRLS,
@@ -127,6 +128,10 @@ CASES: dict[str, Case] = {
         RandomFeaturesKRLS(KERNEL, 1e-3, 40, random_state=0),
         {"n_features": [2, 51, 300], "penalty": [1e-2, 1e-6]},
     ),
+    "random features unscaled": Case(
+        RandomFeaturesKRLS(KERNEL, 1e-3, 40, random_state=0, scaled=False),
+        {"n_features": [2, 51, 300], "penalty": [1e-2, 1e-6]},
+    ),
     "random features by qr": Case(
         RandomFeaturesKRLS(KERNEL, 1e-11, 30, "pair", random_state=0),
         {"n_features": [2, 51, 300], "penalty": [1e-12]},
@@ -172,6 +177,7 @@ CHECKED: list[Any] = [
     IncrementalRLSC(head="discriminant"),
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
+    RandomFeatures(n_features=10),
 ]
 
 
