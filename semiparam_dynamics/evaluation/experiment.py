@@ -84,6 +84,7 @@ class Evaluation:
     trained_on: tuple[str, ...] = ()
     origin: Origin | None = None  # if the caller knows it
     command: str = ""  # that made it
+    date: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat("T", "seconds"))
 
     def repeated_share(self) -> float | None:
         """Share of the frozen samples whose state was learned before; None if it isn't known."""
@@ -129,10 +130,7 @@ class Evaluation:
             "seed": self.config.estimator.seed,
             "version": __version__,
             "origin": None if self.origin is None else asdict(self.origin),
-            "run": {
-                "command": self.command,
-                "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            },
+            "run": {"command": self.command, "date": self.date},
         }
         if self.config.changes.detect:
             results["changes"] = [asdict(change) for change in self.noticed]
