@@ -22,7 +22,11 @@ from semiparam_dynamics.learning.centers import (
 )
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
+from semiparam_dynamics.learning.features import (
+    NystromFeatures,
+    RandomFourierFeatures,
+    RandomReLUFeatures,
+)
 from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
 from semiparam_dynamics.learning.kernels import (
     Gaussian,
@@ -66,6 +70,7 @@ __all__ = [
     "Polynomial",
     "RandomFeaturesKRLS",
     "RandomFourierFeatures",
+    "RandomReLUFeatures",
     "RecursiveRLS",
     "Rows",
     "Selection",

@@ -58,9 +58,11 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     validation_size : how many of these are kept; the class with most gives up its oldest.
     min_validation : classes with fewer of these don't take part in the choice.
     refresh_later : what is held out is only kept, for :meth:`refresh` to look at in pauses.
-    features : None (the inputs themselves), "random_fourier", "nystrom" (centres are added while
-        examples come, up to `n_features`), or a transformer; see :class:`RecursiveRLS`.
-    kernel : of these features; None is the Gaussian of width 1, and no other kind is known here.
+    features : None (the inputs themselves), "random_fourier", "random_relu" (RanPAC's, see
+        :class:`RandomReLUFeatures`), "nystrom" (centres are added while examples come, up to
+        `n_features`), or a transformer; see :class:`RecursiveRLS`.
+    kernel : of Fourier and Nyström features; None is the Gaussian of width 1, and no other kind is
+        known here.
     n_features : of these features.
     threshold : a prediction less probable than this is `unknown`.
     max_novelty : an input of a larger :meth:`novelty` is `unknown`; 0: no limit. Probabilities

@@ -61,11 +61,12 @@ class ClassifierConfig:
     validation_size: int = parameter(600, "how many held-out examples are kept", low=1, high=100000)
     features: str = parameter(
         "none",
-        "a nonlinear classifier: random Fourier or growing Nyström features of the feature vector",
-        choices=("none", "random_fourier", "nystrom"),
+        "a nonlinear classifier: random Fourier, random ReLU or growing Nyström features of the "
+        "feature vector",
+        choices=("none", "random_fourier", "random_relu", "nystrom"),
     )
     length_scale: float = parameter(
-        1.0, "width of the Gaussian kernel of these features", low=1e-6, high=1e6
+        1.0, "width of the Gaussian kernel of Fourier and Nyström features", low=1e-6, high=1e6
     )
     n_features: int = parameter(500, "how many of these features", low=2, high=20000)
     seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)

@@ -40,6 +40,7 @@ from semiparam_dynamics.learning import (
     Polynomial,
     RandomFeaturesKRLS,
     RandomFourierFeatures,
+    RandomReLUFeatures,
     RecursiveRLS,
     Rows,
 )
@@ -172,6 +173,8 @@ CHECKED: list[Any] = [
     IncrementalRLSC(head="discriminant"),
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
+    RandomReLUFeatures(n_features=10),
+    IncrementalRLSC(features="random_relu", head="discriminant"),
 ]
 
 

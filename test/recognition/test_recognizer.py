@@ -171,7 +171,7 @@ def test_is_unknown_below_the_threshold_of_the_mean_over_frames():
     assert recognizer.recognize(examples(1)[0][0]).label == "unknown"
 
 
-@pytest.mark.parametrize("features", ["none", "random_fourier", "nystrom"])
+@pytest.mark.parametrize("features", ["none", "random_fourier", "random_relu", "nystrom"])
 def test_what_is_loaded_recognises_and_goes_on_exactly_as_what_was_saved(tmp_path: Path, features):
     path = tmp_path / "objects.npz"
     changes = {"features": features, "n_features": 60, "length_scale": 0.7}
