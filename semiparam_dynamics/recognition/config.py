@@ -131,8 +131,25 @@ class RecognitionConfig:
         high=1e6,
         live=True,
     )
+    false_accepts: float = parameter(
+        0.05,
+        "share of frames of unknown objects that may be taken for one that was taught, judged by "
+        "held-out examples as if each one's object hadn't been taught; what would exceed it is "
+        "unknown. 0: no limit",
+        low=0.0,
+        high=0.99,
+        live=True,
+    )
     unknown: str = parameter(
-        "unknown", "the answer for an unknown object; no object can have this name"
+        "unknown", "the answer for an unknown object, empty too; no object can have this name"
+    )
+    remember: int = parameter(
+        60,
+        "how many frames of an unknown object are kept, for its name to come later: 'name mug'; "
+        "0: none",
+        low=0,
+        high=10000,
+        live=True,
     )
     smoothing: SmoothingConfig = group(SmoothingConfig)
     limits: LimitsConfig = group(LimitsConfig, inline=True)

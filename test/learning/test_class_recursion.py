@@ -151,7 +151,7 @@ def test_when_full_the_largest_class_gives_up_its_oldest() -> None:
 def test_those_looked_at_longest_ago_come_first() -> None:
     held = buffer(3)
     slots = [held.add(np.zeros(1), 0) for _ in range(3)]
-    found = np.zeros((1, 2, 3), dtype=bool), np.zeros((1, 2, 2)), np.zeros(1)
+    found = np.zeros((1, 2, 3), dtype=bool), np.zeros((1, 2, 2)), np.zeros(1), np.zeros((1, 2, 2))
     held.note(np.array([slots[0]]), *found)
     assert held.stalest(2).tolist() == [slots[1], slots[2]]
     held.note(np.array([slots[2]]), *found)

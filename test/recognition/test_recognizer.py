@@ -88,13 +88,14 @@ def test_looks_back_over_so_many_frames_and_forgets_when_told_to():
     novelties = np.arange(10.0) ** 2
 
     def check(frame: int, *of: int) -> None:
-        mean, novelty = smoothing.add(labels, rows[frame], novelties[frame])
+        mean, (novelty, constant) = smoothing.add(labels, rows[frame], novelties[frame], 3.0)
         np.testing.assert_allclose(mean, rows[[*of]].mean(axis=0))
+        assert constant == 3.0
         assert novelty == pytest.approx(novelties[[*of]].mean())
 
     check(0, 0)
     for frame in range(1, 9):
-        smoothing.add(labels, rows[frame], novelties[frame])
+        smoothing.add(labels, rows[frame], novelties[frame], 3.0)
     check(9, 7, 8, 9)
     smoothing.resize(2)
     check(0, 9, 0)
