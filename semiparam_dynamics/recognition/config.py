@@ -132,7 +132,7 @@ class RecognitionConfig:
         live=True,
     )
     false_accepts: float = parameter(
-        0.05,
+        0.2,
         "share of frames of unknown objects that may be taken for one that was taught, judged by "
         "held-out examples as if each one's object hadn't been taught; what would exceed it is "
         "unknown. 0: no limit",

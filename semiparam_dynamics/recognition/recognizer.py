@@ -238,7 +238,8 @@ class Recognizer:
         for x in frames:
             self.learn(x, label)
         self.restart_smoothing()
-        return f"the unknown object is '{label}' now, in {len(frames)} frames"
+        plural = "" if len(frames) == 1 else "s"
+        return f"the unknown object is '{label}' now, in {len(frames)} frame{plural}"
 
     def save(self, path: str | Path) -> None:
         """Save what was taught. Raises StorageError, also where nothing was."""
