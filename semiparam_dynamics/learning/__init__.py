@@ -22,20 +22,16 @@ from semiparam_dynamics.learning.centers import (
 )
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
-<<<<<<< HEAD
 from semiparam_dynamics.learning.feature_sampling import (
     FeatureSampler,
     RandomFeatures,
     SpectralSampler,
 )
-from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
-=======
 from semiparam_dynamics.learning.features import (
     NystromFeatures,
     RandomFourierFeatures,
     RandomReLUFeatures,
 )
->>>>>>> 64817f5a3267ace50a2fc1b76791bef0e11e47b8
 from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
 from semiparam_dynamics.learning.kernels import (
     Gaussian,

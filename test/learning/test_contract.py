@@ -178,12 +178,9 @@ CHECKED: list[Any] = [
     IncrementalRLSC(head="discriminant"),
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
-<<<<<<< HEAD
     RandomFeatures(n_features=10),
-=======
     RandomReLUFeatures(n_features=10),
     IncrementalRLSC(features="random_relu", head="discriminant"),
->>>>>>> 64817f5a3267ace50a2fc1b76791bef0e11e47b8
 ]
 
 
