@@ -247,12 +247,13 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     def predict(self, X: Any) -> Array:
         """See :class:`~.base.KernelRegressor`; the intercept is added where there is one."""
-        predicted = super().predict(X)
-        if not np.any(self.intercept_):
-            return predicted
-        if self.coef_.ndim == 1:
-            return predicted + self.intercept_
-        return predicted + self.intercept_.astype(self.centers_.dtype)
+        predicted: Array = super().predict(X)
+        if np.any(self.intercept_):
+            one = self.coef_.ndim == 1
+            predicted = predicted + (
+                self.intercept_ if one else self.intercept_.astype(self.centers_.dtype)
+            )
+        return predicted
 
     def _enough(self, rows: Rows) -> float:
         """The tolerance, or the data's precision, below which a residual says nothing."""
