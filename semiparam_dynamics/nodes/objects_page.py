@@ -82,6 +82,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self._labels: tuple[str, ...] = ()
         self._teaching = ""
         self._until = 0.0  # when teaching ends unless the page says that it goes on
+        self._names: list[str] = []  # in the list's order
         self._counts: list[tuple[int, int]] = []
         self._encode = jpeg_encoder(config.width)
         self.taken = 0  # messages
@@ -189,13 +190,14 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         values = {pair.key: pair.value for pair in status.values}
         level = min(int.from_bytes(status.level, "little"), 3)
         shown = [[key, values[key]] for key in SHOWN if values.get(key)]
+        objects, self._names = listed(values, self._labels, self._names)
         refused = {k.removeprefix("last refused: "): v for k, v in values.items() if "last ref" in k}
         self._feed.publish(
             {
                 "status": {"level": level, "message": status.message, "values": shown},
                 "teaching": {"label": values.get("label", ""), "here": bool(self._teaching)},
                 "edit": {"text": values.get("last edit", ""), "refused": sorted(refused.items())},
-                "objects": listed(values, self._labels),
+                "objects": objects,
             }
         )
         taught, known = (_count(values.get(key, "")) for key in FIGURES)
@@ -269,22 +271,28 @@ def edit_of(order: Order) -> str:
     return "" if action == "teach" else f"{action} {f' {ARROW} '.join(names[:count])}"
 
 
-def listed(values: Mapping[str, str], labels: Sequence[str]) -> dict[str, object]:
+def listed(
+    values: Mapping[str, str], labels: Sequence[str], before: Sequence[str] = ()
+) -> tuple[dict[str, object], list[str]]:
     """Name, examples and held-out accuracy of each object that the diagnostics tell of.
 
-    values: the diagnostics' entries. labels: in the order of teaching, as the scores have them;
-    with many objects the diagnostics name the worst ones only, and the others are listed without.
+    values: the diagnostics' entries. labels: as the scores have them; with many objects the
+    diagnostics name the worst ones only, and the others are listed without figures. before: the
+    last list's names, which keep their order; new ones come after them.
+
+    Returns it, and the names in their order.
     """
     found = {k.removeprefix(OBJECT): v for k, v in values.items() if k.startswith(OBJECT)}
-    place = {label: k for k, label in enumerate(labels)}
+    place = {name: k for k, name in enumerate(before)}
     names = set(found) | (set(labels) if "objects not listed" in values else set())
     order = sorted(names, key=lambda name: (place.get(name, len(place)), name))
     objects = []
     for name in order[:MOST_OBJECTS]:
         learned = re.match(r"(\d+) learned, (.*)", found.get(name, ""))
-        count, held = learned.groups() if learned else ("", "")
-        objects.append({"name": name, "learned": count, "held": held})
-    return {"objects": objects, "count": max(len(names), _count(values.get("objects", "")))}
+        number, held = learned.groups() if learned else ("", "")
+        objects.append({"name": name, "learned": number, "held": held})
+    count = max(len(names), _count(values.get("objects", "")))
+    return {"objects": objects, "count": count}, order
 
 
 def curve(counts: Sequence[tuple[int, int]], window: int) -> list[list[float]]:
