@@ -37,7 +37,7 @@ def test_a_film_is_taught_on_the_page_and_kept(
     for module in (teaching, processes):
         monkeypatch.setattr(module, "NodeProcess", ForkedNode)
     path, out = tmp_path / "film.webp", tmp_path / "out"
-    film(path, 6)
+    film(path, 4)
     port = processes.free_port(0)
     seen: list[dict[str, object]] = []
 
