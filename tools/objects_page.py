@@ -13,9 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +53,15 @@ def banana(pen: ImageDraw.ImageDraw) -> None:
         angle = np.pi * (0.08 + 0.84 * k)
         x, y = 560 + 380 * np.cos(angle), 330 + 380 * np.sin(angle)
         r = 20 + 85 * np.sin(np.pi * k) ** 0.6
-        pen.ellipse((x - r, y - r, x + r, y + r), (238, 200, 50) if 0.04 < k < 0.96 else (90, 70, 30))
+        color = (238, 200, 50) if 0.04 < k < 0.96 else (90, 70, 30)
+        pen.ellipse((x - r, y - r, x + r, y + r), color)
 
 
 def ball(pen: ImageDraw.ImageDraw) -> None:
     """Draw a football."""
     pen.ellipse((230, 230, 890, 890), (245, 245, 242), (60, 60, 60), 10)
-    for x, y, r in ((560, 560, 120), (560, 270, 85), (300, 470, 85), (820, 470, 85), (400, 820, 85), (720, 820, 85)):
+    around = ((560, 270), (300, 470), (820, 470), (400, 820), (720, 820))
+    for x, y, r in ((560, 560, 120), *((x, y, 85) for x, y in around)):
         points = [(x + r * np.cos(a), y + r * np.sin(a)) for a in np.linspace(0, 2 * np.pi, 6)]
         pen.polygon(points, (35, 35, 40))
 
@@ -74,9 +76,9 @@ def key(pen: ImageDraw.ImageDraw) -> None:
 
 def scissors(pen: ImageDraw.ImageDraw) -> None:
     """Draw scissors, half open."""
-    for tip, ring in (((430, 150), (740, 840)), ((690, 150), (380, 840))):
-        pen.line((tip, (ring[0], ring[1] - 100)), (186, 190, 196), 58)
-        pen.arc((ring[0] - 130, ring[1] - 130, ring[0] + 130, ring[1] + 130), 0, 360, (30, 150, 120), 58)
+    for tip, (x, y) in (((430, 150), (740, 840)), ((690, 150), (380, 840))):
+        pen.line((tip, (x, y - 100)), (186, 190, 196), 58)
+        pen.arc((x - 130, y - 130, x + 130, y + 130), 0, 360, (30, 150, 120), 58)
     pen.ellipse((530, 470, 590, 530), (90, 90, 95))
 
 
@@ -165,9 +167,7 @@ def show(out: Path, chromium: str) -> None:
     rclpy.init(args=["tool", "--ros-args", *words])
     with (
         processes.NodeProcess("object_recognition", {"reliable": "true"}, out / "recognition.log"),
-        processes.NodeProcess(
-            "objects_page", {"reliable": "true", "port": port}, out / "page.log"
-        ),
+        processes.NodeProcess("objects_page", {"reliable": "true", "port": port}, out / "page.log"),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
     ):
         while not processes.answers(port):
@@ -185,39 +185,52 @@ def show(out: Path, chromium: str) -> None:
                 playing.join()
 
 
-def teach(browser: object, shown: Callable[[], int], out: Path) -> None:
+DESKTOP, PHONE = (1280, 1010), (390, 1760)  # pixels of the pictures
+MIDDLE = (
+    """(r => `${r.x + r.width / 2} ${r.y + r.height / 2}`)(byId('hold').getBoundingClientRect())"""
+)
+
+
+def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
     """Hold the page's button while each object is in view the first time; then only look."""
-    call, value = browser.call, browser.value  # type: ignore[attr-defined]
     each = SECONDS * FPS
-    call("Emulation.setDeviceMetricsOverride", width=1280, height=1000, deviceScaleFactor=1, mobile=False)
+
+    def resize(size: tuple[int, int]) -> None:
+        shape = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+        browser.call("Emulation.setDeviceMetricsOverride", **shape)
 
     def until(frame: int) -> None:
         while shown() < frame:
             time.sleep(0.02)
 
     def press(kind: str) -> None:
-        box = value("(r => `${r.x + r.width / 2} ${r.y + r.height / 2}`)(byId('hold').getBoundingClientRect())")
-        x, y = map(float, box.split())
-        call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        x, y = map(float, browser.value(MIDDLE).split())
+        at = {"x": x, "y": y, "button": "left", "clickCount": 1}
+        browser.call("Input.dispatchMouseEvent", type=kind, **at)
 
     def picture(name: str) -> None:
-        for size, (width, height) in {"desktop": (1280, 1000), "phone": (390, 1700)}.items():
-            browser.picture(out / f"objects_{name}_{size}.png", width, height)  # type: ignore[attr-defined]
-            print(name, size, value("`${document.documentElement.scrollWidth} x ${document.body.scrollHeight}`"))
-        call("Emulation.setDeviceMetricsOverride", width=1280, height=1000, deviceScaleFactor=1, mobile=False)
+        for kind, size in {"desktop": DESKTOP, "phone": PHONE}.items():
+            browser.picture(out / f"objects_{name}_{kind}.png", *size)
+            has = [
+                browser.value(f"document.{one}")
+                for one in ("documentElement.scrollWidth", "body.scrollHeight")
+            ]
+            print(name, kind, has, "of", size)
+        resize(DESKTOP)
 
+    resize(DESKTOP)
     until(1)
     picture("empty")
     for k, name in enumerate(TAUGHT):
         until(each * k + 5)
-        value(f"byId('name').value = '{name}'")
+        browser.value(f"byId('name').value = '{name}'")
         press("mousePressed")
         if k == len(TAUGHT) - 2:
             until(each * k + each // 2)
             picture("taught")
         until(each * (k + 1) - 5)
         press("mouseReleased")
-    right = {}
+    said = {}
     for k, name in enumerate((*TAUGHT, *UNKNOWN), len(TAUGHT)):
         until(each * k + 15)
         if k == len(TAUGHT) + 2:
@@ -225,10 +238,9 @@ def teach(browser: object, shown: Callable[[], int], out: Path) -> None:
         if name in UNKNOWN:
             picture("unknown")
         until(each * (k + 1) - 3)
-        right[name] = value("byId('label').textContent + ' ' + byId('sure').textContent")
-    print(right)
+        said[name] = browser.value("byId('answer').textContent")
+    print(said)
 
 
 if __name__ == "__main__":
-    with nullcontext():
-        main()
+    main()

@@ -191,12 +191,12 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         level = min(int.from_bytes(status.level, "little"), 3)
         shown = [[key, values[key]] for key in SHOWN if values.get(key)]
         objects, self._names = listed(values, self._labels, self._names)
-        refused = {k.removeprefix("last refused: "): v for k, v in values.items() if "last ref" in k}
+        edit = values.get("last edit", "")
         self._feed.publish(
             {
                 "status": {"level": level, "message": status.message, "values": shown},
                 "teaching": {"label": values.get("label", ""), "here": bool(self._teaching)},
-                "edit": {"text": values.get("last edit", ""), "refused": sorted(refused.items())},
+                "edit": {"text": edit},
                 "objects": objects,
             }
         )
@@ -310,7 +310,10 @@ def curve(counts: Sequence[tuple[int, int]], window: int) -> list[list[float]]:
 
 
 def jpeg_encoder(width: int) -> Callable[[View], bytes]:
-    """A function from (H, W, 3) uint8 to a JPEG at most so wide. MissingExtraError without Pillow."""
+    """A function from (H, W, 3) uint8 to a JPEG, at most so wide.
+
+    Raises MissingExtraError without Pillow.
+    """
     try:
         from PIL import Image as Pillow
     except ImportError:

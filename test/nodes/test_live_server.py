@@ -132,7 +132,10 @@ def test_who_is_not_the_page_orders_nothing(orders) -> None:
         {"X_Token": ""},
         {"X_Token": orders.token[:-1]},
         {"X_Token": "é" * 22},
-        {"Host": f"rebound.example:{orders.port}", "Origin": f"http://rebound.example:{orders.port}"},
+        {
+            "Host": f"rebound.example:{orders.port}",
+            "Origin": f"http://rebound.example:{orders.port}",
+        },
     )
     for headers in elsewhere:
         assert orders.give(order, **headers).status == 403, headers
@@ -147,7 +150,16 @@ def test_who_is_not_the_page_orders_nothing(orders) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["", "{", "[]", '"do"', '{"do": 3}', '{"do": {"a": "b"}}', "[" * 4000, f'{{"do": "{"x" * 9000}"}}'],
+    [
+        "",
+        "{",
+        "[]",
+        '"do"',
+        '{"do": 3}',
+        '{"do": {"a": "b"}}',
+        "[" * 4000,
+        f'{{"do": "{"x" * 9000}"}}',
+    ],
 )
 def test_what_is_no_object_of_texts_is_no_order(orders, body: str) -> None:
     assert orders.give(body).status == 400
