@@ -1,6 +1,6 @@
 """Draws objects on a desk into a video, teaches them on the page, and takes the page's picture.
 
-python tools/objects_page.py OUT writes OUT/desk.mp4 and, with Chromium, OUT/objects_*.png: real
+python tools/objects_page.py OUT writes OUT/desk.mp4, unless it is there, and, with Chromium, OUT/objects_*.png: real
 nodes, the video at its own speed, the mouse held on the page's button while each object is in view.
 It needs the extras ros, vision and camera.
 """
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -144,7 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder of what is written")
     out: Path = parser.parse_args(arguments).out
     out.mkdir(parents=True, exist_ok=True)
-    write_video(out / "desk.mp4")
+    if not (video := out / "desk.mp4").exists():
+        write_video(video)
     if (chromium := shutil.which("chromium")) is None:
         print("the page's pictures need chromium")
         return
@@ -154,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def show(out: Path, chromium: str) -> None:
     """Play the video to the nodes, teach on the page in a browser, and take its picture."""
     import rclpy
+    from rclpy.executors import ExternalShutdownException
 
     sys.path.insert(0, str(ROOT))  # the browser is the tests'
     from semiparam_dynamics.nodes import processes, runtime
@@ -166,7 +169,11 @@ def show(out: Path, chromium: str) -> None:
     words = [word for key, value in options.items() for word in ("-p", f"{key}:={value}")]
     rclpy.init(args=["tool", "--ros-args", *words])
     with (
-        processes.NodeProcess("object_recognition", {"reliable": "true"}, out / "recognition.log"),
+        processes.NodeProcess(
+            "object_recognition",
+            {"reliable": "true", "model_file": out / "objects.npz", "autoload": "false"},
+            out / "recognition.log",
+        ),
         processes.NodeProcess("objects_page", {"reliable": "true", "port": port}, out / "page.log"),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
     ):
@@ -176,7 +183,12 @@ def show(out: Path, chromium: str) -> None:
         with Browser(chromium, Path(folder), url) as browser:
             node, executor = ImageSourceNode(), runtime.make_executor()
             executor.add_node(node)
-            playing = Thread(target=node.play, args=(executor,))
+
+            def play() -> None:
+                with suppress(ExternalShutdownException):
+                    node.play(executor)
+
+            playing = Thread(target=play)
             playing.start()
             try:
                 teach(browser, lambda: node.shown, out)

@@ -224,9 +224,8 @@ def test_a_browser_teaches_by_button_and_by_key(peer, start, tmp_path, port) -> 
         browser.value("byId('to').value = 'globe'")
         click("byId('do')")
         until(f"objects.some(one => one.name === 'globe') && {rows}.length === 2")
-        click(
-            f"[...{rows}].find(r => r.cells[1].textContent === {second}).querySelectorAll('button')[2]"
-        )
+        row = f"[...{rows}].find(r => r.cells[1].textContent === {second})"
+        click(f"{row}.querySelectorAll('button')[2]")
         click("byId('do')")
         until(f"{rows}.length === 1 && objects[0].name === 'globe'")
         until("byId('said').textContent.includes('forgotten')")
