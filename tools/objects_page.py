@@ -1,8 +1,8 @@
 """Draws objects on a desk into a video, teaches them on the page, and takes the page's picture.
 
-python tools/objects_page.py OUT writes OUT/desk.mp4, unless it is there, and, with Chromium, OUT/objects_*.png: real
-nodes, the video at its own speed, the mouse held on the page's button while each object is in view.
-It needs the extras ros, vision and camera.
+python tools/objects_page.py OUT writes OUT/desk.mp4, unless it is there, and, where there is
+Chromium, OUT/objects_*.png: real nodes, the video at its own speed, the mouse held on the page's
+button while each object is in view. It needs the extras ros, vision and camera.
 """
 
 from __future__ import annotations
@@ -188,16 +188,21 @@ def show(out: Path, chromium: str) -> None:
                 with suppress(ExternalShutdownException):
                     node.play(executor)
 
+            def shown() -> int:
+                if not rclpy.ok():
+                    raise SystemExit("interrupted")
+                return int(node.shown)
+
             playing = Thread(target=play)
             playing.start()
             try:
-                teach(browser, lambda: node.shown, out)
+                teach(browser, shown, out)
             finally:
                 rclpy.try_shutdown()
                 playing.join()
 
 
-DESKTOP, PHONE = (1280, 1010), (390, 1760)  # pixels of the pictures
+DESKTOP, PHONE = (1280, 1000), (390, 1650)  # pixels of the pictures
 MIDDLE = (
     """(r => `${r.x + r.width / 2} ${r.y + r.height / 2}`)(byId('hold').getBoundingClientRect())"""
 )
