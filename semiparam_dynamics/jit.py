@@ -62,6 +62,14 @@ if TYPE_CHECKING:
         """The function, compiled by numba when it is first called."""
         return function
 
+    def compiled_in_turn(function: F) -> F:
+        """The function, compiled, which keeps Python's lock: for a message's few ten microseconds.
+
+        To give the lock up and get it back takes as long as a learner in another thread does with
+        it in between, at each call.
+        """
+        return function
+
     def compiled_as_written(function: F) -> F:
         """The function, compiled with every operation rounded as it stands there."""
         return function
@@ -87,11 +95,11 @@ else:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
         numba.config.CACHE_DIR = str(folder_of(KEPT, home / "semiparam_dynamics"))
 
-    def _decorator(fastmath):
+    def _decorator(fastmath, nogil=True):
         # Every setting is said: of those left out numba takes those of the first caller.
         # x / 0 is infinity: a check that raises would keep loops from vector instructions.
         # nogil: a node may learn in one thread while another one serves messages.
-        options = {"fastmath": fastmath, "error_model": "numpy", "nogil": True}
+        options = {"fastmath": fastmath, "error_model": "numpy", "nogil": nogil}
 
         def decorate(function):
             try:
@@ -103,6 +111,7 @@ else:
 
     # "reassoc" lets the dot products vectorise; NaN and infinity keep their meaning.
     compiled = _decorator({"reassoc", "contract", "nsz"})
+    compiled_in_turn = _decorator({"reassoc", "contract", "nsz"}, nogil=False)
     compiled_as_written = _decorator(False)
     compiled_in_order = _decorator({"contract"})
 

@@ -21,7 +21,7 @@ from scipy.special import chdtri, ndtr
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.jit import compiled_in_turn
 from semiparam_dynamics.storage import sub_state
 
 SUSPICION_SHARE = 0.75  # of the threshold, above which a contact may be beginning
@@ -417,7 +417,7 @@ class MeanErrors:
         return found
 
 
-@compiled
+@compiled_in_turn
 def _deviate(error: Array, spread: Array, white: Array, scaled: Array, deviations: Array) -> None:
     """Errors in standard deviations, their sizes, and last the length of all, whitened."""
     n, total = error.size, 0.0
@@ -432,7 +432,7 @@ def _deviate(error: Array, spread: Array, white: Array, scaled: Array, deviation
     deviations[n] = math.sqrt(total)
 
 
-@compiled
+@compiled_in_turn
 def _classify(speeds: Array, recovered: float, slowest: Array, classes: Indices) -> None:
     """See `ErrorSizes`; `slowest` (n_axes,) are the speeds that count, kept from call to call."""
     n = speeds.size
@@ -449,7 +449,7 @@ def _classify(speeds: Array, recovered: float, slowest: Array, classes: Indices)
             classes[j] += speed > edge
 
 
-@compiled
+@compiled_in_turn
 def _fill_spread(
     squares: Array,
     weights: Array,
@@ -468,7 +468,7 @@ def _fill_spread(
             spread[j] = max(math.sqrt(mean) * unknown, least[j])
 
 
-@compiled
+@compiled_in_turn
 def _count(
     squares: Array,
     weights: Array,

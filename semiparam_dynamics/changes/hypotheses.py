@@ -25,7 +25,7 @@ from semiparam_dynamics.changes.external_wrench import SHARES, SIZE, FrameMotion
 from semiparam_dynamics.changes.payload import Snapshot
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.jit import compiled_in_turn
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 
@@ -283,7 +283,7 @@ def log_evidence(sums: Sums, root: Array, mean: Array | None = None) -> Array:
     return found
 
 
-@compiled
+@compiled_in_turn
 def _fill_evidence(information: Array, moment: Array, root: Array, mean: Array, out: Array) -> None:
     """See `log_evidence`; -inf where the information is no covariance's, of numbers too large."""
     n, r = root.shape

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from semiparam_dynamics.arrays import NANO, Array, Stamps
 from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.jit import compiled_as_written
+from semiparam_dynamics.jit import compiled_as_written, compiled_in_turn
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import advance_stops, fill
@@ -318,7 +318,8 @@ class SampleFilter:
         flat = np.concatenate(signals).reshape(len(block), -1)
         if self._fast:
             self._before = np.empty_like(rows)
-        count = filter_rows(np.array(instants, np.int64), flat, rows, self._before, *self._arrays)
+        run = filter_row if len(block) == 1 else filter_rows
+        count = run(np.array(instants, np.int64), flat, rows, self._before, *self._arrays)
         found: list[list[int]] = self._found[:count].tolist()
         return found
 
@@ -529,6 +530,12 @@ def filter_rows(
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
         m.count = min(m.count + 1, FULL)
     return samples
+
+
+@compiled_in_turn
+def filter_row(*arguments: Any) -> int:
+    """:func:`filter_rows` of a live message."""
+    return filter_rows(*arguments)
 
 
 @compiled_as_written

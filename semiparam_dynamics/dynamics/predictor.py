@@ -16,7 +16,7 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.residual import GROUPS, FourierFeatures, JointModel, KernelModel
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
-from semiparam_dynamics.jit import compiled, subnormals_as_zero
+from semiparam_dynamics.jit import compiled, compiled_in_turn, subnormals_as_zero
 from semiparam_dynamics.recursion.features import fourier_row_times, kernel_row_times
 from semiparam_dynamics.recursion.vectors import exponentials
 
@@ -102,7 +102,7 @@ def _joint_rows(joints: Sequence[JointModel], parameters: Array) -> tuple[Array 
     return inputs, sizes, gammas, centers, weights
 
 
-@compiled
+@compiled_in_turn
 def _predict(
     q: Array,
     dq: Array,

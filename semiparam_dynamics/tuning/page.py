@@ -246,7 +246,14 @@ def findings(tuning: Tuning) -> list[str]:
             "table's columns before you take it."
         )
     chosen = tuning.screened["tuned"]
-    if tuning.refused:
+    if tuning.refused and tuned.harm > 0.0:
+        found.append(
+            "With learning switched off that residual makes up to "
+            f"{tuned.worst_axis:.2f} times the rigid body's error on an axis (the limit is "
+            f"{AXIS_LIMIT:g}); what was harmless erred more while learning. Record more varied "
+            "motion if learning is to be switched off."
+        )
+    elif tuning.refused:
         pass  # what blocks say of harm is not what the learner does
     elif chosen.harm > 0.0:
         found.append(

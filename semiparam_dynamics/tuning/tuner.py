@@ -94,10 +94,13 @@ def _earned(tuning: Tuning) -> bool:
     """Whether the learner itself, sample by sample, is better with what was chosen for it.
 
     It knows where to trust its residual, and its centres are used up in time, which the blocks that
-    candidates are judged by don't show. What is configured goes where it does harm by that, too.
+    candidates are judged by don't show. What is configured goes where it does harm by that, too,
+    unless it errs less than what was chosen: a few percent on one axis while learning is off are
+    not worth a third of the error while it is on.
     """
     configured, tuned = tuning.confirmed["configured"], tuning.confirmed["tuned"]
-    return configured.harm > 0.0 or tuned.errs_less_than(configured)
+    harmful = configured.harm > 0.0 and not configured.errs_less_than(tuned)
+    return harmful or tuned.errs_less_than(configured)
 
 
 def _folds(task: Task, config: InverseDynamicsConfig, splits: list[Split]) -> list[PreparedSplit]:

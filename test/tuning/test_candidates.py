@@ -7,8 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, choose
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, Tuning, choose
 from semiparam_dynamics.tuning.choices import choose_memory, keep_or_change, memories_for
+from semiparam_dynamics.tuning.tuner import _earned
 
 
 def scored(
@@ -69,6 +71,19 @@ def test_what_the_learner_itself_is_no_better_with_on_every_motion_is_not_earned
     assert not two(0.5, 0.5, frozen=0.92).errs_less_than(own)
     halved = [dataclasses.replace(s, rigid_delayed=0.5 * s.rigid_delayed) for s in own.motions]
     assert not Outcome({}, tuple(halved)).errs_less_than(own)
+
+
+def test_a_little_harm_while_learning_is_off_does_not_cost_what_learning_gains() -> None:
+    def judged(configured: Outcome, tuned: Outcome) -> Tuning:
+        config = InverseDynamicsConfig()
+        confirmed = {"configured": configured, "tuned": tuned}
+        return Tuning(config, config, [], confirmed=confirmed)
+
+    harmful, harmless = scored(0.6, 0.99, 1.05), scored(0.9, 0.99, 1.0)
+    assert harmful.harm > 0.0 and harmless.harm == 0.0
+    assert not _earned(judged(harmful, harmless))
+    assert _earned(judged(harmful, scored(0.61, 0.99, 1.0)))
+    assert _earned(judged(scored(0.6, 1.03, 1.05), scored(0.9, 0.99, 1.0)))
 
 
 def test_values_of_the_rigid_body_change_only_by_common_consent() -> None:
