@@ -83,6 +83,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self._teaching = ""
         self._until = 0.0  # when teaching ends unless the page says that it goes on
         self._names: list[str] = []  # in the list's order
+        self._renamed = ("", "")  # the last one, from and to
         self._counts: list[tuple[int, int]] = []
         self._encode = jpeg_encoder(config.width)
         self.taken = 0  # messages
@@ -190,6 +191,9 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         values = {pair.key: pair.value for pair in status.values}
         level = min(int.from_bytes(status.level, "little"), 3)
         shown = [[key, values[key]] for key in SHOWN if values.get(key)]
+        old, new = self._renamed
+        if OBJECT + new in values:  # it was done: the object keeps its place in the list
+            self._names = [new if name == old else name for name in self._names]
         objects, self._names = listed(values, self._labels, self._names)
         edit = values.get("last edit", "")
         self._feed.publish(
@@ -229,6 +233,8 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             self._ask_to_save()
         else:
             self._edit.publish(String(data=edit_of(order)))
+            if action == "rename":
+                self._renamed = order["label"].strip(), order["other"].strip()
 
     def _teach(self, label: str) -> None:
         # Said again while it lasts: a recognition that was started again hears of it.
