@@ -63,7 +63,6 @@ SHOWN = (
     "probability that it was taught",
     "examples",
     "changes not saved",
-    "saved",
     "resumed from",
 )
 
