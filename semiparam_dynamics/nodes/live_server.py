@@ -78,14 +78,14 @@ def finite(value: Any) -> Any:
     return value
 
 
-def html_page(name: str = "live.html", token: str = "") -> str:
+def html_page(name: str = "live.html", token: str | None = None) -> str:
     """A page of the folder web, with its style and scripts in it and a policy to load nothing else.
 
-    token: what its orders have to bring.
+    token: what its orders have to bring; None where it gives none.
     """
     folder = files("semiparam_dynamics") / "web"
     nonce = secrets.token_urlsafe(16)
-    parts = {"@POLICY@": POLICY.format(nonce=nonce), "@NONCE@": nonce, "@TOKEN@": token}
+    parts = {"@POLICY@": POLICY.format(nonce=nonce), "@NONCE@": nonce, "@TOKEN@": token or ""}
     parts |= {
         f"@{script.upper()}@": (folder / f"{script}.js").read_text(encoding="utf-8")
         for script in ("scene", "plot")
