@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
-from semiparam_dynamics.recognition.frames import open_frames
+from semiparam_dynamics.recognition import frames as module
+from semiparam_dynamics.recognition.frames import FAILED_READS, open_frames
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
 COUNT = 24
@@ -108,6 +109,46 @@ def test_a_camera_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert frames.rate == 0.0
     with pytest.raises(ConfigurationError, match="/dev/video987"):
         next(frames.once())
+
+
+class Camera:
+    """A camera of OpenCV's that misses every third frame, and is unplugged after `COUNT`."""
+
+    def __init__(self) -> None:
+        self.frame = self.tries = 0
+        self.released = False
+
+    def isOpened(self) -> bool:  # OpenCV's name
+        return True
+
+    def set(self, *_: float) -> bool:
+        return True
+
+    def grab(self) -> bool:
+        self.tries += 1
+        if self.tries % 3 == 0 or self.frame == COUNT:
+            return False
+        self.frame += 1
+        return True
+
+    def retrieve(self) -> tuple[bool, np.ndarray]:
+        return True, shade(self.frame - 1)[:, :, ::-1]
+
+    def release(self) -> None:
+        self.released = True
+
+
+def test_a_camera_that_is_unplugged_is_told_and_given_up(monkeypatch) -> None:
+    pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    camera = Camera()
+    monkeypatch.setattr(module, "_capture", lambda source: camera)
+    shown = open_frames("0").once()
+    seen = [round(float(next(shown)[..., 0].mean()) / 10) for _ in range(COUNT)]
+    assert seen == list(range(COUNT))
+    tries = camera.tries
+    with pytest.raises(ConfigurationError, match="camera 0 gives no more frames"):
+        next(shown)
+    assert camera.released and camera.tries == tries + FAILED_READS
 
 
 def test_without_opencv_a_film_names_the_extra_and_pictures_do(tmp_path: Path, monkeypatch) -> None:
