@@ -19,7 +19,7 @@ Picture = npt.NDArray[np.uint8]
 STILLS = (".gif", ".webp", ".apng", *SUFFIXES)  # of which some are animated
 PICTURES_A_SECOND = 5.0  # of a folder's, which have no times
 SLOWEST, FASTEST = 0.1, 240.0  # frames a second that a file may claim to have
-FAILED_READS = 50  # of a camera, one after the other, after which it is gone
+FAILED_READS = 10  # of a camera, one after the other, after which it is gone
 NEEDED = (
     "a camera or a video needs OpenCV: pip install 'semiparam_dynamics[camera]', or your "
     "distribution's python3-opencv"
