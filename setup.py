@@ -119,9 +119,11 @@ def data_files():
         ),
     ]
     # pip ignores setup.cfg's install_scripts and puts the executables in bin/ only. colcon doesn't
-    # build a wheel, and these would overwrite its executables.
+    # build a wheel: it puts them all where these would be, and `semiparam` not on the PATH.
     if "bdist_wheel" in sys.argv:
         files.append((f"lib/{NAME}", [f"resource/executables/{name}" for name in NODES]))
+    else:
+        files.append(("bin", ["resource/bin/semiparam"]))
     return files
 
 

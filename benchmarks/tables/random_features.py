@@ -1,12 +1,13 @@
 """The number of random features that is needed: thesis figures 5.2 and 5.3.
 
     python benchmarks/tables/random_features.py DATA [--repetitions N] [--draws N] [--trials N]
-        [--out DIR]
+        [--importance] [--out DIR]
 
 Figure 5.2: excess risk, lambda and m against n, on a simulation whose excess risk is known exactly,
 beside the exponents of theorem 11. Each data set's m is that of the mean risk over `--draws` draws
-of features: the first crossing on one draw is heavy-tailed. Figure 5.3: test errors against m, of
-random features and of Nyström centres.
+of features: the first crossing on one draw is heavy-tailed. With `--importance` features are drawn
+by their leverage scores (remark 1 of the thesis' section 5.3). Figure 5.3: test errors against m,
+of random features and of Nyström centres.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from sklearn.datasets import load_breast_cancer
 
 from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.learning.feature_sampling import RandomFeatures
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS
@@ -52,13 +54,15 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=20, help="of figure 5.2; 100")
     parser.add_argument("--draws", type=int, default=20, help="of features for a data set")
     parser.add_argument("--trials", type=int, default=5, help="of figure 5.3")
+    parser.add_argument("--importance", action="store_true", help="features by leverage scores")
     parser.add_argument("--out", type=Path, help="folder for the figures")
     args = parser.parse_args()
     sizes = [int(n) for n in np.logspace(3, 4, 7)]
     simulations = []
     for r, gamma in ((11 / 16, 1 / 8), (7 / 8, 1 / 4)):
         for noise in NOISES:
-            values = figure_5_2(r, gamma, noise, sizes, args.repetitions, args.draws)
+            importance = "leverage" if args.importance else None
+            values = figure_5_2(r, gamma, noise, sizes, args.repetitions, args.draws, importance)
             simulations.append((r, gamma, noise, sizes, values))
     curves = figure_5_3(args.data, args.trials)
     if args.out is not None:
@@ -98,6 +102,15 @@ class Circle:
         result: Array = self.decay(q) * self.basis(np.array([ORIGIN]))[0]
         return result
 
+    def sample(self, n: int, n_inputs: int, random: np.random.RandomState) -> Array:
+        """w of n features, uniform: (n, 1)."""
+        return random.random_sample((n, 1))
+
+    def psi(self, X: Array, omega: Array) -> Array:
+        """Lambda_{1/(2 gamma)}(w, .) of points whose basis functions are X (k, 2 n_modes + 1)."""
+        result: Array = X @ (self.decay(0.5 / self.gamma) * self.basis(omega[:, 0])).T
+        return result
+
 
 @dataclass(frozen=True)
 class Simulation:
@@ -114,12 +127,19 @@ class Simulation:
 
 
 def figure_5_2(
-    r: float, gamma: float, noise: float, sizes: list[int], repetitions: int, draws: int
+    r: float,
+    gamma: float,
+    noise: float,
+    sizes: list[int],
+    repetitions: int,
+    draws: int,
+    importance: str | None = None,
 ) -> Array:
     """Excess risk, lambda and m, (repetitions, n_sizes, 3); prints their slopes."""
     circle = Circle(r, gamma)
     runs = [
-        [simulation(circle, noise, n, seed, draws) for n in sizes] for seed in range(repetitions)
+        [simulation(circle, noise, n, seed, draws, importance) for n in sizes]
+        for seed in range(repetitions)
     ]
     values = np.array([[(run.risk, run.penalty, run.m) for run in of_seed] for of_seed in runs])
     risks = np.array([[run.of_features.mean(axis=0) for run in of_seed] for of_seed in runs])
@@ -159,7 +179,7 @@ def figure_5_2(
         rows[2:] = [(*one[:3], "too many end", one[4]) for one in rows[2:]]
     print_table(
         f"Figure 5.2: r={r:g}, gamma={gamma:g}, noise {noise:g}, {repetitions} repetitions, "
-        f"{draws} draws of features",
+        f"{draws} draws of features" + (", by leverage scores" if importance else ""),
         ("quantity", f"n={sizes[0]}", f"n={sizes[-1]}", "slope against log n", "theorem 11"),
         rows,
     )
@@ -197,7 +217,9 @@ def first_within(risks: Array, of_krls: Any) -> Array:
     return result
 
 
-def simulation(circle: Circle, noise: float, n: int, seed: int, draws: int) -> Simulation:
+def simulation(
+    circle: Circle, noise: float, n: int, seed: int, draws: int, importance: str | None
+) -> Simulation:
     """KRLS with its best lambda on one data set, and random features for all m of FEATURES.
 
     All fits come from E'E and E'y of the rows' basis E: K = E D E' and the features are E B.
@@ -212,8 +234,9 @@ def simulation(circle: Circle, noise: float, n: int, seed: int, draws: int) -> S
     best = int(risks.argmin())
     of_features = []
     for _ in range(draws):
-        centers = draw.random(FEATURES[-1])
-        B = (circle.decay(0.5 / circle.gamma) * circle.basis(centers)).T  # (2 n_modes + 1, m)
+        m, state = int(FEATURES[-1]), int(draw.integers(2**31))
+        features = RandomFeatures(circle, m, importance, m, float(penalties[best]), state).fit(E)
+        B = features.transform(np.eye(E.shape[1])) * np.sqrt(m)  # (2 n_modes + 1, m)
         found = random_features(B, gram, moments, penalties[best])
         of_features.append(np.sum((found - circle.target[:, None]) ** 2, axis=0))
     return Simulation(float(risks[best]), float(penalties[best]), np.array(of_features))
@@ -229,9 +252,11 @@ def krls(circle: Circle, gram: Array, moments: Array, penalties: Array) -> Array
     return result
 
 
-def random_features(B: Array, gram: Array, moments: Array, penalty: float) -> Array:
+def random_features(
+    B: Array, gram: Array, moments: Array, penalty: float, sizes: Any = FEATURES
+) -> Array:
     """The coefficients of ridge regressions on psi / sqrt m (thesis 5.6), psi = E B; a column for
-    each m of FEATURES.
+    each m of `sizes`.
 
     For m beyond the number p of coefficients, w = B (B'GB + m penalty I)^-1 B't is solved as
     (BB'G + m penalty I) w = BB't, of p equations for any m.
@@ -241,7 +266,7 @@ def random_features(B: Array, gram: Array, moments: Array, penalty: float) -> Ar
     system, targets = few.T @ gram @ few, few.T @ moments
     products, start = np.zeros((p, p)), 0
     columns = []
-    for m in FEATURES:
+    for m in sizes:
         ridge = m * penalty
         if m <= p:
             beta = cho_solve(cho_factor(system[:m, :m] + ridge * np.eye(m)), targets[:m])
@@ -254,7 +279,9 @@ def random_features(B: Array, gram: Array, moments: Array, penalty: float) -> Ar
 
 
 def verify(circle: Circle, n: int) -> float:
-    """The relative difference of `krls` from the package's KRLS with the kernel as a function."""
+    """The relative difference of `krls` from the package's KRLS with the kernel as a function, or
+    of `random_features` from its RandomFeaturesKRLS on the rows, whichever is larger.
+    """
     draw = np.random.default_rng(0)
     x, y, new = draw.random((n, 1)), draw.standard_normal(n), draw.random((50, 1))
     eigenvalues = circle.decay(1.0 / circle.gamma)
@@ -266,7 +293,17 @@ def verify(circle: Circle, n: int) -> float:
     expected = KRLS(kernel, 1e-3).fit(x, y).predict(new)
     E = circle.basis(x[:, 0])
     found = krls(circle, E.T @ E / n, E.T @ y / n, np.array([1e-3]))[:, 0]
-    return float(np.abs(circle.basis(new[:, 0]) @ found - expected).max() / np.abs(expected).max())
+    Z = circle.basis(new[:, 0])
+    of_krls = np.abs(Z @ found - expected).max() / np.abs(expected).max()
+    model = RandomFeaturesKRLS(penalty=1e-3, features=circle, importance="leverage", random_state=0)
+    some = FEATURES[[10, 30, 50]]
+    path = model.path(E, y, {"n_features": some.tolist()}, Z)
+    expected = np.column_stack([predicted[:, 0] for _, predicted in path])
+    drawn = RandomFeatures(circle, int(some[-1]), "leverage", random_state=0).fit(E)
+    B = drawn.transform(np.eye(E.shape[1])) * np.sqrt(some[-1])
+    columns = [random_features(B, E.T @ E / n, E.T @ y / n, 1e-3, [m])[:, 0] for m in some]
+    of_features = np.abs(Z @ np.column_stack(columns) - expected).max() / np.abs(expected).max()
+    return float(max(of_krls, of_features))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import webbrowser
 from pathlib import Path
 
@@ -100,5 +101,7 @@ def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
         str(out),
         "--overwrite",
     ]
-    args = make_parser().parse_args(["evaluate", str(bag), *options])
+    words = ["evaluate", str(bag), *options]
+    args = make_parser().parse_args(words)
+    args.command_line = shlex.join(["semiparam", *words])
     args.run(args)

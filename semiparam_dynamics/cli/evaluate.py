@@ -68,7 +68,14 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
     _check(args)
     config = learner_config(args, args.model)
-    bags = Bags([*args.bags, *args.test], args.train, args.urdf, args.joint_states, args.wrench)
+    bags = Bags(
+        [*args.bags, *args.test],
+        args.train,
+        args.urdf,
+        args.joint_states,
+        args.wrench,
+        command=args.command_line,
+    )
     out = Path(args.out).expanduser()
     if args.each:
         with reserved(each_files(bags, out), overwrite=args.overwrite):

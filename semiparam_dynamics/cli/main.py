@@ -7,6 +7,7 @@ import difflib
 import importlib
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -109,6 +110,7 @@ def _run(arguments: list[str]) -> int:
         hint = f"did you mean '{near[0]}'?" if near else "semiparam --help lists them"
         raise ConfigurationError(f"there is no command '{first}': {hint}")
     args = make_parser(arguments).parse_args(arguments)
+    args.command_line = shlex.join(["semiparam", *arguments])
     return int(args.run(args))
 
 

@@ -16,7 +16,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, RobotModelError
-from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.evaluation.experiment import Evaluation, Origin, Recording, evaluate
 from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import parameters, replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel, message_checks
@@ -49,6 +49,7 @@ class Bags:
     joint_states: str = ""  # topic; empty: the only one of its type
     wrench: str = ""
     warnings: list[str] = field(default_factory=list)  # what could not be read, once it was tried
+    command: str = ""  # that asked for them, for results.json
 
 
 def evaluate_bags(
@@ -82,6 +83,14 @@ def evaluate_bags(
     evaluation.skipped.update(dropped)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
+    evaluation.command = bags.command
+    evaluation.origin = Origin(
+        tested=tuple(map(_recording, bags.test, test)),
+        trained=tuple(map(_recording, bags.train, train)),
+        urdf=str(bags.urdf or _description(bags)[0]),
+        urdf_sha256=model.urdf_sha256,
+        model=str(start),
+    )
     return evaluation
 
 
@@ -176,13 +185,21 @@ def _first_messages(bags: Bags, kind: str, topic: str, count: int) -> list[Any]:
 
 
 def _urdf(bags: Bags) -> str | Path:
-    if bags.urdf:
-        return bags.urdf
+    return bags.urdf or _description(bags)[1]
+
+
+def _description(bags: Bags) -> tuple[str | Path, str]:
+    """The first bag that holds a URDF, and its text. Raises RobotModelError where none does."""
     for path in (*bags.train, *bags.test):
         with BagReader(path) as bag:
             if (text := bag.robot_description()) is not None:
-                return text
+                return path, text
     raise RobotModelError("no bag holds a robot_description: name the robot's file with --urdf")
+
+
+def _recording(path: str | Path, measurements: Sequence[Measurement]) -> Recording:
+    begin, end = (measurements[k].stamp for k in (0, -1)) if measurements else (0, 0)
+    return Recording(str(path), begin, (end - begin) * 1e-9, len(measurements))
 
 
 def _with_joints(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,11 @@ def read_result(place: Path) -> Result:
 
 
 def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
-    """The parameters that are not the same in all, with each one's value; None: it has none."""
-    flat = [dict(_flat(result.values["parameters"])) for result in results]
+    """The parameters that are not the same in all, with each one's value; None: it has none.
+
+    Among them what was learned before, by files' names.
+    """
+    flat = [_before(r) | dict(_flat(r.values["parameters"])) for r in results]
     names = dict.fromkeys(name for one in flat for name in one)
     found = {name: [one.get(name) for one in flat] for name in names}
     return {name: values for name, values in found.items() if any(v != values[0] for v in values)}
@@ -70,8 +73,9 @@ def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
 def obstacles(results: Sequence[Result]) -> list[str]:
     """Why figures of the results do not compare, in sentences; none where they do.
 
-    A results.json names no bag and no URDF. Their samples, axes and the URDF's own errors, in which
-    nothing is learned, are those of the same bags and URDF or of others.
+    Bags are the same where their measurements begin at one stamp and last as long, wherever they
+    lie; URDFs by their text. An older results.json names neither: there the number of samples and
+    the URDF's own errors, in which nothing is learned, tell.
     """
     first, found = results[0], []
     differing = settings_that_differ(results)
@@ -81,6 +85,9 @@ def obstacles(results: Sequence[Result]) -> list[str]:
             if first.values[key] != other.values[key]:
                 found.append(f"{other.name} has other {what} than {first.name}.")
         if found:
+            continue
+        if first.values.get("origin") and other.values.get("origin"):
+            found += _other_origin(first, other)
             continue
         a, b = first.values["samples"], other.values["samples"]
         if a != b and not measuring:
@@ -98,6 +105,30 @@ def obstacles(results: Sequence[Result]) -> list[str]:
             "those of other signals."
         )
     return found
+
+
+def _before(result: Result) -> dict[str, object]:
+    """What was learned before the scoring; nothing of results that do not tell."""
+    if not (origin := result.values.get("origin")):
+        return {}
+    names = ", ".join(Path(bag["path"]).name for bag in origin["trained"])
+    return {"bags learned before": names, "saved model": origin["model"]}
+
+
+def _other_origin(first: Result, other: Result) -> Iterator[str]:
+    """In sentences, what two results that name their files were not both made of."""
+    here, there = (r.values["origin"] for r in (first, other))
+    a, b = (
+        [(bag["begin"], round(bag["seconds"], 3)) for bag in origin["tested"]]
+        for origin in (here, there)
+    )
+    if a != b:
+        names = [", ".join(bag["path"] for bag in origin["tested"]) for origin in (there, here)]
+        yield f"{other.name} was scored on other bags ({names[0]}) than {first.name} ({names[1]})."
+    if here["urdf_sha256"] != there["urdf_sha256"]:
+        yield (
+            f"{other.name} has another URDF ({there['urdf']}) than {first.name} ({here['urdf']})."
+        )
 
 
 def ratios(first: Result, other: Result, protocol: str, model: str) -> list[float]:

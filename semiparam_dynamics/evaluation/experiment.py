@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,27 @@ class Noticed:
     name: str  # of a payload that was known
 
 
+@dataclass(frozen=True)
+class Recording:
+    """A bag, and what tells its measurements from another's wherever it lies."""
+
+    path: str
+    begin: int  # stamp of the first measurement, ns
+    seconds: float  # from there to the last
+    measurements: int
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The files that an evaluation was made of, for results.json."""
+
+    tested: tuple[Recording, ...]
+    trained: tuple[Recording, ...] = ()
+    urdf: str = ""  # path of its file, or of the bag that holds it
+    urdf_sha256: str = ""
+    model: str = ""  # path of the saved model that it began from
+
+
 @dataclass
 class Evaluation:
     """Scores of an evaluation; `results` is the content of results.json."""
@@ -60,6 +82,9 @@ class Evaluation:
     motion: float = 0.0  # s between samples that follow each other
     tested_on: tuple[str, ...] = ()  # names for the report, if the caller knows them
     trained_on: tuple[str, ...] = ()
+    origin: Origin | None = None  # if the caller knows it
+    command: str = ""  # that made it
+    date: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat("T", "seconds"))
 
     def repeated_share(self) -> float | None:
         """Share of the frozen samples whose state was learned before; None if it isn't known."""
@@ -104,6 +129,8 @@ class Evaluation:
             "parameters": to_flat(self.config),
             "seed": self.config.estimator.seed,
             "version": __version__,
+            "origin": None if self.origin is None else asdict(self.origin),
+            "run": {"command": self.command, "date": self.date},
         }
         if self.config.changes.detect:
             results["changes"] = [asdict(change) for change in self.noticed]

@@ -74,7 +74,9 @@ def _subject(evaluation: Evaluation) -> str:
         what = f"the efforts of {model.n_axes} {joints} ({listing(model.axes)})"
     motion = evaluation.motion
     rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
-    amount = f"{samples} samples, {motion:.1f} s of motion{rate}"
+    scored = evaluation.runs["sequential"].scores.samples
+    of_them = f" ({scored} of them scored)" if scored != samples else ""
+    amount = f"{samples} samples{of_them}, {motion:.1f} s of motion{rate}"
     source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
     told = f"{amount}{source}, predicting {what}. {_split(evaluation)}"
     return f"{told} {NOTICING}" if evaluation.config.changes.detect else told

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.errors import listing
 from semiparam_dynamics.evaluation.experiment import Evaluation
 from semiparam_dynamics.evaluation.findings import Findings, find, mean_nmse
 from semiparam_dynamics.evaluation.prediction_plots import (
@@ -149,8 +151,9 @@ MOST_CHANGES = 200  # that the page lists
 def report(evaluation: Evaluation) -> str:
     """The whole page, as HTML text."""
     runs = {name: run for name, run in evaluation.runs.items() if run.scores.samples}
+    bags = f": {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
     return page(
-        TITLE,
+        f"{TITLE}{bags}",
         [
             _summary(evaluation, find(evaluation)),
             _errors(evaluation, runs),
@@ -340,6 +343,7 @@ def _run_facts(evaluation: Evaluation) -> list[str]:
     """The last section's parts: step times, messages left out, configuration and version."""
     return [
         note(f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."),
+        *_origin(evaluation),
         "<h3>Time per sample</h3>",
         _times(evaluation),
         "<h3>Messages not used</h3>",
@@ -347,6 +351,30 @@ def _run_facts(evaluation: Evaluation) -> list[str]:
         "<h3>Configuration</h3>",
         _configuration(evaluation.config),
     ]
+
+
+def _origin(evaluation: Evaluation) -> list[str]:
+    """Which files were read, and by which command; nothing of either where none is known."""
+    command = f"<p><code>{escape(evaluation.command)}</code></p>" if evaluation.command else ""
+    if (origin := evaluation.origin) is None:
+        return [command]
+    rows = [
+        [
+            head(use),
+            cell(recording.path, style="words"),
+            cell(
+                f"{datetime.fromtimestamp(recording.begin * 1e-9, timezone.utc):%Y-%m-%d %H:%M:%S}"
+            ),
+            cell(f"{recording.seconds:.1f} s"),
+            cell(str(recording.measurements)),
+        ]
+        for use, recordings in (("learned", origin.trained), ("judged", origin.tested))
+        for recording in recordings
+    ]
+    titles = ("Bag", "Path", "Began (UTC, by its stamps)", "Length", "Measurements")
+    urdf = f"URDF from {origin.urdf}, SHA-256 {origin.urdf_sha256[:12]}."
+    start = f" Begun from {origin.model}." if origin.model else ""
+    return [command, table([head(title) for title in titles], rows), note(urdf + start)]
 
 
 def _times(evaluation: Evaluation) -> str:

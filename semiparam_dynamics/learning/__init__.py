@@ -22,7 +22,16 @@ from semiparam_dynamics.learning.centers import (
 )
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
+from semiparam_dynamics.learning.feature_sampling import (
+    FeatureSampler,
+    RandomFeatures,
+    SpectralSampler,
+)
+from semiparam_dynamics.learning.features import (
+    NystromFeatures,
+    RandomFourierFeatures,
+    RandomReLUFeatures,
+)
 from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
 from semiparam_dynamics.learning.kernels import (
     Gaussian,
@@ -50,6 +59,7 @@ __all__ = [
     "Centers",
     "ErrorSlope",
     "Falkon",
+    "FeatureSampler",
     "Gaussian",
     "IncrementalRLSC",
     "Iteration",
@@ -64,11 +74,14 @@ __all__ = [
     "NystromKRLS",
     "NystromSGM",
     "Polynomial",
+    "RandomFeatures",
     "RandomFeaturesKRLS",
     "RandomFourierFeatures",
+    "RandomReLUFeatures",
     "RecursiveRLS",
     "Rows",
     "Selection",
+    "SpectralSampler",
     "approximate_leverage_scores",
     "learn_widths",
     "leverage_scores",

@@ -17,6 +17,7 @@ from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Block, Rows, training_rows
+from semiparam_dynamics.learning.sparse import stacked
 
 MAX_SEED = 2**31 - 1
 Candidate = tuple[Array, Array]  # centres (m, d) and coefficients (m, T)
@@ -115,17 +116,17 @@ class NystromAggregator(KernelRegressor):
     def _combine(self, rows: Rows, candidates: list[Candidate], weights: Array) -> None:
         parts = [a * c for (_, a), c in zip(candidates, weights, strict=True)]
         if self.independent:
-            centers = np.concatenate([points for points, _ in candidates])
+            centers = stacked([points for points, _ in candidates])
             self._keep(rows, centers, np.concatenate(parts))
             return
-        centers = max((points for points, _ in candidates), key=len)
-        total = np.zeros((len(centers), rows.n_outputs))
+        centers, _ = max(candidates, key=lambda candidate: len(candidate[1]))
+        total = np.zeros((centers.shape[0], rows.n_outputs))
         for part in parts:
             total[: len(part)] += part
         self._keep(rows, centers, total)
 
     def _estimator(self, rows: Rows, centers: Array, alpha: Array) -> NystromKRLS:
-        size, limit = len(centers), self.memory_limit
+        size, limit = len(alpha), self.memory_limit
         estimator = NystromKRLS(self.kernel, self.penalty, size, self.centers, memory_limit=limit)
         estimator._keep(rows, centers, alpha)
         estimator.n_features_in_ = rows.n_features
@@ -136,8 +137,8 @@ def _moments(
     rows: Rows, kernel: Kernel, candidates: list[Candidate], memory_limit: int | None
 ) -> tuple[Array, Array]:
     """G (T, l, l) and g (T, l) of the candidates on the rows, in one pass over them."""
-    everything = np.concatenate([points for points, _ in candidates])
-    ends = np.cumsum([len(points) for points, _ in candidates])[:-1]
+    everything = stacked([points for points, _ in candidates])
+    ends = np.cumsum([len(alpha) for _, alpha in candidates])[:-1]
     alphas = [alpha.astype(rows.dtype) for _, alpha in candidates]
 
     def products(K: Array, block: Block) -> Array:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import (
     FLOATS,
@@ -29,6 +29,7 @@ from semiparam_dynamics.learning.rows import (
     training_rows,
     validate_data,
 )
+from semiparam_dynamics.learning.sparse import as_inputs, in_format, is_sparse
 from semiparam_dynamics.learning.stopping import StoppingRule
 from semiparam_dynamics.progress import ProgressBar
 
@@ -38,9 +39,13 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
     A subclass has the parameters `kernel` and `memory_limit`, and its `fit` ends in `_keep`.
 
+    Inputs may be sparse, of scipy.sparse, where the kernel is a function of inner products:
+    `Linear`, `Polynomial`, `Gaussian`, or a function of two matrices that takes such ones. Time
+    and memory then go by the numbers stored, whatever the number of columns.
+
     Attributes
     ----------
-    centers_ : (m, d).
+    centers_ : (m, d), compressed rows of scipy.sparse where the training inputs were sparse.
     coef_ : (m,), or (m, T) where y had two dimensions.
     n_features_in_ : d.
     """
@@ -49,6 +54,15 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     memory_limit: int | None
     centers_: Array
     coef_: Array
+    _takes_sparse = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            tags.input_tags.sparse = as_kernel(self.kernel).takes_sparse
+        except ConfigurationError:  # `fit` says what is wrong with it
+            tags.input_tags.sparse = False
+        return tags
 
     def predict(self, X: Any) -> Array:
         """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
@@ -66,7 +80,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
     def _keep(self, rows: Rows, centers: Array, coefficients: Array) -> None:
         """Store centres (m, d) and coefficients (m, T) as fitted attributes."""
-        self.centers_ = np.asarray(centers, dtype=rows.dtype)
+        self.centers_ = as_inputs(centers, rows.dtype)
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
 
 
@@ -75,9 +89,14 @@ def kernel_sum(
 ) -> Array:
     """sum_j K(x, c_j) coefficients_j: (n,) or (n, T), as the coefficients are (m,) or (m, T).
 
-    In the centres' precision.
+    In the centres' precision. Raises ConfigurationError where X or the centres are sparse and the
+    kernel has no form for that.
     """
-    rows = ArrayRows(np.asarray(X, dtype=centers.dtype))
+    X, sparse = as_inputs(X, centers.dtype), is_sparse(X) or is_sparse(centers)
+    if sparse:
+        require_sparse_form(kernel)
+        X, centers = in_format(X, True), in_format(centers, True)
+    rows = ArrayRows(X)
     data = KernelRows(rows, kernel, centers, memory_limit, keep=False)
     columns = coefficients.reshape(len(coefficients), -1)
     result = np.concatenate(list(data.multiply(columns)))
@@ -120,6 +139,7 @@ class RegularisationPath(ABC):
         chosen = self._chosen(grid)
         rows = training_rows(self, X, y, sample_weight)
         X_validation = validate_data(self, to_numpy(X_validation), dtype=FLOATS, reset=False)
+        X_validation = in_format(X_validation, rows.sparse)
         for setting, predicted in self._path(rows, chosen, X_validation):
             yield {name: setting[name] for name in grid}, predicted
 
@@ -248,9 +268,10 @@ def validation_rows(estimator: Any, data: Any, rows: Rows) -> Rows:
         X, y = map(to_numpy, data)
         X = validate_data(estimator, X, dtype=rows.dtype, reset=False)
         y = check_array(y, dtype=rows.dtype, ensure_2d=False, input_name="y")
-        if len(X) != len(y):
-            raise LearningError(f"The validation data's X and y have {len(X)} and {len(y)} rows.")
-        given = ArrayRows(X, y)
+        n = X.shape[0]
+        if n != len(y):
+            raise LearningError(f"The validation data's X and y have {n} and {len(y)} rows.")
+        given = ArrayRows(in_format(X, rows.sparse), y)
     if (given.n_features, given.n_outputs) != (rows.n_features, rows.n_outputs):
         raise LearningError(
             f"The validation data have {given.n_features} inputs and {given.n_outputs} outputs; "

@@ -9,6 +9,7 @@ from scipy.linalg.lapack import dpotrf
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.kernels import Kernel
+from semiparam_dynamics.learning.sparse import as_inputs, stacked
 
 BLOCK = 128
 
@@ -41,10 +42,15 @@ class NystromBasis:
         # Above the rounding of K's entries, and, which is in float64, of the factorisation.
         eps = float(np.finfo(self.dtype).eps)
         self.jitter = max(10.0 * eps, 500.0 * float(np.finfo(float).eps))
-        self.centers = np.empty((0, centers.shape[1]))
+        self.centers = as_inputs(centers[:0], float)
         self.kept: Indices = np.empty(0, dtype=np.intp)
         self.expansion = np.empty((0, 0))
         self.extend(centers)
+
+    @property
+    def n_centers(self) -> int:
+        """M, the number of centres so far."""
+        return int(self.centers.shape[0])
 
     @property
     def n_features(self) -> int:
@@ -62,16 +68,17 @@ class NystromBasis:
 
     def extend(self, centers: Array) -> None:
         """Append centres (k, d); the features so far stay as they are."""
-        known, old = len(self.centers), self.n_features
-        self.centers = np.concatenate((self.centers, np.asarray(centers, dtype=float)))
+        known, old = self.n_centers, self.n_features
+        self.centers = stacked((self.centers, as_inputs(centers, float)))
         if not known and self._start():
             return
-        grown = np.zeros((len(self.centers), old + len(centers)))
+        M = self.n_centers
+        grown = np.zeros((M, old + M - known))
         grown[:known, :old] = self.expansion
         self.expansion = grown
-        if not known or not self._append(slice(known, len(self.centers)), every=True):
-            for start in range(known, len(self.centers), BLOCK):
-                self._append(slice(start, min(start + BLOCK, len(self.centers))))
+        if not known or not self._append(slice(known, M), every=True):
+            for start in range(known, M, BLOCK):
+                self._append(slice(start, min(start + BLOCK, M)))
         self.expansion = self.expansion[:, : self.n_features]
 
     def transform(self, X: Array) -> Array:
@@ -88,7 +95,7 @@ class NystromBasis:
     def coefficients(self, weights: Array) -> Array:
         """The kernels' coefficients (M, T) of the q' <= q leading features' weights (q', T)."""
         q = len(weights)
-        result = np.zeros((len(self.centers), weights.shape[1]))
+        result = np.zeros((self.n_centers, weights.shape[1]))
         if q:
             L = self.expansion[self.kept[:q], :q]
             result[self.kept[:q]] = solve_triangular(L, weights, lower=True, trans=1)

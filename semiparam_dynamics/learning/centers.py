@@ -16,6 +16,7 @@ from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Block, Rows
+from semiparam_dynamics.learning.sparse import as_inputs, in_format
 
 # -------------------------------------------------------------------------------------------------
 # How many centres, and which penalty, before seeing any validation error.
@@ -156,7 +157,8 @@ def choose_centers(
         raise ConfigurationError(
             f'centers must be "uniform", "leverage_scores" or an array, not "{centers}".'
         )
-    points = check_array(centers, dtype=rows.dtype, input_name="centers")
+    points = check_array(centers, dtype=rows.dtype, input_name="centers", accept_sparse="csr")
+    points = in_format(as_inputs(points, rows.dtype), rows.sparse)
     if points.shape[1] != rows.n_features:
         raise ConfigurationError(
             f"The centres have {points.shape[1]} columns and X has {rows.n_features}."
@@ -184,4 +186,5 @@ def basis_of(
 def _rows(X: Any) -> Rows:
     if isinstance(X, Rows):
         return X
-    return ArrayRows(check_array(X, dtype=FLOATS))
+    X = check_array(X, dtype=FLOATS, accept_sparse="csr")
+    return ArrayRows(as_inputs(X, X.dtype))

@@ -8,7 +8,7 @@ those.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.discriminant import ClassMeans, ResidualScatter
 from semiparam_dynamics.learning.features import FixedFeatures, GrowingFeatures
+from semiparam_dynamics.learning.unknown import Acceptance
 from semiparam_dynamics.recursion.factor import CholeskyFactor
 
 # -------------------------------------------------------------------------------------------------
@@ -182,6 +183,8 @@ class HeldOutExamples:
         self.hits = np.zeros((size, ridges, exponents), dtype=bool)
         self.losses: Array = np.zeros((size, ridges, temperatures))
         self.leverages: Array = np.zeros(size)
+        # How familiar it is with its class, and without: see learning/unknown.py.
+        self.familiarity: Array = np.zeros((size, ridges, 2))
         # When the example came, and was last looked at.
         self.arrived: Indices = np.zeros(size, dtype=np.intp)
         self.checked: Indices = np.zeros(size, dtype=np.intp)
@@ -205,10 +208,16 @@ class HeldOutExamples:
         return slot
 
     def note(
-        self, slots: Indices, hits: npt.NDArray[np.bool_], losses: Array, leverages: Array
+        self,
+        slots: Indices,
+        hits: npt.NDArray[np.bool_],
+        losses: Array,
+        leverages: Array,
+        familiarity: Array,
     ) -> None:
         """Record the results of every candidate on the examples in these slots (k,)."""
         self.clock += 1
+        self.familiarity[slots] = familiarity
         self.hits[slots], self.losses[slots], self.leverages[slots] = hits, losses, leverages
         self.checked[slots] = self.clock
 
@@ -255,6 +264,12 @@ class HeldOutExamples:
         """The median leverage; None with too few examples."""
         taken = self._looked_at()
         return float(np.median(self.leverages[taken])) if np.sum(taken) >= least else None
+
+    def acceptance(self, ridge: int, least: int) -> Acceptance | None:
+        """What tells known from unknown; None with too few examples, or of one class only."""
+        pairs = self.familiarity[self._looked_at(), ridge]
+        pairs = pairs[np.isfinite(pairs).all(axis=1)]
+        return Acceptance(*pairs.T) if len(pairs) >= least else None
 
     def _looked_at(self) -> npt.NDArray[np.bool_]:
         """(V,): where there is an example and something was found on it."""
@@ -334,10 +349,30 @@ USUAL_EXPONENT = 0.7
 USUAL_TEMPERATURE = 0.1  # until there are examples to choose by
 LEAST_FOR_TEMPERATURE = 10
 LEAST_FOR_NOVELTY = 5
+LEAST_FOR_ACCEPTANCE = 10
 LOG_LEVEL = 50.0  # temperatures of discriminants, whose scores are logarithms, are from 1 to this
 PROBES = 16  # random vectors by which the number of scattering directions is estimated
 GROWN = 1.05  # times as many examples, and it is estimated again
 BLOCK_VALUES = 2**21  # features or scores held at a time
+
+
+class Look(NamedTuple):
+    """One input: the classes' probabilities (T,), its novelty, and its familiarity."""
+
+    probabilities: Array
+    novelty: float
+    familiarity: float
+
+
+class Judged(NamedTuple):
+    """Inputs (k, D) by one ridge: scores (k, T) before recoding.
+
+    With a discriminant also how familiar each class is, (k, T), and what least squares predicts.
+    """
+
+    scores: Array
+    familiarity: Array | None = None
+    predicted: Array | None = None
 
 
 class ClassRecursion:
@@ -377,6 +412,7 @@ class ClassRecursion:
         self._means: dict[int, ClassMeans] = {}
         self._dimensions: dict[int, tuple[float, float]] = {}
         self._recode = np.add if discriminant else np.multiply
+        self._acceptance: tuple[tuple[int, int, int], Acceptance | None] | None = None
 
     @property
     def factor(self) -> CholeskyFactor:
@@ -471,13 +507,33 @@ class ClassRecursion:
             novelty[part] = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
         return novelty * self._novelty_unit()
 
-    def look(self, x: Array, recoding: float) -> tuple[Array, float]:
-        """Probabilities (T,) and novelty of one input (d,), with what they share done once."""
+    def familiarity(self, X: Array, recoding: float) -> Array:
+        """How familiar inputs (n, d) are, (n,); see :mod:`semiparam_dynamics.learning.unknown`."""
+        familiarity = np.empty(len(X))
+        for part in self._blocks(len(X)):
+            judged = self._judge(self.chosen_ridge, self.front.transform(X[part]))
+            scores = self._recoded(judged.scores, recoding)
+            familiarity[part] = self._familiarity(judged, scores, recoding).max(axis=1)
+        return familiarity
+
+    def look(self, x: Array, recoding: float) -> Look:
+        """What there is to say of one input (d,), with what it shares done once."""
         z = self.front.transform(x[None])
         solved = self.factor.solve(z)
         smallest = solved if self.chosen_ridge == 0 else self.factors[0].solve(z)
-        scores = self._recoded(self._plain_scores(self.chosen_ridge, z, solved), recoding)
-        return self._softmax(scores, recoding)[0], float(z[0] @ smallest[0]) * self._novelty_unit()
+        judged = self._judge(self.chosen_ridge, z, solved)
+        scores = self._recoded(judged.scores, recoding)
+        familiarity = float(self._familiarity(judged, scores, recoding).max())
+        novelty = float(z[0] @ smallest[0]) * self._novelty_unit()
+        return Look(self._softmax(scores, recoding)[0], novelty, familiarity)
+
+    def acceptance(self) -> Acceptance | None:
+        """What tells known from unknown by held-out examples; None while there are too few."""
+        held = self.held_out
+        of = held.clock, self.changed_at, self.chosen_ridge
+        if self._acceptance is None or self._acceptance[0] != of:
+            self._acceptance = of, held.acceptance(self.chosen_ridge, LEAST_FOR_ACCEPTANCE)
+        return self._acceptance[1]
 
     def _novelty_unit(self) -> float:
         usual = self.held_out.leverage(LEAST_FOR_NOVELTY)
@@ -501,16 +557,24 @@ class ClassRecursion:
             Z = self.front.transform(held.inputs[part])
             truth = held.numbers[part]
             hits, losses, leverages = held.hits[part], held.losses[part], held.leverages[part]
+            familiarity = held.familiarity[part]
             for i, factor in enumerate(self.factors):
                 by_rows = i == 0 or len(Z) <= len(self.classes)
                 solved = factor.solve(Z) if by_rows else None
                 if i == 0 and solved is not None:
                     leverages = np.einsum("ij,ij->i", Z, solved)
-                scores = self._plain_scores(i, Z, solved)
-                hits[:, i] = winners(scores, weights, self._recode) == truth[:, None]
-                scores = self._recoded(scores, recoding) / self._level(recoding)
-                losses[:, i] = _losses(scores, truth)
-            held.note(part, hits, losses, leverages)
+                judged = self._judge(i, Z, solved)
+                hits[:, i] = winners(judged.scores, weights, self._recode) == truth[:, None]
+                scores = self._recoded(judged.scores, recoding)
+                losses[:, i] = _losses(scores / self._level(recoding), truth)
+                familiar = self._familiarity(judged, scores, recoding)
+                familiarity[:, i, 0] = familiar.max(axis=1)
+                familiar[np.arange(len(truth)), truth] = -np.inf
+                familiarity[:, i, 1] = familiar.max(axis=1)
+                if judged.predicted is not None:
+                    withheld = self._class_means(i).withheld(judged.predicted, truth)
+                    familiarity[:, i, 1] += withheld
+            held.note(part, hits, losses, leverages, familiarity)
 
     def choose(
         self, held: HeldOutExamples, recoding: float | None, least: int, tolerance: float
@@ -567,9 +631,12 @@ class ClassRecursion:
         self.note_change()
 
     def _plain_scores(self, ridge: int, Z: Array, solved: Array | None = None) -> Array:
-        """Scores (k, T) before recoding of features (k, D), from `solved`, A^-1 x, where known.
+        return self._judge(ridge, Z, solved).scores
 
-        Least squares' are x'A^-1 b.
+    def _judge(self, ridge: int, Z: Array, solved: Array | None = None) -> Judged:
+        """Features (k, D) by one ridge, from `solved`, A^-1 x, where known.
+
+        Least squares' scores are x'A^-1 b.
         """
         factor, sums = self.factors[ridge], self.classes.sums
         if solved is None and (self.scatters or len(Z) <= len(sums)):
@@ -577,8 +644,17 @@ class ClassRecursion:
         # Either k or T systems are solved, whichever are fewer.
         scores: Array = Z @ factor.solve(sums).T if solved is None else solved @ sums.T
         if not self.scatters or solved is None:
-            return scores
-        return self._class_means(ridge).scores(scores, np.einsum("ij,ij->i", Z, solved))
+            return Judged(scores)
+        means, leverages = self._class_means(ridge), np.einsum("ij,ij->i", Z, solved)
+        distances = means.distances(scores, leverages)
+        return Judged(means.scores(distances), means.familiarity(distances, leverages), scores)
+
+    def _familiarity(self, judged: Judged, scores: Array, recoding: float) -> Array:
+        """How familiar each class is (k, T), from its recoded scores with least squares."""
+        found = judged.familiarity
+        if found is None:
+            found = scores / self._level(recoding)
+        return np.array(self.without_empty(found))
 
     def _class_means(self, ridge: int) -> ClassMeans:
         if ridge not in self._means:

@@ -19,8 +19,15 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.base import Grid, Path
 from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.kernels import as_kernel, require_sparse_form
 from semiparam_dynamics.learning.losses import LOSSES_OF_LABELS
-from semiparam_dynamics.learning.rows import FLOATS, checked_weights, validate_data
+from semiparam_dynamics.learning.rows import (
+    FLOATS,
+    checked_weights,
+    takes_sparse,
+    validate_data,
+)
+from semiparam_dynamics.learning.sparse import is_sparse
 
 PREFIX = "estimator__"
 
@@ -130,8 +137,21 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _regressor(self) -> Any:
         return Falkon(random_state=0) if self.estimator is None else clone(self.estimator)
 
+    @property
+    def _takes_sparse(self) -> bool:
+        return self.estimator is None or takes_sparse(self.estimator)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags  # of 1.6 on, as this method
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self._regressor()).input_tags.sparse
+        return tags
+
     def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, dict[str, Array]]:
         """Inputs, codes (n,) or (n, C), and the argument sample_weight if there are any."""
+        if is_sparse(X) and self._takes_sparse:
+            require_sparse_form(as_kernel(self._regressor().kernel))
         X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
         encoder = LabelEncoder()
@@ -143,9 +163,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         weights = None
         if sample_weight is not None:
-            weights = checked_weights(sample_weight, len(X), X.dtype)
+            weights = checked_weights(sample_weight, len(y), X.dtype)
         if self.class_weight is not None:
-            weights = np.ones(len(X), X.dtype) if weights is None else weights
+            weights = np.ones(len(y), X.dtype) if weights is None else weights
             weights = weights * self._class_weights(y, weights)[labels].astype(X.dtype)
         if weights is not None and not weights.sum() > 0.0:
             raise LearningError("The weights sum to zero: there is nothing to learn from.")

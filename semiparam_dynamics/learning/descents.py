@@ -190,7 +190,7 @@ class KernelDescent(Descent):
 
     def run_pass(self) -> None:
         """See :class:`Descent`."""
-        n = len(self.centers)
+        n = self.centers.shape[0]
         drawn = self._rank[self._draws.of_pass(n)] if self._pass is None else self._pass
         self._pass = None
         self._seen[drawn] = True
@@ -296,7 +296,7 @@ class NystromDescent(Descent):
     def coefficients(self, learned: Array) -> Array:
         """See :class:`Descent`."""
         weights = self._solve(learned, 1) if self._features else learned
-        result = np.zeros((len(self.centers), weights.shape[1]))
+        result = np.zeros((self._basis.n_centers, weights.shape[1]))
         result[self._basis.kept] = weights
         return result
 
@@ -352,7 +352,7 @@ class NystromDescent(Descent):
 
     def _inputs(self, drawn: Indices, parts: list[slice]) -> Iterator[tuple[Indices, Array]]:
         """The inputs of each part, read for as many parts at once as the memory limit allows."""
-        row_bytes = self._rows.n_features * self._rows.dtype.itemsize
+        row_bytes = self._rows.row_numbers * self._rows.dtype.itemsize
         most = max(block_rows(self._budget, row_bytes), self._block)
         i = 0
         while i < len(parts):
@@ -366,7 +366,7 @@ class NystromDescent(Descent):
             i = j
 
     def _matrix(self, X: Array) -> Array:
-        K = self._bound(np.ascontiguousarray(X))
+        K = self._bound(X if self._rows.sparse else np.ascontiguousarray(X))
         return self._basis.from_kernel(K) if self._features else K
 
     def _evaluate_all(self) -> Array:

@@ -93,6 +93,10 @@ class ResidualScatter:
         self._invert()
         return self._K.diagonal().copy()
 
+    def errors(self) -> Array:
+        """The diagonal of E, (T,): squares that least squares leaves of each class' code."""
+        return self._E.diagonal().copy()
+
     def solve(self, rows: Array) -> Array:
         """Rows (k, T) times K; those of classes without examples are zero."""
         self._invert()
@@ -146,18 +150,38 @@ class ClassMeans:
         self._square = self._middle + 2.0 * draw * (with_middle - self._middle) + draw**2 * apart
         self._prior = np.log(np.where(seen, counts, 1.0) / self._n)
 
-    def scores(self, predicted: Array, leverages: Array) -> Array:
+    def scores(self, distances: Array) -> Array:
         """Logarithms of N_c p(z | c), (k, T), but for what is the same for all classes.
 
-        Of examples that least squares predicts as s (k, T), with leverages z'A^-1 z (k,).
+        Of examples with these :meth:`distances`.
         """
-        found = self._distances(predicted, leverages)
-        found /= -2.0 * self._width
+        found = distances / (-2.0 * self._width)
         found += self._prior - 0.5 * self._dimension * np.log(self._width)
         return found
 
-    def _distances(self, predicted: Array, leverages: Array) -> Array:
-        """Squared Mahalanobis distances (k, T) of the examples from the means that are drawn."""
+    def familiarity(self, distances: Array, leverages: Array) -> Array:
+        """How much nearer examples are to each class than to all at once, (k, T).
+
+        See :mod:`semiparam_dynamics.learning.unknown`.
+        """
+        found: Array = self._n * leverages[:, None] - distances
+        return found
+
+    def withheld(self, predicted: Array, numbers: Indices) -> Array:
+        """What familiarity has more, (k,), if each example's class, of that number, is unknown.
+
+        Zero for a class without examples, or of which least squares leaves nothing.
+        """
+        errors = self._scatter.errors()[numbers]
+        own = predicted[np.arange(len(predicted)), numbers]
+        found: Array = self._n * own**2 / np.where(errors > 0.0, errors, np.inf)
+        return found
+
+    def distances(self, predicted: Array, leverages: Array) -> Array:
+        """Squared Mahalanobis distances (k, T) of the examples from the means that are drawn.
+
+        Of examples that least squares predicts as s (k, T), with leverages z'A^-1 z (k,).
+        """
         crossed = self._n * self._scatter.solve(predicted)
         own = (self._n * leverages + np.einsum("ij,ij->i", predicted, crossed))[:, None]
         middle = (crossed @ self._average)[:, None]

@@ -68,10 +68,10 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     With ``loss="logistic"``, for targets -1 and 1, it minimises the mean of log(1 + exp(-y f(x)))
     plus penalty / 2 times the squared norm, by Newton steps (:class:`~.newton.LogisticNewton`):
-    scikit-learn's LogisticRegression on Nyström features with C = 1 / (penalty n) and without an
-    intercept. Each step solves such a system, with one preconditioner for each output. Device
-    arrays are converted to NumPy's then, and Dask's chunks read through this process.
-    :class:`KernelClassifier` makes labels and probabilities of it.
+    scikit-learn's LogisticRegression on Nyström features with C = 1 / (penalty n), without an
+    intercept unless `fit_intercept` is true. Each step solves such a system, with one
+    preconditioner for each output. Device arrays are converted to NumPy's then, and Dask's chunks
+    read through this process. :class:`KernelClassifier` makes labels and probabilities of it.
 
     Parameters
     ----------
@@ -94,11 +94,14 @@ class Falkon(RegularisationPath, KernelRegressor):
     solver : of the square loss: "cg", conjugate gradient, or "gradient", gradient descent on the
         same preconditioned system (the paper's equations 11 and 12), for comparison: it needs more
         iterations, and twenty products with K_nM beforehand for its step.
+    fit_intercept : of the logistic loss: whether an offset without a penalty is added to f, so that
+        far from all data the probability is not 1/2 but about the share of the class.
 
     Attributes
     ----------
     centers_ : (q, d), without those that the ones before them explain to rounding.
     coef_ : (q,), or (q, T) where y had two dimensions.
+    intercept_ : a number, or (T,) where y had two dimensions; zero without `fit_intercept`.
     n_iter_ : iterations done, t.
     residuals_ : (t,), what is compared with the tolerance, after each iteration, the outputs'
         largest.
@@ -120,6 +123,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     verbose: bool = False
     loss: str = "square"
     solver: str = "cg"
+    fit_intercept: bool = False
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
@@ -149,21 +153,24 @@ class Falkon(RegularisationPath, KernelRegressor):
             loss.check(held_out.Y)
         system = self._system(rows, held_out is not None)
         predictor = None if held_out is None else self._predictor(system, held_out.X)
+        offsets = np.zeros(rows.n_outputs)
 
         def done(number: int, coefficients: Callable[[], Array]) -> bool:
             if predictor is None or held_out is None:
                 return log.done(number)
-            predicted = predictor(coefficients()).astype(float)
+            predicted = predictor(coefficients()).astype(float) + offsets
             return log.done(number, float(loss.error(held_out.Y, predicted).mean()))
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
             if loss.name == "logistic":
-                newton = LogisticNewton(system)
+                newton = LogisticNewton(system, self.fit_intercept)
+                start = newton.start()
+                offsets = start.offsets  # which the steps move
                 coefficients, residuals = newton.solve(
                     penalty,
                     max_iter,
                     self._enough(rows),
-                    newton.start(),
+                    start,
                     lambda number, found: done(number, lambda: found),
                 )
             else:
@@ -178,13 +185,14 @@ class Falkon(RegularisationPath, KernelRegressor):
                 )
                 coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
         self._keep(rows, system.data.centers, coefficients)
+        self.intercept_: Any = float(offsets[0]) if rows.one_output else offsets
         self.n_iter_ = len(residuals)
         self.residuals_ = np.max(residuals, axis=1, initial=0.0)
         self.validation_errors_ = np.array(log.errors)
         if self.n_iter_ == max_iter and self.residuals_[-1] > FAR:
             warnings.warn(
                 f"After {max_iter} iterations the relative residual is {self.residuals_[-1]:.2g}: "
-                f"set preconditioner_rows to {4 * len(self.centers_)}, or raise max_iter, or "
+                f"set preconditioner_rows to {4 * len(coefficients)}, or raise max_iter, or "
                 f"n_centers towards 1 / penalty, or the penalty.",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -200,7 +208,8 @@ class Falkon(RegularisationPath, KernelRegressor):
         system = self._system(rows, True)
         predictor = self._predictor(system, X_validation)
         if loss.name == "logistic":
-            yield from self._logistic_path(LogisticNewton(system), rows, chosen, predictor)
+            newton = LogisticNewton(system, self.fit_intercept)
+            yield from self._logistic_path(newton, rows, chosen, predictor)
             return
         for penalty in chosen["penalty"]:
             predictions = self._run(system, penalty, asked, predictor)
@@ -216,7 +225,8 @@ class Falkon(RegularisationPath, KernelRegressor):
         at = newton.start()
         for penalty in sorted(chosen["penalty"], reverse=True):
             coefficients, _ = newton.solve(penalty, max_iter, self._enough(rows), at)
-            yield {"penalty": penalty}, predictor(coefficients)
+            predicted = predictor(coefficients)
+            yield {"penalty": penalty}, predicted + at.offsets.astype(predicted.dtype)
 
     def _loss(self) -> Loss:
         if self.loss not in FALKON_LOSSES:
@@ -228,7 +238,21 @@ class Falkon(RegularisationPath, KernelRegressor):
             raise ConfigurationError(
                 f'solver must be "cg", or with the square loss "gradient", not {self.solver!r}.'
             )
+        if self.fit_intercept and self.loss != "logistic":
+            raise ConfigurationError(
+                "fit_intercept is of the logistic loss: with the square one centre y, or take a "
+                "kernel with an offset."
+            )
         return as_loss(self.loss)
+
+    def predict(self, X: Any) -> Array:
+        """See :class:`~.base.KernelRegressor`; the intercept is added where there is one."""
+        predicted = super().predict(X)
+        if not np.any(self.intercept_):
+            return predicted
+        if self.coef_.ndim == 1:
+            return predicted + self.intercept_
+        return predicted + self.intercept_.astype(self.centers_.dtype)
 
     def _enough(self, rows: Rows) -> float:
         """The tolerance, or the data's precision, below which a residual says nothing."""

@@ -1,4 +1,4 @@
-"""Nyström and random Fourier features: transformers, and the feature options of estimators.
+"""Nyström, random Fourier and ReLU features: transformers, and the feature options of estimators.
 
 Thesis 4.2, chapter 5 and 8.2.2.
 """
@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_count
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
 from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
@@ -126,11 +126,50 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         return fourier_features(X, self.frequencies_.astype(X.dtype))
 
 
+@dataclass(eq=False, repr=False)
+class RandomReLUFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Map inputs to the positive parts of random projections, sqrt(2 / M) max(w'x, 0).
+
+    The w are standard normal. Inner products approximate the arc-cosine kernel of degree 1,
+    |x| |x'| (sin t + (pi - t) cos t) / pi with t the angle between x and x' (Cho and Saul: Kernel
+    methods for deep learning, NIPS 2009, equations 1 and 6), so that lengths stay as they were.
+    RanPAC has these features before its least squares (McDonnell et al., NeurIPS 2023, section 4).
+
+    Parameters
+    ----------
+    n_features : M.
+    random_state : seed or generator of the w.
+
+    Attributes
+    ----------
+    directions_ : (M, d), the w times sqrt(2 / M).
+    """
+
+    n_features: int = 500
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> RandomReLUFeatures:
+        """Draw the directions for inputs (n, d)."""
+        X = validate_data(self, X, dtype=FLOATS)
+        size = positive_count(self.n_features, "n_features")
+        random = check_random_state(self.random_state)
+        self.directions_ = random.standard_normal((size, X.shape[1])) * np.sqrt(2.0 / size)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features (n, n_features) of inputs (n, d), in the dtype of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        Z: Array = X @ self.directions_.T.astype(X.dtype, copy=False)
+        return np.maximum(Z, 0.0, out=Z)
+
+
 def feature_option(features: Any, kernel: Any, n_features: int, random_state: Any, X: Array) -> Any:
     """The fitted transformer of a `features` parameter, or None for the inputs themselves.
 
-    features : None, "random_fourier", "nystrom" (centres among the rows of X), or a transformer.
-        One that is fitted is returned as it is; any other is cloned and fitted to X (n, d).
+    features : None, "random_fourier", "random_relu", "nystrom" (centres among the rows of X), or
+        a transformer. One that is fitted is returned as it is; any other is cloned and fitted to
+        X (n, d).
 
     Raises ConfigurationError for another value, and for random Fourier features of a kernel that
     is not Gaussian.
@@ -143,12 +182,14 @@ def feature_option(features: Any, kernel: Any, n_features: int, random_state: An
         except NotFittedError:
             return clone(features).fit(X)
         return features
+    if features == "random_relu":
+        return RandomReLUFeatures(n_features, random_state).fit(X)
     known = as_kernel(kernel)
     if features == "nystrom":
         return NystromFeatures(kernel=known, n_centers=n_features, random_state=random_state).fit(X)
     if features != "random_fourier":
         raise ConfigurationError(
-            f"features must be None, 'random_fourier', 'nystrom' or a transformer, "
+            "features must be None, 'random_fourier', 'random_relu', 'nystrom' or a transformer, "
             f"not {features!r}."
         )
     scale = gaussian_width(known, "Random Fourier features")
@@ -161,6 +202,9 @@ def gaussian_width(kernel: Any, what: str) -> float:
     if not isinstance(known, Gaussian):
         raise ConfigurationError(f"{what} are of a Gaussian kernel only.")
     return float(known.length_scale)
+
+
+DRAWN = ("frequencies", "directions")  # what transformers draw at random, with a "_" after it
 
 
 class FixedFeatures:
@@ -181,13 +225,16 @@ class FixedFeatures:
     learn = transform
 
     def state(self) -> dict[str, Array]:
-        """The random frequencies, where they are its own."""
-        return {"frequencies": self._transformer.frequencies_} if self._own else {}
+        """The random frequencies or directions, where they are its own."""
+        if not self._own:
+            return {}
+        fitted = vars(self._transformer)
+        return {name: fitted[name + "_"] for name in DRAWN if name + "_" in fitted}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Resume from a :meth:`state`."""
         for name in self.state():
-            self._transformer.frequencies_ = state[name]
+            setattr(self._transformer, name + "_", state[name])
 
 
 class GrowingFeatures:

@@ -18,6 +18,7 @@ from semiparam_dynamics.learning.class_recursion import (
     EXPONENTS,
     ClassRecursion,
     HeldOutExamples,
+    Look,
     class_weights,
     nearest_exponent,
 )
@@ -58,13 +59,17 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     validation_size : how many of these are kept; the class with most gives up its oldest.
     min_validation : classes with fewer of these don't take part in the choice.
     refresh_later : what is held out is only kept, for :meth:`refresh` to look at in pauses.
-    features : None (the inputs themselves), "random_fourier", "nystrom" (centres are added while
-        examples come, up to `n_features`), or a transformer; see :class:`RecursiveRLS`.
-    kernel : of these features; None is the Gaussian of width 1, and no other kind is known here.
+    features : None (the inputs themselves), "random_fourier", "random_relu" (RanPAC's, see
+        :class:`RandomReLUFeatures`), "nystrom" (centres are added while examples come, up to
+        `n_features`), or a transformer; see :class:`RecursiveRLS`.
+    kernel : of Fourier and Nyström features; None is the Gaussian of width 1, and no other kind is
+        known here.
     n_features : of these features.
     threshold : a prediction less probable than this is `unknown`.
     max_novelty : an input of a larger :meth:`novelty` is `unknown`; 0: no limit. Probabilities
         are among the classes, and do not show that an input is like none of them.
+    false_accepts : the share of inputs of no class that may pass for one that was taught, by
+        their :meth:`familiarity`: what would pass beyond it is `unknown`. 0: no limit.
     unknown : the answer of :meth:`predict` then.
     random_state : seed of the features.
     head : "least_squares", the thesis' as above, or "discriminant": a Gaussian for each class with
@@ -93,6 +98,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features: int = 500
     threshold: float = 0.0
     max_novelty: float = 0.0
+    false_accepts: float = 0.0
     unknown: Any = "unknown"
     random_state: Any = None
     head: str = "least_squares"
@@ -127,17 +133,22 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def predict(self, X: Any) -> Any:
-        """Labels (n,) of inputs (n, d), or `unknown`: see `threshold` and `max_novelty`."""
+        """Labels (n,) of inputs (n, d), or `unknown`.
+
+        See `threshold`, `max_novelty` and `false_accepts`.
+        """
         X = self._checked(X)
         recursion = self.recursion_
         labels = np.asarray(recursion.classes.labels)
-        if self.threshold <= 0.0 and self.max_novelty <= 0.0:
+        if self.threshold <= 0.0 and self.max_novelty <= 0.0 and self.false_accepts == 0.0:
             scores = recursion.without_empty(recursion.scores(X, self.recoding_))
             return labels[scores.argmax(axis=1)]
         probabilities = recursion.probabilities(X, self.recoding_)
         known = probabilities.max(axis=1) >= self.threshold
         if self.max_novelty > 0.0:
             known &= recursion.novelty(X) <= self.max_novelty
+        if (least := self.least_familiarity(self.false_accepts)) is not None:
+            known &= recursion.familiarity(X, self.recoding_) > least
         found = labels[probabilities.argmax(axis=1)].tolist()
         return np.asarray(
             [label if ok else self.unknown for label, ok in zip(found, known, strict=True)]
@@ -151,13 +162,52 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.recursion_.novelty(self._checked(X))
 
-    def look(self, x: Array) -> tuple[Array, float]:
-        """Results of :meth:`predict_proba` and :meth:`novelty` for one finite input (d,).
+    def familiarity(self, X: Any) -> Array:
+        """How much inputs (n, d) are like one of the classes more than like all, (n,).
 
-        For callers that ask frame by frame: what the two share is done once, and x isn't checked.
+        Larger for inputs of classes that were taught; its unit depends on the head. See
+        :mod:`semiparam_dynamics.learning.unknown`.
         """
-        probabilities, novelty = self.recursion_.look(x, self.recoding_)
-        return probabilities[self._order()], novelty
+        return self.recursion_.familiarity(self._checked(X), self.recoding_)
+
+    def known_proba(self, X: Any) -> Array:
+        """Probabilities (n,) that inputs (n, d) are of a class taught, if every second input is.
+
+        From held-out examples, once with their class and once as if it had not been taught. NaN
+        until there are ten of two classes.
+        """
+        return self.known_at(self.familiarity(X))
+
+    def known_at(self, familiarity: Array) -> Array:
+        """The same for inputs of this :meth:`familiarity` (n,)."""
+        check_is_fitted(self, "recursion_")
+        acceptance = self.recursion_.acceptance()
+        if acceptance is None:
+            return np.full(np.shape(familiarity), np.nan)
+        return acceptance.probability(familiarity)
+
+    def least_familiarity(self, false_accepts: float) -> float | None:
+        """The familiarity that this share of inputs of no class exceeds.
+
+        None for a share of 0, which stands for no limit, and until there are ten held-out examples
+        of two classes. Raises ConfigurationError for a share that is not from 0 to below 1.
+        """
+        check_is_fitted(self, "recursion_")
+        if not 0.0 <= false_accepts < 1.0:
+            raise ConfigurationError(
+                f"false_accepts must be at least 0 and less than 1, not {false_accepts}."
+            )
+        acceptance = self.recursion_.acceptance() if false_accepts else None
+        return None if acceptance is None else acceptance.limit(false_accepts)
+
+    def look(self, x: Array) -> Look:
+        """Results of :meth:`predict_proba`, :meth:`novelty` and :meth:`familiarity` for one input.
+
+        For callers that ask frame by frame: what they share is done once, and x (d,), finite, isn't
+        checked.
+        """
+        found = self.recursion_.look(x, self.recoding_)
+        return found._replace(probabilities=found.probabilities[self._order()])
 
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose ridge and exponent by all held-out examples as of now, or by X (n, d), y (n,).

@@ -1,14 +1,15 @@
 """Positive-definite kernels, evaluated block by block.
 
 A kernel is a function of two sets of rows: `kernel(X, C)` is the matrix K(x_i, c_j), (n, m).
-`kernel.bind(C)` prepares the centres once, for many blocks of X.
+`kernel.bind(C)` prepares the centres once, for many blocks of X. Rows may be scipy.sparse's, in
+compressed form, for the kernels that are functions of inner products.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -17,16 +18,34 @@ from sklearn.base import BaseEstimator
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
+from semiparam_dynamics.learning.sparse import (
+    in_format,
+    is_sparse,
+    sparse_gaussian,
+    sparse_polynomial,
+    squared_norms,
+)
 
 Bound = Callable[[Array], Array]
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of the kernels; their parameters can be searched as `kernel__length_scale`."""
+    """Base of the kernels; their parameters can be searched as `kernel__length_scale`.
+
+    Attributes
+    ----------
+    takes_sparse : whether `bind` and what it returns take compressed rows of scipy.sparse, both.
+    """
+
+    takes_sparse: ClassVar[bool] = False
 
     def __call__(self, X: Array, C: Array | None = None) -> Array:
         """K(x_i, c_j), (n, m), for rows X (n, d) and C (m, d); without C, of X with itself."""
-        return self.bind(X if C is None else C)(X)
+        C = X if C is None else C
+        if is_sparse(X) or is_sparse(C):
+            require_sparse_form(self)
+            X, C = in_format(X, True), in_format(C, True)
+        return self.bind(C)(X)
 
     @abstractmethod
     def bind(self, C: Array) -> Bound:
@@ -34,7 +53,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
 
     def diagonal(self, X: Array) -> Array:
         """K(x_i, x_i), (n,)."""
-        return np.ones(len(X), X.dtype)
+        return np.ones(X.shape[0], X.dtype)
 
 
 class Gaussian(Kernel):
@@ -45,12 +64,15 @@ class Gaussian(Kernel):
     length_scale : the width sigma, in the inputs' unit; or one width for each input, (d,).
     """
 
+    takes_sparse = True
+
     def __init__(self, length_scale: Any = 1.0) -> None:
         self.length_scale = length_scale
 
-    def bind(self, C: Array) -> GaussianBlocks:
-        """See :class:`Kernel`; the function has products too, see :class:`GaussianBlocks`."""
-        return GaussianBlocks(C, _widths(self.length_scale, C.shape[1]))
+    def bind(self, C: Array) -> Bound:
+        """See :class:`Kernel`; of arrays, with products too, see :class:`GaussianBlocks`."""
+        widths = _widths(self.length_scale, C.shape[1])
+        return sparse_gaussian(C, widths) if is_sparse(C) else GaussianBlocks(C, widths)
 
 
 class Laplacian(Kernel):
@@ -111,6 +133,8 @@ class Polynomial(Kernel):
     scale, offset : positive scale, and an offset that must not be negative.
     """
 
+    takes_sparse = True
+
     def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0) -> None:
         self.degree = degree
         self.scale = scale
@@ -122,6 +146,8 @@ class Polynomial(Kernel):
             raise ConfigurationError(f"degree must be a whole number above 0, not {self.degree}.")
         if self.scale <= 0.0 or self.offset < 0.0:
             raise ConfigurationError("scale must be positive, and offset must not be negative.")
+        if is_sparse(C):
+            return sparse_polynomial(C, int(self.degree), self.scale, self.offset)
         transposed = np.ascontiguousarray(C.T) * C.dtype.type(self.scale)
 
         def block(X: Array) -> Array:
@@ -134,8 +160,7 @@ class Polynomial(Kernel):
 
     def diagonal(self, X: Array) -> Array:
         """See :class:`Kernel`."""
-        squares = np.einsum("ij,ij->i", X, X)
-        diagonal: Array = (self.scale * squares + self.offset) ** int(self.degree)
+        diagonal: Array = (self.scale * squared_norms(X) + self.offset) ** int(self.degree)
         return diagonal
 
 
@@ -146,6 +171,8 @@ class Linear(Kernel):
     ----------
     offset : a constant that must not be negative; 1 adds a bias.
     """
+
+    takes_sparse = True
 
     def __init__(self, offset: float = 0.0) -> None:
         self.offset = offset
@@ -160,7 +187,12 @@ class Linear(Kernel):
 
 
 class CallableKernel(Kernel):
-    """Any function of two sets of rows that returns the (n, m) matrix of a kernel."""
+    """Any function of two sets of rows that returns the (n, m) matrix of a kernel.
+
+    Compressed rows are passed on as they are, as scikit-learn's `cosine_similarity` takes them.
+    """
+
+    takes_sparse = True
 
     def __init__(self, function: Callable[[Array, Array], Array]) -> None:
         self.function = function
@@ -169,11 +201,12 @@ class CallableKernel(Kernel):
         """See :class:`Kernel`; raises LearningError for a wrong shape or a value not finite."""
 
         def block(X: Array) -> Array:
-            K = np.asarray(self.function(X, C), dtype=C.dtype)
-            if K.shape != (len(X), len(C)):
+            K = np.asarray(in_format(self._matrix(X, C), False), dtype=C.dtype)
+            n, m = X.shape[0], C.shape[0]
+            if K.shape != (n, m):
                 raise LearningError(
-                    f"The kernel function returned {K.shape} for {len(X)} rows and {len(C)} "
-                    f"centres; it must return the whole matrix, ({len(X)}, {len(C)})."
+                    f"The kernel function returned {K.shape} for {n} rows and {m} "
+                    f"centres; it must return the whole matrix, ({n}, {m})."
                 )
             if not np.isfinite(K).all():
                 raise LearningError("The kernel function returned a value that is not finite.")
@@ -183,8 +216,19 @@ class CallableKernel(Kernel):
 
     def diagonal(self, X: Array) -> Array:
         """K(x_i, x_i), from small square blocks."""
-        parts = [np.diag(self(X[i : i + 32])) for i in range(0, len(X), 32)]
+        parts = [np.diag(self(X[i : i + 32])) for i in range(0, X.shape[0], 32)]
         return np.concatenate(parts)
+
+    def _matrix(self, X: Array, C: Array) -> Any:
+        if not is_sparse(C):
+            return self.function(X, C)
+        try:
+            return self.function(X, C)
+        except (TypeError, ValueError) as problem:
+            raise ConfigurationError(
+                f"The kernel function can't take scipy.sparse's compressed rows: {problem} Pass "
+                f"arrays, or a function that takes such rows."
+            ) from problem
 
 
 def as_kernel(kernel: Any) -> Kernel:
@@ -204,11 +248,22 @@ def as_kernel(kernel: Any) -> Kernel:
     )
 
 
+def require_sparse_form(kernel: Kernel) -> None:
+    """Raise ConfigurationError for a kernel that has no form for compressed rows."""
+    if not kernel.takes_sparse:
+        raise ConfigurationError(
+            f"{type(kernel).__name__} has no form for sparse inputs: take Linear, Polynomial, "
+            f"Gaussian or a function of two sparse matrices, or pass X.toarray()."
+        )
+
+
 def _of_distances(
     C: Array, length_scale: Any, metric: str, function: Callable[[Array], Array]
 ) -> Bound:
     """X -> function(r) of the distances r (k, m) between rows over widths, which it may use up."""
     widths = _widths(length_scale, C.shape[1])
+    if is_sparse(C):
+        raise ConfigurationError("Distances like these have no form for sparse inputs.")
     centers = C / widths
     return lambda X: function(cdist(X / widths, centers, metric)).astype(C.dtype, copy=False)
 

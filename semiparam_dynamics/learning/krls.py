@@ -184,7 +184,7 @@ class Problem:
         block = rows.whole()
         X, Y, weights = block.X, block.Y.astype(float), block.weights
         if weights is None:
-            return cls(X.copy(), Y, np.ones(len(X)), float(len(X)))
+            return cls(X.copy(), Y, np.ones(len(block)), float(len(block)))
         some = weights > 0.0
         roots = np.sqrt(weights[some].astype(float))
         return cls(X[some], Y[some] * roots[:, None], roots, float(roots @ roots))
@@ -195,7 +195,7 @@ class Problem:
         Raises LearningError where `n_matrices` of that size don't fit into the limit, and for
         values that are not finite.
         """
-        n = len(self.X)
+        n = len(self.roots)
         needed = 8 * n_matrices * n * n
         require(memory_budget(memory_limit), needed, f"The kernel matrix of {n} rows")
         K = np.empty((n, n))
@@ -264,7 +264,7 @@ def leave_one_out_predictions(
     Raises LearningError if fewer than two rows have a weight above zero.
     """
     problem = Problem.of(rows)
-    if len(problem.X) < 2:
+    if len(problem.roots) < 2:
         raise LearningError("Leave-one-out needs two rows whose weight is above zero.")
     spectrum = Spectrum(problem, kernel, memory_limit)
     weights = rows.weights()
@@ -273,7 +273,7 @@ def leave_one_out_predictions(
     for penalty in penalties:
         result = np.empty((rows.n_samples, rows.n_outputs))
         result[some] = (problem.targets - _errors(spectrum, penalty)) / problem.roots[:, None]
-        if len(unused):  # every row of weight zero is left out of the fit to all
+        if not some.all():  # every row of weight zero is left out of the fit to all
             alpha = spectrum.coefficients(1.0 / (spectrum.eigenvalues + penalty))
             result[~some] = kernel_sum(unused, kernel, problem.X, alpha, memory_limit)
         yield result

@@ -31,19 +31,51 @@ class Iterate:
     """Where Newton's method stands: each of T columns is a problem of its own."""
 
     weights: Array  # w (q, T), the features' weights
+    offsets: Array  # b (T,)
     predictions: Array  # f (n, T), at the rows
     slopes: Array  # K' W times the losses' derivatives, (q, T)
+    couplings: Array  # K' W times the losses' second derivatives, (q, T); zeros without offsets
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The gradient of k columns, and the Hessian's row of their offsets."""
+
+    by_weights: Array  # (q, k)
+    by_offsets: Array  # (k,)
+    coupling: Array  # g (q, k)
+    curvature: Array  # h (k,)
+
+    def eliminated(self) -> Array:
+        """The gradient by the weights where the offsets are the best for each, (q, k)."""
+        result: Array = self.by_weights - self.coupling * (self.by_offsets / self.curvature)
+        return result
+
+    def offset_steps(self, d: Array) -> Array:
+        """The offsets' steps (k,) that go with those of the weights, d (q, k)."""
+        steps: Array = -(self.by_offsets + np.sum(self.coupling * d, axis=0)) / self.curvature
+        return steps
+
+    def norms(self, preconditioners: list[Preconditioner]) -> Array:
+        """About Newton's decrement of each column, (k,)."""
+        squares = np.sum(_each(preconditioners, "from_features", self.eliminated()) ** 2, axis=0)
+        return np.asarray(np.sqrt(squares + self.by_offsets**2 / self.curvature))
 
 
 class LogisticNewton:
     """The minimisers w_t of sum_i v_i log(1 + exp(-y_it f_t(x_i))) / n + penalty |w_t|^2 / 2.
 
-    f_t = phi' w_t with the features of a :class:`FalkonSystem`, v the sample weights and n their
-    sum; y_it is -1 or 1. Each step solves (Phi' D Phi / n + penalty I) d = -gradient, with D the
+    f_t = phi' w_t + b_t, where b_t is zero, or with `intercept` free and without a penalty, with
+    the features of a :class:`FalkonSystem`, v the sample weights and n their sum; y_it is -1 or 1.
+    Each step solves (Phi' D Phi / n + penalty I) d = -gradient, with D the
     losses' second derivatives, by conjugate gradient with a preconditioner of the same derivatives
     at the centres (Meanti et al. 2020, section 2 and algorithm 2). It is solved as exactly as the
     step's gain asks for, and the step is halved until the objective falls, for convergence from
     any start (inexact damped Newton: Nocedal, Wright 2006, algorithm 7.1).
+
+    An offset is eliminated: with g = Phi' D 1 / n and h = 1' D 1 / n its step is -(l' + g'd) / h,
+    l' the losses' mean derivative, and d's matrix loses g g' / h. The preconditioner doesn't know
+    that; the one eigenvalue that it leaves costs conjugate gradient an iteration or two.
 
     A step takes a product with the kernel for each iteration of conjugate gradient, and one more.
     Its T preconditioners are alive at once, and some six arrays (n, T) of float64.
@@ -51,20 +83,21 @@ class LogisticNewton:
     Raises LearningError for targets that are neither -1 nor 1.
     """
 
-    def __init__(self, system: FalkonSystem) -> None:
+    def __init__(self, system: FalkonSystem, intercept: bool = False) -> None:
         assert isinstance(system.data, KernelRows)
         self._system, self._data = system, system.data
         rows = system.data.rows
         Y = [block.Y for block in rows.blocks(rows.n_samples)]
         self._Y = np.concatenate(Y).astype(float)
         as_loss("logistic").check(self._Y)
+        self._intercept = intercept
         self._share = weight_columns(rows.weights(), rows.n_samples, 1) / rows.total_weight
 
     def start(self) -> Iterate:
         """The zero function."""
         zero = np.zeros_like(self._Y)
-        q = self._system.basis.n_features
-        return Iterate(np.zeros((q, zero.shape[1])), zero, self._slopes(zero))
+        q, T = self._system.basis.n_features, zero.shape[1]
+        return Iterate(np.zeros((q, T)), np.zeros(T), zero, *self._derivatives(zero))
 
     def solve(
         self,
@@ -76,13 +109,14 @@ class LogisticNewton:
     ) -> tuple[Array, Array]:
         """Newton steps until each column's residual is at most `tolerance`, which move `at`.
 
-        Returns the kernels' coefficients (q, T) and the residuals (t, T) after each step.
+        Returns the kernels' coefficients (q, T) and the residuals (t, T) after each step; the
+        offsets are in `at`.
 
         The residual is the gradient's norm by the preconditioner, about Newton's decrement: half
         of its square is about what the objective can still fall by. `follow` is called with the
         step's number, from 1, and the coefficients; a true answer ends all.
         """
-        w, f, slopes = at.weights, at.predictions, at.slopes
+        w, f, offsets = at.weights, at.predictions, at.offsets
         if not w.size:  # a kernel that is zero on all centres
             return np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1]))
         coefficients = np.zeros_like(w)
@@ -91,17 +125,21 @@ class LogisticNewton:
         active = np.arange(w.shape[1])
         while len(active) and len(residuals) < max_iter:
             each = [self._preconditioner(penalty, w[:, t]) for t in active]
-            gradient = each[0].from_coefficients(slopes[:, active]) + penalty * w[:, active]
-            before = _norms(each, gradient)
-            d = self._direction(each, penalty, f[:, active], gradient, before, tolerance)
+            here = self._gradient(each, penalty, at, active)
+            before = here.norms(each)
+            d = self._direction(each, penalty, f[:, active], here, before, tolerance)
             change = each[0].to_coefficients(d)
             df = np.concatenate(list(self._data.multiply(change))).astype(float)
-            step = self._step(penalty, w[:, active], f[:, active], d, df, active, gradient)
+            db = here.offset_steps(d)
+            df += db
+            slope = np.sum(here.by_weights * d, axis=0) + here.by_offsets * db
+            step = self._step(penalty, w[:, active], f[:, active], d, df, active, slope)
             w[:, active] += step * d
             f[:, active] += step * df
-            slopes[:, active] = self._slopes(f[:, active], active)
-            gradient = each[0].from_coefficients(slopes[:, active]) + penalty * w[:, active]
-            after = _norms(each, gradient)
+            offsets[active] += step * db
+            found = self._derivatives(f[:, active], active)
+            at.slopes[:, active], at.couplings[:, active] = found
+            after = self._gradient(each, penalty, at, active).norms(each)
             relative[active] = after
             residuals.append(relative.copy())
             coefficients = each[0].to_coefficients(w)
@@ -113,6 +151,23 @@ class LogisticNewton:
                 break
         return coefficients, np.array(residuals)
 
+    def _gradient(
+        self, each: list[Preconditioner], penalty: float, at: Iterate, columns: Indices
+    ) -> Slopes:
+        """The objective's at the columns' functions, with what eliminates the offsets."""
+        by_weights = each[0].from_coefficients(at.slopes[:, columns])
+        by_weights += penalty * at.weights[:, columns]
+        if not self._intercept:
+            none = np.zeros(len(columns))
+            return Slopes(by_weights, none, np.zeros_like(by_weights), none + 1.0)
+        f = at.predictions[:, columns]
+        return Slopes(
+            by_weights,
+            np.sum(self._losses_slopes(f, columns), axis=0),
+            each[0].from_coefficients(at.couplings[:, columns]),
+            np.sum(_curvature(f) * self._share, axis=0),
+        )
+
     def _preconditioner(self, penalty: float, w: Array) -> Preconditioner:
         return self._system.reweighted_preconditioner(penalty, lambda phi: _curvature(phi @ w))
 
@@ -121,7 +176,7 @@ class LogisticNewton:
         each: list[Preconditioner],
         penalty: float,
         f: Array,
-        gradient: Array,
+        at: Slopes,
         residuals: Array,
         tolerance: float,
     ) -> Array:
@@ -133,9 +188,12 @@ class LogisticNewton:
             v = _each(some, "to_features", beta)
             here = weights if len(some) == len(each) else weights[:, numbers]
             result = self._data.weighted_normal(each[0].to_coefficients(v), here)
-            return _each(some, "from_features", each[0].from_coefficients(result) + penalty * v)
+            curved = each[0].from_coefficients(result) + penalty * v
+            g = at.coupling[:, numbers]
+            curved -= g * (np.sum(g * v, axis=0) / at.curvature[numbers])
+            return _each(some, "from_features", curved)
 
-        b = -_each(each, "from_features", gradient)
+        b = -_each(each, "from_features", at.eliminated())
         enough = np.clip(residuals, 0.3 * tolerance / np.maximum(residuals, tolerance), FORCING)
         found = conjugate_gradient(
             product, b, max_iter=PRODUCTS, tolerance=enough, patience=PATIENCE
@@ -150,7 +208,7 @@ class LogisticNewton:
         d: Array,
         df: Array,
         columns: Indices,
-        gradient: Array,
+        slope: Array,
     ) -> Array:
         """The part (k,) of each direction that is gone: 1, halved until the objective falls."""
         Y = self._Y[:, columns]
@@ -161,7 +219,7 @@ class LogisticNewton:
             return np.asarray(np.sum(self._share * losses, axis=0) + penalties)
 
         step = np.ones(len(columns))
-        now, slope = objective(0.0 * step), np.sum(gradient * d, axis=0)
+        now = objective(0.0 * step)
         allowed = ROUNDING * np.abs(now)
         for _ in range(HALVINGS):
             too_far = objective(step) > now + SLOPE * step * slope + allowed
@@ -170,11 +228,19 @@ class LogisticNewton:
             step[too_far] *= 0.5
         return np.where(too_far, 0.0, step)
 
-    def _slopes(self, f: Array, columns: Indices | slice = slice(None)) -> Array:
-        """K' W times the losses' derivatives at predictions f (n, k), (q, k)."""
+    def _losses_slopes(self, f: Array, columns: Indices | slice) -> Array:
+        """The losses' derivatives at predictions f, by the rows' shares, (n, k)."""
         Y = self._Y[:, columns]
-        q = self._system.basis.n_features
-        return self._data.transposed(-self._share * Y * expit(-Y * f))[:q]
+        return np.asarray(-self._share * Y * expit(-Y * f))
+
+    def _derivatives(self, f: Array, columns: Indices | slice = slice(None)) -> tuple[Array, Array]:
+        """K' W times the losses' first and second derivatives at predictions f (n, k), (q, k)."""
+        q, k = self._system.basis.n_features, f.shape[1]
+        first = self._losses_slopes(f, columns)
+        if not self._intercept:
+            return self._data.transposed(first)[:q], np.zeros((q, k))
+        both = self._data.transposed(np.hstack((first, _curvature(f) * self._share)))[:q]
+        return both[:, :k], both[:, k:]
 
 
 def _curvature(f: Array) -> Array:
@@ -187,7 +253,3 @@ def _each(preconditioners: list[Preconditioner], solve: str, B: Array) -> Array:
     """Each column of B (q, k) by its own preconditioner's method `solve`."""
     columns = [getattr(one, solve)(B[:, [t]]) for t, one in enumerate(preconditioners)]
     return np.hstack(columns)
-
-
-def _norms(preconditioners: list[Preconditioner], gradient: Array) -> Array:
-    return np.asarray(np.linalg.norm(_each(preconditioners, "from_features", gradient), axis=0))

@@ -388,16 +388,17 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         rows = training_rows(self, X, y, sample_weight)
         kernel = as_kernel(self.kernel)
         points = centers_of(self, rows, self.n_centers, self.random_state)
-        growing = GrowingNystrom(rows, kernel, penalty, len(points), self.memory_limit)
+        m = points.shape[0]
+        growing = GrowingNystrom(rows, kernel, penalty, m, self.memory_limit)
         held_out = validation_rows(self, validation_data, rows).whole()
         log = IterationLog(
-            len(points), tolerance=tolerance, patience=patience, stopping=stopping, squared=True
+            m, tolerance=tolerance, patience=patience, stopping=stopping, squared=True
         )
-        for start in range(0, len(points), step):
+        for start in range(0, m, step):
             growing.append(points[start : start + step])
             alpha, centers = growing.coefficients(), points[: start + step]
             predicted = kernel_sum(held_out.X, kernel, centers, alpha, self.memory_limit)
-            stop = log.done(len(centers), mean_squared_error(held_out.Y, predicted))
+            stop = log.done(centers.shape[0], mean_squared_error(held_out.Y, predicted))
             if log.improved:
                 self.n_iter_ = 1
                 self._keep(rows, centers, alpha)
@@ -430,5 +431,5 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         if not isinstance(self.centers, str):
             if "n_centers" in grid:
                 raise ConfigurationError("n_centers can't vary where the centres are given.")
-            chosen["n_centers"] = [len(self.centers)]
+            chosen["n_centers"] = [np.shape(self.centers)[0]]
         return chosen

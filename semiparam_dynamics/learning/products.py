@@ -28,6 +28,7 @@ from semiparam_dynamics.learning.rows import (
     n_threads,
     rows_within,
 )
+from semiparam_dynamics.learning.sparse import as_inputs, is_sparse
 
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
 TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds
@@ -70,14 +71,16 @@ class KernelRows:
         keep: bool = True,
     ) -> None:
         self.rows = rows
-        self.centers = np.ascontiguousarray(centers, dtype=rows.dtype)
+        self.centers = as_inputs(centers, rows.dtype)
+        if not is_sparse(centers):
+            self.centers = np.ascontiguousarray(self.centers)
         self._bound = kernel.bind(self.centers)
         budget = memory_budget(memory_limit)
-        m = max(len(centers), 1)
+        m = max(self.centers.shape[0], 1)
         row_bytes = m * rows.dtype.itemsize
         # Of one row in each thread: some kernels take four arrays of their values' size on the
         # way, in float64, and three of the inputs'.
-        working = 8 * (4 * m + 3 * rows.n_features) * n_threads()
+        working = 8 * (4 * m + 3 * rows.row_numbers) * n_threads()
         kept = rows.n_samples * row_bytes
         self.fits = keep and kept + min(64, rows.n_samples) * working <= budget
         left = budget - kept if self.fits else budget
@@ -85,7 +88,7 @@ class KernelRows:
         size = TASK_ENTRIES // m if self._fused(rows.n_outputs) else CACHE_BYTES // row_bytes
         self.block_rows = min(share, max(64, size))
         # Where none is stored, a row takes its inputs' copies, its outputs and its weights.
-        light = 8 * (3 * rows.n_features + 3 * max(rows.n_outputs, 1)) * n_threads()
+        light = 8 * (3 * rows.row_numbers + 3 * max(rows.n_outputs, 1)) * n_threads()
         self._fused_rows = max(self.block_rows, min(left // light, TASK_ENTRIES // m))
         self._kept: list[Evaluated] | None = None
 
@@ -176,12 +179,12 @@ class KernelRows:
     def _numbered(self, items: Iterable[Item]) -> Iterator[tuple[Item, slice]]:
         start = 0
         for item in items:
-            end = start + len((item if isinstance(item, Block) else item[1]).X)
+            end = start + len(item if isinstance(item, Block) else item[1])
             yield item, slice(start, end)
             start = end
 
     def _sum(self, parts: Iterator[Array], n_columns: int) -> Array:
-        total = np.zeros((len(self.centers), n_columns))
+        total = np.zeros((self.centers.shape[0], n_columns))
         for part in parts:
             total += part
         return total
@@ -221,7 +224,7 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
         else:
             out[i : i + size] = bound(X[i : i + size])
 
-    for _ in map_in_order(fill, range(0, len(X), size)):
+    for _ in map_in_order(fill, range(0, X.shape[0], size)):
         pass
 
 
@@ -230,7 +233,7 @@ def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
     largest = 0.0
     for block in rows.blocks(4096):
         X = block.X if block.weights is None else block.X[block.weights > 0.0]
-        if len(X):
+        if X.shape[0]:
             largest = max(largest, float(kernel.diagonal(X).max()))
     return largest
 
@@ -326,7 +329,7 @@ def nystrom_map(basis: NystromBasis, dtype: np.dtype) -> FeatureMap:
         return phi.T
 
     centers = basis.centers[basis.kept].astype(dtype)
-    return FeatureMap(len(centers), basis.kernel.bind(centers), finish)
+    return FeatureMap(basis.n_features, basis.kernel.bind(centers), finish)
 
 
 def feature_blocks(
@@ -341,7 +344,9 @@ def feature_blocks(
     """
     q = max(features.n_features, 1)
     # The values, their copy in double precision, and one in the other order.
-    row_bytes = q * (rows.dtype.itemsize + 16) + 8 * (rows.n_features + 2 * rows.n_outputs) + beside
+    row_bytes = (
+        q * (rows.dtype.itemsize + 16) + 8 * (rows.row_numbers + 2 * rows.n_outputs) + beside
+    )
     size = rows_within(memory_budget(memory_limit), row_bytes, "A block of features")
     size = min(size, rows.n_samples, max(BLOCK_BYTES // row_bytes, 256))
     A = np.empty((size, features.n_features), rows.dtype)
@@ -357,7 +362,7 @@ def feature_blocks(
     filled = 0
     for block in rows.blocks(size):
         for piece in _pieces(block, size - filled, size):
-            end = filled + len(piece.X)
+            end = filled + len(piece)
             if features.n_features:
                 _evaluate(features.evaluate, piece.X, A[filled:end])
             Y[filled:end] = piece.Y
@@ -395,8 +400,8 @@ def _evaluate(evaluate: Bound, X: Array, out: Array) -> None:
 
 def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
     """The block in pieces: what fits into `room`, then at most `size` rows each."""
-    if room < len(block.X):
+    if room < len(block):
         yield block[:room]
         block = block[room:]
-    for i in range(0, len(block.X), size):
+    for i in range(0, len(block), size):
         yield block[i : i + size]

@@ -23,6 +23,7 @@ from semiparam_dynamics.learning.features import (
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.rows import checked_weights, validate_data
+from semiparam_dynamics.learning.sparse import is_sparse
 from semiparam_dynamics.recursion.blocks import predict_block
 from semiparam_dynamics.recursion.factor import CholeskyFactor
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
@@ -253,6 +254,12 @@ def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis
         raise LearningError(
             f"{type(model).__name__} has no centres: it can't start Nyström features."
         )
+    if is_sparse(model.centers_):
+        raise LearningError(
+            "Recursive learning needs a model of arrays: this one was fitted to sparse inputs."
+        )
+    if np.any(getattr(model, "intercept_", 0.0)):
+        raise LearningError("Recursive learning needs a model without an intercept.")
     kernel = as_kernel(model.kernel)
     centers = np.asarray(model.centers_, dtype=float)
     coefficients = np.asarray(model.coef_, dtype=float).reshape(len(centers), -1)

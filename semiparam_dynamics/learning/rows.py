@@ -24,6 +24,14 @@ from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.kernels import as_kernel, require_sparse_form
+from semiparam_dynamics.learning.sparse import (
+    as_inputs,
+    in_format,
+    is_sparse,
+    row_numbers,
+    stacked,
+)
 
 FLOATS = [np.float64, np.float32]  # inputs of another dtype are converted to the first
 READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
@@ -33,15 +41,22 @@ Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
 @dataclass(frozen=True)
 class Block:
-    """Rows X (k, d), their outputs Y (k, T), and their weights (k,) if they have any."""
+    """Rows X (k, d), their outputs Y (k, T), and their weights (k,) if they have any.
+
+    X is an array, or compressed rows of scipy.sparse.
+    """
 
     X: Array
     Y: Array
     weights: Array | None
 
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
     def __getitem__(self, rows: slice) -> Block:
         weights = None if self.weights is None else self.weights[rows]
-        return Block(self.X[rows, ...], self.Y[rows, ...], weights)
+        X = self.X[rows] if is_sparse(self.X) else self.X[rows, ...]
+        return Block(X, self.Y[rows, ...], weights)
 
 
 class Rows:
@@ -50,12 +65,20 @@ class Rows:
     Parameters
     ----------
     chunks : chunks (X, y) or (X, y, sample_weight); something that can be gone through more
-        than once, such as a list, or a function that returns a new iterator each time.
+        than once, such as a list, or a function that returns a new iterator each time. Each X is
+        an array, or each is one of scipy.sparse's.
     dtype : float64 or float32, the precision of what is computed from them.
 
     The first look at the data counts the rows and checks them. Raises LearningError for a chunk
     that doesn't fit the others or holds values that are not finite.
+
+    Attributes
+    ----------
+    sparse : whether the inputs are compressed rows of scipy.sparse.
+    row_numbers : the numbers of memory that a row's inputs take, on average; for arrays d.
     """
+
+    sparse = False
 
     def __init__(
         self, chunks: Iterable[Chunk] | Callable[[], Iterable[Chunk]], dtype: Any = np.float64
@@ -70,28 +93,34 @@ class Rows:
         self.n_samples = 0
         self.total_weight = 0.0
         self.one_output = True
+        numbers = 0
         for number, block in enumerate(self._read()):
             if not number:
                 self.n_features, self.n_outputs = block.X.shape[1], block.Y.shape[1]
-                self.weighted = block.weights is not None
+                self.weighted, self.sparse = block.weights is not None, is_sparse(block.X)
             self._check(block)
-            self.n_samples += len(block.X)
-            self.total_weight += len(block.X) if block.weights is None else block.weights.sum()
+            self.n_samples += len(block)
+            self.total_weight += len(block) if block.weights is None else block.weights.sum()
+            numbers += row_numbers(block.X) * len(block)
         self._check_total()
+        self.row_numbers = -(-numbers // self.n_samples)
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, dtype: Any = None) -> Rows:
         """Slices of arrays or memory maps; nothing is copied but the slice in use."""
         if not hasattr(X, "dtype"):  # lists, and tables of several columns
             X = np.asarray(X)
+        if is_sparse(X):
+            X = X.tocsr()
         if dtype is None:
             dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-        if len(X) != len(y):
-            raise LearningError(f"X has {len(X)} rows and y has {len(y)}.")
-        size = max(1, READ_BYTES // max(X[:1].nbytes, 1))
+        n = X.shape[0]
+        if n != len(y):
+            raise LearningError(f"X has {n} rows and y has {len(y)}.")
+        size = max(1, READ_BYTES // max(row_numbers(X) * X.dtype.itemsize, 1))
 
         def chunks() -> Iterator[Chunk]:
-            for i in range(0, len(X), size):
+            for i in range(0, n, size):
                 part = slice(i, i + size)
                 weights = () if sample_weight is None else (sample_weight[part],)
                 yield (X[part], y[part], *weights)
@@ -129,12 +158,12 @@ class Rows:
 
     def like(self, X: Array) -> Rows:
         """Inputs (k, d) without outputs, on the same device and with the same dtype."""
-        return ArrayRows(np.asarray(X, dtype=self.dtype))
+        return ArrayRows(in_format(as_inputs(X, self.dtype), self.sparse))
 
     def blocks(self, size: int) -> Iterator[Block]:
         """The rows in order, at most `size` at a time."""
         for block in self._read():
-            for i in range(0, len(block.X), size):
+            for i in range(0, len(block), size):
                 yield block[i : i + size]
 
     def whole(self) -> Block:
@@ -142,17 +171,17 @@ class Rows:
         blocks = list(self.blocks(self.n_samples))
         if len(blocks) == 1:
             return blocks[0]
-        X, Y = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("X", "Y"))
+        X, Y = (stacked([getattr(b, name) for b in blocks]) for name in ("X", "Y"))
         return Block(X, Y, self.weights())
 
     def take(self, indices: Indices) -> Array:
         """The inputs (k, d) at the given row numbers, in their order; one pass over the data."""
+        if self.sparse:
+            return self._take_sparse(indices)
         result = np.empty((len(indices), self.n_features), self.dtype)
-        start = 0
-        for block in self._read():
-            here = np.flatnonzero((indices >= start) & (indices < start + len(block.X)))
+        for block, start in self._numbered():
+            here = np.flatnonzero((indices >= start) & (indices < start + len(block)))
             result[here] = block.X[indices[here] - start]
-            start += len(block.X)
         return result
 
     def weights(self) -> Array | None:
@@ -161,17 +190,33 @@ class Rows:
             return None
         return np.concatenate([b.weights for b in self._read() if b.weights is not None])
 
+    def _take_sparse(self, indices: Indices) -> Array:
+        parts, places = [], []
+        for block, start in self._numbered():
+            here = np.flatnonzero((indices >= start) & (indices < start + len(block)))
+            parts.append(block.X[indices[here] - start])
+            places.append(here)
+        taken: Array = stacked(parts)[np.argsort(np.concatenate(places))]
+        return taken
+
+    def _numbered(self) -> Iterator[tuple[Block, int]]:
+        """Blocks, and the number of the first row of each."""
+        start = 0
+        for block in self._read():
+            yield block, start
+            start += len(block)
+
     def _read(self) -> Iterator[Block]:
         for chunk in self._chunks() if callable(self._chunks) else self._chunks:
             if not 2 <= len(chunk) <= 3:
                 raise LearningError("A chunk must be (X, y) or (X, y, sample_weight).")
-            X, Y = (np.asarray(part, dtype=self.dtype) for part in chunk[:2])
-            if X.ndim != 2 or Y.ndim not in (1, 2) or len(Y) != len(X):
+            X, Y = as_inputs(chunk[0], self.dtype), np.asarray(chunk[1], dtype=self.dtype)
+            if X.ndim != 2 or Y.ndim not in (1, 2) or len(Y) != X.shape[0]:
                 raise LearningError(
                     f"A chunk's X must be (rows, inputs) with as many rows as y; "
                     f"found {X.shape} and {Y.shape}."
                 )
-            if not len(X):
+            if not X.shape[0]:
                 continue
             self.one_output &= Y.ndim == 1
             weights = np.asarray(chunk[2], dtype=self.dtype) if len(chunk) == 3 else None
@@ -190,13 +235,15 @@ class Rows:
                 f"A chunk has {found[0]} inputs and {found[1]} outputs where the first had "
                 f"{self.n_features} and {self.n_outputs}, or only one of them has weights."
             )
+        if is_sparse(block.X) != self.sparse:
+            raise LearningError("Either all chunks' X are of scipy.sparse or none.")
         try:
-            check_array(block.X, input_name="X")
+            check_array(block.X, input_name="X", accept_sparse="csr")
             check_array(block.Y, input_name="y")
         except ValueError as problem:
             raise LearningError(str(problem)) from None
         if block.weights is not None:
-            checked_weights(block.weights, len(block.X), self.dtype)
+            checked_weights(block.weights, len(block), self.dtype)
 
 
 class ArrayRows(Rows):
@@ -207,12 +254,13 @@ class ArrayRows(Rows):
 
     def __init__(self, X: Array, y: Array | None = None, sample_weight: Array | None = None):
         self.dtype = X.dtype
-        self.n_samples, self.n_features = X.shape
+        self.n_samples, self.n_features = n, _ = X.shape
+        self.sparse, self.row_numbers = is_sparse(X), row_numbers(X)
         self.one_output, self.weighted = y is not None and y.ndim == 1, sample_weight is not None
-        Y = np.empty((len(X), 0)) if y is None else y.reshape(len(X), -1)
+        Y = np.empty((n, 0)) if y is None else y.reshape(n, -1)
         self._rows = Block(X, Y.astype(X.dtype, copy=False), sample_weight)
         self.n_outputs = Y.shape[1]
-        self.total_weight = float(len(X) if sample_weight is None else sample_weight.sum())
+        self.total_weight = float(n if sample_weight is None else sample_weight.sum())
         if y is not None:
             self._check_total()
 
@@ -239,6 +287,7 @@ class MaskedRows(Rows):
         self._all, self._mask = rows, mask
         self.dtype, self.n_features, self.n_outputs = rows.dtype, rows.n_features, rows.n_outputs
         self.one_output, self.weighted = rows.one_output, rows.weighted
+        self.sparse, self.row_numbers = rows.sparse, rows.row_numbers
         self.n_samples = int(np.count_nonzero(mask))
         weights = rows.weights()
         self.total_weight = float(self.n_samples if weights is None else weights[mask].sum())
@@ -247,10 +296,10 @@ class MaskedRows(Rows):
     def _read(self) -> Iterator[Block]:
         start = 0
         for block in self._all.blocks(
-            max(1, READ_BYTES // (self.n_features * self.dtype.itemsize))
+            max(1, READ_BYTES // (self.row_numbers * self.dtype.itemsize))
         ):
-            some = self._mask[start : start + len(block.X)]
-            start += len(block.X)
+            some = self._mask[start : start + len(block)]
+            start += len(block)
             if some.any():
                 weights = None if block.weights is None else block.weights[some]
                 yield Block(block.X[some], block.Y[some], weights)
@@ -262,11 +311,19 @@ def training_rows(
     """Rows of the arguments of `fit`, checked as scikit-learn does; sets n_features_in_.
 
     `on_device` : the estimator computes where X is. Otherwise arrays on a device are converted to
-    NumPy's. Raises LearningError, or scikit-learn's ValueError, for data that are unusable.
+    NumPy's. Raises LearningError, or scikit-learn's ValueError, for data that are unusable, and
+    ConfigurationError for sparse inputs where the estimator's kernel has no form for them.
     """
+    sparse = X.sparse if isinstance(X, Rows) else is_sparse(X)
+    if sparse and takes_sparse(estimator):
+        require_sparse_form(as_kernel(estimator.kernel))
     if isinstance(X, Rows):
         if y is not None or sample_weight is not None:
             raise LearningError("Rows bring their y and weights; pass nothing beside them.")
+        if sparse and not takes_sparse(estimator):
+            raise LearningError(
+                f"{type(estimator).__name__} takes no sparse inputs: pass chunks of arrays."
+            )
         estimator.n_features_in_ = X.n_features
         return X
     backend = backend_of(X)
@@ -279,8 +336,8 @@ def training_rows(
     X, y, sample_weight = to_numpy(X), to_numpy(y), to_numpy(sample_weight)
     X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=FLOATS)
     if sample_weight is not None:
-        sample_weight = checked_weights(sample_weight, len(X), X.dtype)
-    return ArrayRows(X, np.asarray(y), sample_weight)
+        sample_weight = checked_weights(sample_weight, X.shape[0], X.dtype)
+    return ArrayRows(as_inputs(X, X.dtype), np.asarray(y), sample_weight)
 
 
 def checked_weights(sample_weight: Any, n_rows: int, dtype: Any) -> Array:
@@ -292,10 +349,21 @@ def checked_weights(sample_weight: Any, n_rows: int, dtype: Any) -> Array:
 
 
 def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
-    """Check and convert the data as scikit-learn does, and set n_features_in_."""
+    """Check and convert the data as scikit-learn does, and set n_features_in_.
+
+    Sparse inputs become compressed rows for an estimator that takes them, and are refused by
+    others, as `check_array` refuses them.
+    """
+    if takes_sparse(estimator):
+        settings.setdefault("accept_sparse", "csr")
     if hasattr(validation, "validate_data"):
         return validation.validate_data(estimator, *args, **settings)
     return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
+
+
+def takes_sparse(estimator: Any) -> bool:
+    """Whether an estimator computes with compressed rows of scipy.sparse, its kernel permitting."""
+    return bool(getattr(estimator, "_takes_sparse", False))
 
 
 # -------------------------------------------------------------------------------------------------
@@ -309,7 +377,7 @@ def backend_of(X: Any) -> Any:
 
     With scikit-learn's `array_api_dispatch` off, the default, only Dask's arrays have one.
     """
-    if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
+    if isinstance(X, np.ndarray) or not hasattr(X, "dtype") or is_sparse(X):
         return None
     if type(X).__module__.startswith("dask.array"):
         from semiparam_dynamics.learning.backends import dask_arrays

@@ -219,13 +219,15 @@ def _by_widths(M: Array, A: Array, C: Array) -> Array:
 def _drawn(estimator: Any, X: Any, y: Any, n_rows: int, random_state: Any) -> tuple[Array, Array]:
     """Inputs (k, d) and outputs (k, T) of so many rows, in random order and in float64."""
     rows = training_rows(clone(estimator), X, y)
+    if rows.sparse:
+        raise LearningError("Widths are learned from arrays, not from sparse inputs.")
     if rows.n_samples < 3:
         raise LearningError("Widths are learned from at least three rows.")
     chosen = check_random_state(random_state).permutation(rows.n_samples)[:n_rows]
     Y = np.empty((len(chosen), rows.n_outputs))
     start = 0
     for block in rows.blocks(rows.n_samples):
-        here = np.flatnonzero((chosen >= start) & (chosen < start + len(block.X)))
+        here = np.flatnonzero((chosen >= start) & (chosen < start + len(block)))
         Y[here] = block.Y[chosen[here] - start]
-        start += len(block.X)
+        start += len(block)
     return rows.take(chosen).astype(float), Y

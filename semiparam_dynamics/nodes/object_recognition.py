@@ -125,6 +125,7 @@ class RecognitionReport:
             values["last recognised"] = last.label
             values["its probability"] = f"{last.confidence:.3f}"
             values["its novelty"] = f"{last.novelty:.2f}"
+            values["probability that it was taught"] = f"{last.known:.3f}"
         for reason, count in sorted(session.refusals.counts.items()):
             values[f"refused: {reason}"] = str(count)
             values[f"last refused: {reason}"] = session.refusals.details[reason]

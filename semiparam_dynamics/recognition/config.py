@@ -61,11 +61,12 @@ class ClassifierConfig:
     validation_size: int = parameter(600, "how many held-out examples are kept", low=1, high=100000)
     features: str = parameter(
         "none",
-        "a nonlinear classifier: random Fourier or growing Nyström features of the feature vector",
-        choices=("none", "random_fourier", "nystrom"),
+        "a nonlinear classifier: random Fourier, random ReLU or growing Nyström features of the "
+        "feature vector",
+        choices=("none", "random_fourier", "random_relu", "nystrom"),
     )
     length_scale: float = parameter(
-        1.0, "width of the Gaussian kernel of these features", low=1e-6, high=1e6
+        1.0, "width of the Gaussian kernel of Fourier and Nyström features", low=1e-6, high=1e6
     )
     n_features: int = parameter(500, "how many of these features", low=2, high=20000)
     seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
@@ -130,8 +131,25 @@ class RecognitionConfig:
         high=1e6,
         live=True,
     )
+    false_accepts: float = parameter(
+        0.2,
+        "share of frames of unknown objects that may be taken for one that was taught, judged by "
+        "held-out examples as if each one's object hadn't been taught; what would exceed it is "
+        "unknown. 0: no limit",
+        low=0.0,
+        high=0.99,
+        live=True,
+    )
     unknown: str = parameter(
-        "unknown", "the answer for an unknown object; no object can have this name"
+        "unknown", "the answer for an unknown object, empty too; no object can have this name"
+    )
+    remember: int = parameter(
+        60,
+        "how many frames of an unknown object are kept, for its name to come later: 'name mug'; "
+        "0: none",
+        low=0,
+        high=10000,
+        live=True,
     )
     smoothing: SmoothingConfig = group(SmoothingConfig)
     limits: LimitsConfig = group(LimitsConfig, inline=True)

@@ -95,6 +95,8 @@ class Teacher:
 
     def follow(self, edit: Edit) -> None:
         """After an edit: what is being taught goes by its new name, or is taught no more."""
+        if edit.action == "name":
+            return
         new = edit.other
         if edit.action == "rename":
             new = checked_label(new, self.limits, self._unknown)
@@ -119,12 +121,15 @@ def check_room(n_known: int, limits: LimitsConfig) -> None:
 # Changes of the classes, written as text: ``rename mug -> cup``.
 
 ARROW = "->"
-HOW = "write 'rename OLD -> NEW', 'merge LABEL -> INTO' or 'forget LABEL'"
+HOW = "write 'rename OLD -> NEW', 'merge LABEL -> INTO', 'forget LABEL' or 'name LABEL'"
 MAX_COMMAND = 10000  # characters
 
 
 class Edit(NamedTuple):
-    """`action` is rename, merge or forget; `other` is the new name, or the class merged into."""
+    """`action` is rename, merge, forget or name; `other` the new name, or the class merged into.
+
+    To name is to say, afterwards, what the unknown object was.
+    """
 
     action: str
     label: str
@@ -134,11 +139,11 @@ class Edit(NamedTuple):
 def parse_edit(text: str) -> Edit:
     """Read an edit. Raises RefusedError for any other text.
 
-    Names may have blanks in them; one with an arrow in it can only be forgotten.
+    Names may have blanks in them; one with an arrow in it can only be forgotten or given.
     """
     action, _, rest = text[:MAX_COMMAND].strip().partition(" ")
     rest = rest.strip()
-    if action == "forget" and rest:
+    if action in ("forget", "name") and rest:
         return Edit(action, rest)
     parts = [part.strip() for part in rest.split(ARROW)]
     if action not in ("rename", "merge") or len(parts) != 2 or not all(parts):

@@ -19,30 +19,30 @@ from semiparam_dynamics.storage import State, load_state, save_state
 
 
 class Smoothing:
-    """The mean of probabilities and novelty over the last frames, whatever classes come and go.
+    """The mean of what is found over the last frames, whatever classes come and go.
 
     frames: over how many.
     """
 
     def __init__(self, frames: int) -> None:
         self._last: deque[Array] = deque(maxlen=frames)
-        self._novelties: deque[float] = deque(maxlen=frames)
+        self._measures: deque[tuple[float, ...]] = deque(maxlen=frames)
         self._labels: tuple[str, ...] = ()
 
     def resize(self, frames: int) -> None:
         """Take the mean over so many; the last ones stay."""
         self._last = deque(self._last, maxlen=frames)
-        self._novelties = deque(self._novelties, maxlen=frames)
+        self._measures = deque(self._measures, maxlen=frames)
 
     def restart(self) -> None:
         """Forget the frames before this."""
         self._last.clear()
-        self._novelties.clear()
+        self._measures.clear()
 
     def add(
-        self, labels: tuple[str, ...], probabilities: Array, novelty: float = 0.0
-    ) -> tuple[Array, float]:
-        """Take a frame's probabilities (T,) of the classes `labels`, and its novelty.
+        self, labels: tuple[str, ...], probabilities: Array, *measures: float
+    ) -> tuple[Array, tuple[float, ...]]:
+        """Take a frame's probabilities (T,) of the classes `labels`, and other measures of it.
 
         Returns the mean of each. To a frame from before a class came that class was impossible;
         where one has left, the others share what it had in proportion.
@@ -50,8 +50,9 @@ class Smoothing:
         if labels is not self._labels and labels != self._labels:
             self._rearrange(labels)
         self._last.append(probabilities)
-        self._novelties.append(novelty)
-        return np.mean(self._last, axis=0), sum(self._novelties) / len(self._novelties)
+        self._measures.append(measures)
+        mean = tuple(sum(one) / len(one) for one in zip(*self._measures, strict=True))
+        return np.mean(self._last, axis=0), mean
 
     def _rearrange(self, labels: tuple[str, ...]) -> None:
         before = {label: i for i, label in enumerate(self._labels)}
@@ -72,7 +73,8 @@ class Recognition(NamedTuple):
 
     label : the class, or the word for unknown objects. confidence : its probability.
     probabilities : (T,) of the classes `labels`, smoothed. novelty : how unlike all that was
-        taught it is, smoothed; 0 while there is nothing to compare with.
+        taught it is, smoothed; 0 while there is nothing to compare with. known : the probability
+        that it is an object taught at all, if every second frame is; NaN likewise.
     """
 
     label: str
@@ -80,6 +82,7 @@ class Recognition(NamedTuple):
     labels: tuple[str, ...]
     probabilities: Array
     novelty: float = 0.0
+    known: float = float("nan")
 
 
 class Recognizer:
@@ -98,6 +101,9 @@ class Recognizer:
         self._config = config
         self._source = identity
         self._smoothing = Smoothing(config.smoothing.frames)
+        # The last frames without interruption in which there was an unknown object.
+        self._strangers: deque[Array] = deque(maxlen=config.remember)
+        self._strange = False
         self.reset()
         # A classifier that is thrown away: everything is compiled, and every setting was looked at.
         trial = self._classifier()
@@ -110,11 +116,13 @@ class Recognizer:
         self._model = self._classifier()
         self.restart_smoothing()
         self._labels: tuple[str, ...] = ()
+        self._strangers.clear()
 
     def configure(self, config: RecognitionConfig) -> None:
         """Take other values of the parameters that may change (those marked `live`)."""
         self._config = config
         self._smoothing.resize(config.smoothing.frames)
+        self._strangers = deque(self._strangers, maxlen=config.remember)
         self._model.recoding, self._model.tolerance = _recoding(config), config.classifier.tolerance
         if self.n_inputs is not None:
             self._model.recursion_.note_change()
@@ -145,20 +153,38 @@ class Recognizer:
         return () if self.n_inputs is None else self._model.recursion_.classes
 
     def recognize(self, x: Array) -> Recognition:
-        """The class of x (n_inputs,), together with the frames before it."""
+        """The class of x (n_inputs,), together with the frames before it.
+
+        A frame of an unknown object is kept for :meth:`edit` to name it.
+        """
+        config = self._config
         if not self._labels:
-            return Recognition(self._config.unknown, 0.0, (), np.zeros(0))
-        found, novelty = self._model.look(x)
-        probabilities, novelty = self._smoothing.add(self._labels, found, novelty)
+            self._keep(x, strange=True)
+            return Recognition(config.unknown, 0.0, (), np.zeros(0))
+        probabilities, (novelty, familiarity) = self._smoothing.add(
+            self._labels, *self._model.look(x)
+        )
         best = int(probabilities.argmax())
         confidence = float(probabilities[best])
-        limit = self._config.max_novelty
-        known = confidence >= self._config.threshold and (limit == 0.0 or novelty <= limit)
-        label = self._labels[best] if known else self._config.unknown
-        return Recognition(label, confidence, self._labels, probabilities, novelty)
+        known = confidence >= config.threshold
+        known = known and (config.max_novelty == 0.0 or novelty <= config.max_novelty)
+        least = self._model.least_familiarity(config.false_accepts)
+        known = known and (least is None or familiarity > least)
+        self._keep(x, strange=not known)
+        label = self._labels[best] if known else config.unknown
+        chance = float(self._model.known_at(np.array(familiarity)))
+        return Recognition(label, confidence, self._labels, probabilities, novelty, chance)
+
+    def _keep(self, x: Array, *, strange: bool) -> None:
+        if strange and not self._strange:
+            self._strangers.clear()  # another object than the unknown one before
+        if strange:
+            self._strangers.append(x)
+        self._strange = strange
 
     def learn(self, x: Array, label: str) -> None:
         """Learn that x (n_inputs,) shows `label`. Raises RefusedError for a class too many."""
+        self._strangers.clear()  # what is shown now has its name
         if new := label not in self.classes:
             check_room(len(self._labels), self._config.limits)
         self._model.partial_fit(x[None], [label])
@@ -172,13 +198,18 @@ class Recognizer:
     def restart_smoothing(self) -> None:
         """Take the next frame by itself: something else is shown."""
         self._smoothing.restart()
+        self._strange = False
 
     def edit(self, edit: Edit) -> str:
-        """Rename, merge or forget a class; returns a sentence on what was done.
+        """Rename, merge, forget a class, or name the unknown; returns a sentence on what was done.
 
-        Raises RefusedError, and changes nothing, where there is no such class or the new name
-        can't be one.
+        To name is to learn the frames of the last unknown object that were kept, under that label.
+
+        Raises RefusedError, and changes nothing, where there is no such class or frame or the new
+        name can't be one.
         """
+        if edit.action == "name":
+            return self._name(edit.label)
         if self.n_inputs is None:
             raise RefusedError("nothing was taught yet", reason="no such object")
         try:
@@ -197,6 +228,18 @@ class Recognizer:
         self.restart_smoothing()
         self._note_labels()
         return done
+
+    def _name(self, text: str) -> str:
+        label = checked_label(text, self._config.limits, self._config.unknown)
+        if not (frames := list(self._strangers)):
+            raise RefusedError(
+                "no frame of an unknown object is kept (remember)", reason="no unknown object"
+            )
+        for x in frames:
+            self.learn(x, label)
+        self.restart_smoothing()
+        plural = "" if len(frames) == 1 else "s"
+        return f"the unknown object is '{label}' now, in {len(frames)} frame{plural}"
 
     def save(self, path: str | Path) -> None:
         """Save what was taught. Raises StorageError, also where nothing was."""

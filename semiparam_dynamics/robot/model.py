@@ -185,8 +185,8 @@ class RobotModel:
         check_joints(tree, joints)
         self.locked = locked = _checked_locks(tree, joints, locked or {})
         wrench = config.target == "wrench"
-        if wrench and not config.sensor_frame:
-            raise RobotModelError("the wrench target needs 'sensor_frame': a frame of the URDF")
+        if wrench:
+            frame_names(tree, config.sensor_frame)  # raises where there is no such frame
 
         self.config = config
         self.urdf_text = text

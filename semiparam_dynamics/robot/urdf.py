@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.errors import RobotModelError, listing
 
 ONE_DOF = ("revolute", "continuous", "prismatic")
 MAX_LENGTH = 10_000_000  # characters of a URDF; the iCub's has 130 000
@@ -409,17 +409,23 @@ def _pose(joint: UrdfJoint) -> tuple[float, ...]:
     return tuple(round(float(number), 9) for number in numbers)
 
 
+def _frames(tree: UrdfTree) -> list[str]:
+    """Where a sensor may be: frames called after sensors first, they are likelier meant."""
+    names = [*(j.name for j in tree.joints.values() if j.type == "fixed"), *tree.inertials]
+    return sorted(names, key=lambda n: not any(part in n.lower() for part in ("ft", "sensor")))
+
+
 def _joint_at(tree: UrdfTree, frame: str) -> UrdfJoint:
     if not frame:
-        raise RobotModelError("the wrench target needs 'sensor_frame': a joint or link of the URDF")
+        raise RobotModelError(
+            "the wrench target needs 'sensor_frame', a joint or link of the URDF, where messages "
+            f"name none: --set sensor_frame=NAME; the URDF has {listing(_frames(tree))}"
+        )
     joint = tree.joints.get(frame) or tree.parent_joint(frame)
     if joint is None and frame in tree.inertials:
         raise RobotModelError(f"the sensor frame '{frame}' is the robot's root: nothing carries it")
     if joint is None:
-        names = [*(j.name for j in tree.joints.values() if j.type == "fixed"), *tree.inertials]
-        # Frames called after sensors are likelier meant than the first of hundreds.
-        names.sort(key=lambda name: not any(part in name.lower() for part in ("ft", "sensor")))
-        hint = closest(frame, dict.fromkeys(names))
+        hint = closest(frame, dict.fromkeys(_frames(tree)))
         raise RobotModelError(f"the URDF has no frame '{frame}'{hint}")
     return joint
 

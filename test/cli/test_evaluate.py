@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def scores(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "results.json").read_text())["scores"])
 
 
-def test_a_bag_gives_the_numbers_of_the_learner(evaluated: Path) -> None:
+def test_a_bag_gives_the_numbers_of_the_learner(bag: Path, evaluated: Path) -> None:
     results = json.loads((evaluated / "results.json").read_text())
     config = load_yaml(evaluated / "params.yaml", InverseDynamicsConfig)
     assert config.estimator.nystrom.window == 1.0
@@ -55,7 +56,14 @@ def test_a_bag_gives_the_numbers_of_the_learner(evaluated: Path) -> None:
     assert results["samples"] == learner.scores.samples == 598
     assert results["skipped"] == {}
     assert results["target"] == "effort" and results["axes"] == list(model.joint_names)
-    assert "<html" in (evaluated / "report.html").read_text()
+    page = (evaluated / "report.html").read_text()
+    origin = results["origin"]
+    (tested,) = origin["tested"]
+    assert tested["path"] == str(bag) and tested["measurements"] > 598 and not origin["trained"]
+    assert origin["urdf"] and origin["urdf_sha256"] == model.urdf_sha256
+    assert results["run"]["command"].startswith("semiparam evaluate ")
+    assert datetime.fromisoformat(results["run"]["date"]).tzinfo is not None
+    assert f"judged: {bag.name}</title>" in page and "semiparam evaluate" in page
 
 
 def test_twice_the_same_bytes_but_for_the_timing(
@@ -68,8 +76,8 @@ def test_twice_the_same_bytes_but_for_the_timing(
     found = []
     for out in (tmp_path, evaluated):
         text = (out / "results.json").read_bytes()
-        without, timings = re.subn(rb'  "timing_us": \{[^{}]*\},?\n', b"", text)
-        assert timings == 1
+        without, times = re.subn(rb'  "(timing_us|run)": \{[^{}]*\},?\n', b"", text)
+        assert times == 2
         found.append((without, (out / "params.yaml").read_bytes()))
     assert found[0] == found[1]
     assert b'"semiparametric"' in found[0][0] and b"timing" not in found[0][0]

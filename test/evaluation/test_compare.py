@@ -87,3 +87,28 @@ def test_axes_without_errors_have_no_part() -> None:
     after = other(nonparametric=[None, 1.0])  # type: ignore[list-item]
     assert mean_ratio(ratios(FIRST, after, "frozen", "nonparametric")) == pytest.approx(0.25)
     assert "–" in comparison_page([FIRST, other(urdf=[None, None])])  # type: ignore[list-item]
+
+
+def with_origin(result: Result, **changed: object) -> Result:
+    bag = {"path": "logs/monday", "begin": 5, "seconds": 60.0, "measurements": 100}
+    origin = {"tested": [bag], "trained": [], "urdf": "arm.urdf", "urdf_sha256": "aa", "model": ""}
+    return Result(result.name, {**copy.deepcopy(result.values), "origin": origin | changed})
+
+
+def test_bags_and_urdfs_are_compared_by_what_is_in_them() -> None:
+    first = with_origin(FIRST)
+    elsewhere = {"path": "copy", "begin": 5, "seconds": 60.0000001, "measurements": 90}
+    # A pair of the same errors and samples, and one of others: neither is what tells.
+    same = with_origin(other(urdf=[1.0, 2.1]), tested=[elsewhere], urdf="/tmp/arm.urdf")
+    same.values["samples"] = 99  # type: ignore[index]
+    assert not obstacles([first, same])
+    later = with_origin(other(), tested=[elsewhere | {"begin": 6}])
+    assert "other bags (copy) than before (logs/monday)" in obstacles([first, later])[0]
+    assert "another URDF" in obstacles([first, with_origin(other(), urdf_sha256="bb")])[0]
+
+
+def test_what_was_learned_before_is_told_and_no_obstacle() -> None:
+    trained = with_origin(other(), trained=[{"path": "logs/sunday", "begin": 1, "seconds": 2.0}])
+    found = [with_origin(FIRST), trained]
+    assert settings_that_differ(found) == {"bags learned before": ["", "sunday"]}
+    assert not obstacles(found)

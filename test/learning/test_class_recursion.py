@@ -151,7 +151,7 @@ def test_when_full_the_largest_class_gives_up_its_oldest() -> None:
 def test_those_looked_at_longest_ago_come_first() -> None:
     held = buffer(3)
     slots = [held.add(np.zeros(1), 0) for _ in range(3)]
-    found = np.zeros((1, 2, 3), dtype=bool), np.zeros((1, 2, 2)), np.zeros(1)
+    found = np.zeros((1, 2, 3), dtype=bool), np.zeros((1, 2, 2)), np.zeros(1), np.zeros((1, 2, 2))
     held.note(np.array([slots[0]]), *found)
     assert held.stalest(2).tolist() == [slots[1], slots[2]]
     held.note(np.array([slots[2]]), *found)
@@ -164,7 +164,7 @@ def test_accuracy_counts_classes_with_enough_examples() -> None:
     slots = np.array([held.add(np.zeros(1), number) for number in (0, 0, 0, 1, 1)])
     hits = np.zeros((5, 2, 3), dtype=bool)
     hits[:2, 0, 0] = hits[3:, 1, 2] = True
-    held.note(slots, hits, np.zeros((5, 2, 2)), np.zeros(5))
+    held.note(slots, hits, np.zeros((5, 2, 2)), np.zeros(5), np.zeros((5, 2, 2)))
     accuracy = held.accuracy(3)
     assert accuracy is not None
     np.testing.assert_allclose(accuracy, [[2 / 3, 0, 0], [0, 0, 0]])
@@ -180,7 +180,7 @@ def test_what_was_not_looked_at_yet_counts_for_nothing() -> None:
     held = buffer(3)
     slots = np.array([held.add(np.zeros(1), 0) for _ in range(3)])
     hits = np.ones((2, 2, 3), dtype=bool)
-    held.note(slots[:2], hits, np.zeros((2, 2, 2)), np.ones(2))
+    held.note(slots[:2], hits, np.zeros((2, 2, 2)), np.ones(2), np.zeros((2, 2, 2)))
     accuracy = held.accuracy(2)
     assert accuracy is not None and np.all(accuracy == 1.0)
     assert held.accuracy(3) is None
@@ -216,7 +216,7 @@ def test_the_temperature_with_the_smallest_loss() -> None:
     held = buffer(3)
     slots = np.array([held.add(np.zeros(1), 0) for _ in range(2)])
     losses = np.array([[[1.0, 2.0], [5.0, 1.0]], [[1.0, 0.5], [1.0, 2.0]]])
-    held.note(slots, np.zeros((2, 2, 3), dtype=bool), losses, np.zeros(2))
+    held.note(slots, np.zeros((2, 2, 3), dtype=bool), losses, np.zeros(2), np.zeros((2, 2, 2)))
     assert held.temperature(0, 2) == 0
     assert held.temperature(1, 2) == 1
     assert held.temperature(0, 3) is None
@@ -226,6 +226,6 @@ def test_the_median_leverage() -> None:
     held = buffer(4)
     slots = np.array([held.add(np.zeros(1), 0) for _ in range(3)])
     hits, losses = np.zeros((3, 2, 3), dtype=bool), np.zeros((3, 2, 2))
-    held.note(slots, hits, losses, np.array([5.0, 1.0, 2.0]))
+    held.note(slots, hits, losses, np.array([5.0, 1.0, 2.0]), np.zeros((3, 2, 2)))
     assert held.leverage(3) == 2.0
     assert held.leverage(4) is None

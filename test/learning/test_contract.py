@@ -38,8 +38,10 @@ from semiparam_dynamics.learning import (
     NystromKRLS,
     NystromSGM,
     Polynomial,
+    RandomFeatures,
     RandomFeaturesKRLS,
     RandomFourierFeatures,
+    RandomReLUFeatures,
     RecursiveRLS,
     Rows,
 )
@@ -127,6 +129,10 @@ CASES: dict[str, Case] = {
         RandomFeaturesKRLS(KERNEL, 1e-3, 40, random_state=0),
         {"n_features": [2, 51, 300], "penalty": [1e-2, 1e-6]},
     ),
+    "random features unscaled": Case(
+        RandomFeaturesKRLS(KERNEL, 1e-3, 40, random_state=0, scaled=False),
+        {"n_features": [2, 51, 300], "penalty": [1e-2, 1e-6]},
+    ),
     "random features by qr": Case(
         RandomFeaturesKRLS(KERNEL, 1e-11, 30, "pair", random_state=0),
         {"n_features": [2, 51, 300], "penalty": [1e-12]},
@@ -172,6 +178,9 @@ CHECKED: list[Any] = [
     IncrementalRLSC(head="discriminant"),
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
+    RandomFeatures(n_features=10),
+    RandomReLUFeatures(n_features=10),
+    IncrementalRLSC(features="random_relu", head="discriminant"),
 ]
 
 

@@ -14,7 +14,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import (
     SGM,
     Falkon,
@@ -22,6 +22,7 @@ from semiparam_dynamics.learning import (
     KernelClassifier,
     Linear,
     Matern,
+    RecursiveRLS,
     Rows,
 )
 from semiparam_dynamics.learning.products import KernelRows
@@ -205,3 +206,60 @@ def test_weighted_products_are_the_matrices(limit: int | None, columns: int) -> 
     W = RNG.uniform(0.0, 1.0, (900, columns))
     np.testing.assert_allclose(data.weighted_normal(B, W), K.T @ (W * (K @ B)), rtol=1e-9)
     np.testing.assert_allclose(data.transposed(W), K.T @ W, rtol=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [1e-1, 1e-3, 1e-5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_offset_is_logistic_regressions(penalty: float, weighted: bool) -> None:
+    uneven = np.where(RNG.random(len(X)) < 0.6, 1.0, y)
+    w = WEIGHTS if weighted else None
+    total = WEIGHTS.sum() if weighted else len(X)
+    model = logistic(penalty=penalty, fit_intercept=True).fit(X, uneven, w)
+    phi = features(KERNEL, model.centers_)
+    oracle = LogisticRegression(C=1.0 / (penalty * total), tol=1e-10, solver="newton-cholesky")
+    oracle.fit(phi(X), uneven, w)
+    np.testing.assert_allclose(model.intercept_, oracle.intercept_[0], rtol=1e-4, atol=1e-5)
+    expected = oracle.decision_function(phi(NEW))
+    np.testing.assert_allclose(model.predict(NEW), expected, atol=1e-3, rtol=1e-4)
+    assert model.residuals_[-1] < 1e-8 and model.n_iter_ < 30
+    # The derivatives by the offset and by the coefficients are zero.
+    weights = (WEIGHTS if weighted else np.ones(len(X))) / total
+    slopes = -weights * uneven / (1.0 + np.exp(uneven * model.predict(X)))
+    assert abs(slopes.sum()) < 1e-8 * np.abs(slopes).sum()
+    K = KERNEL(X, model.centers_)
+    loss, rest = K.T @ slopes, penalty * KERNEL(model.centers_) @ model.coef_
+    assert np.linalg.norm(loss + rest) < 1e-6 * np.linalg.norm(rest)
+    far = model.predict(np.full((1, 4), 1e3))  # where the kernels vanish
+    np.testing.assert_allclose(far, model.intercept_, rtol=1e-12)
+
+
+def test_offsets_of_columns_paths_and_classifiers() -> None:
+    Y = np.column_stack((y, np.where(X[:, 3] > 1.0, 1.0, -1.0)))
+    model = logistic(penalty=1e-3, fit_intercept=True)
+    both = clone(model).fit(X, Y)
+    assert both.intercept_.shape == (2,)
+    for t in range(2):
+        one = clone(model).fit(X, Y[:, t])
+        np.testing.assert_allclose(both.predict(NEW)[:, t], one.predict(NEW), atol=1e-6)
+    held = clone(model).fit(X, y, validation_data=(NEW, np.sign(NEW[:, 0])))
+    losses = np.logaddexp(0.0, -np.sign(NEW[:, 0]) * held.predict(NEW)).mean()
+    np.testing.assert_allclose(held.validation_errors_[-1], losses, rtol=1e-10)
+    for setting, found in model.path(X, y, {"penalty": [1e-4, 1e-2]}, NEW):
+        expected = clone(model).set_params(**setting).fit(X, y).predict(NEW)
+        np.testing.assert_allclose(found[:, 0], expected, atol=1e-5)
+    classifier = KernelClassifier(model).fit(X, y)
+    np.testing.assert_allclose(
+        classifier.decision_function(NEW), clone(model).fit(X, y).predict(NEW), atol=1e-9
+    )
+    # One class so rare that a zero offset would say even odds far away.
+    rare = np.where(np.arange(len(X)) % 30 == 0, 1.0, -1.0)
+    far = KernelClassifier(clone(model).set_params(penalty=1.0)).fit(X, rare)
+    assert abs(far.predict_proba(np.full((1, 4), 1e3))[0, 1] - 1.0 / 30.0) < 0.003
+
+
+def test_an_offset_has_its_place() -> None:
+    with pytest.raises(ConfigurationError, match="fit_intercept is of the logistic loss"):
+        Falkon(fit_intercept=True).fit(X, y)
+    with pytest.raises(LearningError, match="without an intercept"):
+        RecursiveRLS.from_batch(logistic(fit_intercept=True).fit(X, y), X, y)
+    assert logistic().fit(X, y).intercept_ == 0.0 and Falkon(n_centers=9).fit(X, y).intercept_ == 0

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from semiparam_dynamics.learning.feature_sampling import SpectralFeatures, fourier_map
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Matern
-from semiparam_dynamics.learning.random_features import (
-    RandomFeaturesKRLS,
-    SpectralFeatures,
-    fourier_map,
-)
+from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
 from semiparam_dynamics.learning.rows import Rows
 
 from .oracles import cube, peak_memory
@@ -57,6 +54,16 @@ def test_it_equals_scikit_learns_ridge_on_the_same_features(kind: str) -> None:
     expected = Ridge(1e-3 * len(X), fit_intercept=False).fit(A, Y)
     np.testing.assert_allclose(model.coef_, expected.coef_.T, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(model.predict(X), A @ model.coef_, rtol=1e-9, atol=1e-10)
+
+
+def test_without_the_scale_the_penalty_weighs_an_mth() -> None:
+    X, Y, X_new = cube(T=2)
+    scaled = RandomFeaturesKRLS(Gaussian(0.7), 1e-3, 60, random_state=0).fit(X, Y)
+    unscaled = RandomFeaturesKRLS(Gaussian(0.7), 0.06, 60, random_state=0, scaled=False).fit(X, Y)
+    np.testing.assert_allclose(unscaled.predict(X_new), scaled.predict(X_new), atol=1e-9)
+    A = np.sqrt(2.0) * np.cos(X @ unscaled.frequencies_.T + unscaled.offsets_)
+    expected = Ridge(0.06 * len(X), fit_intercept=False).fit(A, Y)
+    np.testing.assert_allclose(unscaled.coef_, expected.coef_.T, rtol=1e-7, atol=1e-9)
 
 
 def test_memory_stays_within_the_limit() -> None:

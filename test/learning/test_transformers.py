@@ -16,6 +16,7 @@ from semiparam_dynamics.learning.features import (
     GrowingFeatures,
     NystromFeatures,
     RandomFourierFeatures,
+    RandomReLUFeatures,
     feature_option,
 )
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
@@ -116,6 +117,28 @@ def test_what_there_is_not_is_refused() -> None:
         feature_option("wavelets", None, 10, None, X)
     with pytest.raises(ConfigurationError, match="Gaussian"):
         feature_option("random_fourier", Laplacian(1.0), 10, None, X)
+
+
+def test_random_relu_features_approximate_the_arc_cosine_kernel() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    lengths = np.linalg.norm(X, axis=1)
+    angles = np.arccos(np.clip(X @ X.T / np.outer(lengths, lengths), -1.0, 1.0))
+    exact = np.sin(angles) + (np.pi - angles) * np.cos(angles)
+    exact *= np.outer(lengths, lengths) / np.pi
+    errors = []
+    for n in (200, 20_000):
+        phi = RandomReLUFeatures(n, random_state=0).fit_transform(X)
+        assert phi.shape == (30, n)
+        errors.append(np.abs(phi @ phi.T - exact).max())
+    assert errors[1] < 0.4  # of 9, and each entry's deviation is some 0.1
+    assert errors[1] < 0.35 * errors[0]
+    single = RandomReLUFeatures(20, random_state=0).fit(X).transform(X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(
+        single, feature_option("random_relu", None, 20, 0, X).transform(X), rtol=1e-4, atol=1e-6
+    )
+    with pytest.raises(ConfigurationError, match="n_features"):
+        RandomReLUFeatures(0).fit(X)
 
 
 def test_random_fourier_features_approximate_the_kernel() -> None:

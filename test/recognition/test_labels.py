@@ -18,6 +18,7 @@ from semiparam_dynamics.recognition.labels import Edit, Teacher, checked_label, 
         ("  merge red mug->mug ", Edit("merge", "red mug", "mug")),
         ("forget red mug", Edit("forget", "red mug")),
         ("forget a -> b", Edit("forget", "a -> b")),
+        (" name red mug", Edit("name", "red mug")),
     ],
 )
 def test_reads_edits(text, edit):
@@ -27,7 +28,7 @@ def test_reads_edits(text, edit):
 @pytest.mark.parametrize(
     "text",
     ["", "rename", "rename mug", "rename mug ->", "rename -> cup", "merge a -> b -> c"]
-    + ["forget", "forget  ", "delete mug", "rename mug cup", "x" * 100_000],
+    + ["forget", "forget  ", "name", "name ", "delete mug", "rename mug cup", "x" * 100_000],
 )
 def test_refuses_anything_else_and_says_how(text):
     with pytest.raises(RefusedError, match="write 'rename OLD -> NEW'") as caught:

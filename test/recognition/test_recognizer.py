@@ -88,13 +88,14 @@ def test_looks_back_over_so_many_frames_and_forgets_when_told_to():
     novelties = np.arange(10.0) ** 2
 
     def check(frame: int, *of: int) -> None:
-        mean, novelty = smoothing.add(labels, rows[frame], novelties[frame])
+        mean, (novelty, constant) = smoothing.add(labels, rows[frame], novelties[frame], 3.0)
         np.testing.assert_allclose(mean, rows[[*of]].mean(axis=0))
+        assert constant == 3.0
         assert novelty == pytest.approx(novelties[[*of]].mean())
 
     check(0, 0)
     for frame in range(1, 9):
-        smoothing.add(labels, rows[frame], novelties[frame])
+        smoothing.add(labels, rows[frame], novelties[frame], 3.0)
     check(9, 7, 8, 9)
     smoothing.resize(2)
     check(0, 9, 0)
@@ -171,7 +172,7 @@ def test_is_unknown_below_the_threshold_of_the_mean_over_frames():
     assert recognizer.recognize(examples(1)[0][0]).label == "unknown"
 
 
-@pytest.mark.parametrize("features", ["none", "random_fourier", "nystrom"])
+@pytest.mark.parametrize("features", ["none", "random_fourier", "random_relu", "nystrom"])
 def test_what_is_loaded_recognises_and_goes_on_exactly_as_what_was_saved(tmp_path: Path, features):
     path = tmp_path / "objects.npz"
     changes = {"features": features, "n_features": 60, "length_scale": 0.7}
@@ -246,6 +247,62 @@ def test_refused_edits_change_nothing(edit):
     with pytest.raises(RefusedError):
         recognizer.edit(edit)
     assert bytes_of(recognizer) == before
+
+
+def shown(recognizer: Recognizer, axis: int, frames: int, seed: int = 5) -> list[str]:
+    """Labels of so many frames of something that has `axis` for its own."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(frames):
+        x = np.eye(1, D, axis)[0] + 0.2 + rng.normal(scale=0.2, size=D)
+        found.append(recognizer.recognize(x / np.linalg.norm(x)).label)
+    return found
+
+
+def test_an_unknown_object_is_told_and_named_afterwards():
+    recognizer = taught(40, smoothing__frames=5, false_accepts=0.2, remember=8)
+    assert shown(recognizer, 1, 10)[5:] == ["book"] * 5
+    recognizer.restart_smoothing()
+    assert shown(recognizer, 7, 20)[5:] == ["unknown"] * 15
+    before = recognizer.n_examples
+    told = recognizer.edit(Edit("name", "vase"))
+    assert "'vase'" in told and "8 frames" in told
+    assert recognizer.n_examples == before + 8
+    assert recognizer.labels == ("ball", "book", "mug", "vase")
+    while recognizer.refresh():
+        pass
+    recognizer.configure(replace(RecognitionConfig(), false_accepts=0.0))
+    assert shown(recognizer, 7, 10, seed=6) == ["vase"] * 10
+
+
+def test_only_the_frames_of_the_last_unknown_object_are_named():
+    recognizer = taught(40, smoothing__frames=1, threshold=0.0, false_accepts=0.3, remember=100)
+    assert shown(recognizer, 7, 12).count("unknown") > 6
+    shown(recognizer, 1, 6)
+    with pytest.raises(RefusedError, match="remember"):
+        taught(4).edit(Edit("name", "vase"))
+    while shown(recognizer, 1, 1, seed=9) == ["unknown"]:
+        pass
+    strange = recognizer.recognize(np.eye(1, D, 8)[0])
+    assert strange.label == "unknown" and strange.known < 0.5
+    assert "in 1 frame" in recognizer.edit(Edit("name", "vase"))
+
+
+def test_before_anything_is_taught_what_is_shown_can_be_named():
+    recognizer = make(remember=3)
+    for _ in range(5):
+        assert recognizer.recognize(np.ones(D)).label == "unknown"
+    recognizer.edit(Edit("name", "mug"))
+    assert recognizer.labels == ("mug",) and recognizer.n_examples == 3
+
+
+def test_a_name_that_cannot_be_one_is_refused_and_the_frames_stay():
+    recognizer = make(remember=3)
+    recognizer.recognize(np.ones(D))
+    with pytest.raises(RefusedError):
+        recognizer.edit(Edit("name", "unknown"))
+    recognizer.edit(Edit("name", "mug"))
+    assert recognizer.labels == ("mug",)
 
 
 def test_no_class_beyond_the_largest_number():

@@ -98,7 +98,7 @@ class DaskRows(Rows):
             dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
         self.dtype = np.dtype(dtype)
         self.weighted, self.one_output = sample_weight is not None, y.ndim == 1
-        self.n_features = int(X.shape[1])
+        self.n_features = self.row_numbers = int(X.shape[1])
         self.n_outputs = 1 if self.one_output else int(y.shape[1])
         X = X.rechunk({1: -1})
         arrays = [X, _aligned(y, X, "y")]

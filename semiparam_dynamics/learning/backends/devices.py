@@ -16,6 +16,7 @@ from sklearn.utils import _array_api  # private: there is no public way from a t
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,
     Gaussian,
@@ -109,6 +110,7 @@ class DeviceRows(Rows):
         self.there = there
         self.dtype = np.dtype(str(X.dtype).rpartition(".")[2])
         self.n_samples, self.n_features = (int(size) for size in X.shape)
+        self.row_numbers = self.n_features
         Y = there.array(np.empty((self.n_samples, 0)) if y is None else y, self.dtype)
         self.one_output, self.weighted = Y.ndim == 1, sample_weight is not None
         weights = there.array(sample_weight, self.dtype) if self.weighted else None
@@ -218,6 +220,7 @@ def bind_there(kernel: Kernel, C: Array, there: Device) -> Callable[[Any], Any]:
         kernel = Polynomial(1, 1.0, kernel.offset)
     if isinstance(kernel, Gaussian):
         blocks = kernel.bind(C)
+        assert isinstance(blocks, GaussianBlocks)
         origin, scale = there.array(blocks.origin), there.array(blocks.scale)
         scaled = (there.array(C) - origin) * scale
         transposed, norms = scaled.T, 0.5 * xp.sum(scaled * scaled, axis=1)

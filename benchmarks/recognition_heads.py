@@ -1,0 +1,279 @@
+"""Heads and their rivals on the same features, one class after the other, beside joint training.
+
+    python benchmarks/recognition_heads.py DATA --objects emoji-datasource-google-16.0.0.tgz
+
+DATA holds images/cifar10_mobilenetv2.npz and images/mnist.npz; the archive is described in
+recognition_objects.py. Classes come one after the other, examples once each. Ridges, shrinkages,
+penalties and sizes of projections are chosen on rows that are kept, and never learned; test rows
+have no part in any choice. Logistic regression on everything at once is the ceiling.
+
+RanPAC (McDonnell et al., NeurIPS 2023, https://arxiv.org/abs/2307.02251): ridge regression on
+one-hot codes of random ReLU features; FeCAM (Goswami et al., NeurIPS 2023,
+https://arxiv.org/abs/2309.14062): Mahalanobis distance with each class' own covariance, shrunk
+(1, 1) and normalised to correlations, of features under Tukey's transformation with exponent 0.5.
+Both as published, written here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from recognition_objects import object_features
+from recognition_rivals import cifar10, mnist, spread, unit
+from sklearn.linear_model import LogisticRegression
+from streaming_lda import StreamingLDA
+from tables.common import print_table
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.learning import IncrementalRLSC, RandomReLUFeatures
+
+RIDGES = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)
+SHRINKAGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 0.9)
+HEADER = ("learner", "after all classes [%]", "lowest class [%]", "learned in [s]")
+
+
+@dataclass
+class Split:
+    """Rows to learn in their order, rows to choose by, and rows to test on, with their labels."""
+
+    X: Array
+    y: Indices
+    kept: Array
+    y_kept: Indices
+    tested: Array
+    y_tested: Indices
+
+
+Answers = Callable[[Array], Indices]
+
+
+def main() -> None:
+    args = parse()
+    sets: dict[str, tuple[tuple[Array, Indices], tuple[int, int, int]]] = {}
+    if "mnist" in args.sets:
+        sets["MNIST pixels"] = unit(mnist)(args.data), (500, 100, 300)
+    if "cifar10" in args.sets:
+        sets["CIFAR-10 features"] = unit(cifar10)(args.data), (500, 100, 300)
+    if "objects" in args.sets and args.objects is not None:
+        found = object_features(args.objects, 150, args.cache)
+        known = found[1] < 100
+        sets["100 objects"] = (found[0][known], found[1][known]), (20, 10, 20)
+    with threadpool_limits(1):
+        for title, (rows, sizes) in sets.items():
+            run(title, *rows, sizes, args)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder that holds images/NAME.npz")
+    parser.add_argument("--objects", type=Path, help="archive of the emoji's pictures")
+    parser.add_argument("--cache", type=Path, default=Path("objects.npz"), help="their features")
+    parser.add_argument("--sets", nargs="+", default=["mnist", "cifar10", "objects"])
+    parser.add_argument("--units", nargs="+", type=int, default=[1000, 2000])
+    parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--trials", type=int, default=3)
+    return parser.parse_args()
+
+
+def run(
+    title: str, X: Array, y: Indices, sizes: tuple[int, int, int], args: argparse.Namespace
+) -> None:
+    """Print the table of a set of rows."""
+    results: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for trial in range(args.trials):
+        split = drawn(X, y, sizes, trial)
+        for name in args.learners:
+            start = time.perf_counter()
+            answers = LEARNERS[name](split, args.units)
+            took = time.perf_counter() - start
+            right = answers(split.tested) == split.y_tested
+            lowest = min(right[split.y_tested == c].mean() for c in np.unique(split.y_tested))
+            results[name].append((100.0 * right.mean(), 100.0 * lowest, took))
+    rows = []
+    for name, found in results.items():
+        total, lowest_class, times = np.transpose(found).tolist()
+        rows.append([name, spread(total), spread(lowest_class), f"{np.mean(times):.1f}"])
+    counts = f"{sizes[0]} rows a class learned, {sizes[1]} kept, {sizes[2]} tested"
+    print_table(f"{title}: {counts}, {args.trials} trials", HEADER, rows)
+
+
+def drawn(X: Array, y: Indices, sizes: tuple[int, int, int], trial: int) -> Split:
+    """A trial's random rows; the classes' order is random too."""
+    rng = np.random.default_rng(trial)
+    parts: list[list[Indices]] = [[], [], []]
+    edges = np.cumsum(sizes)
+    for label in rng.permutation(np.unique(y)):
+        rows = rng.permutation(np.flatnonzero(y == label))[: edges[-1]]
+        for part, own in zip(parts, np.split(rows, edges[:-1]), strict=True):
+            part.append(own)
+    learned, kept, tested = (np.concatenate(part) for part in parts)
+    return Split(X[learned], y[learned], X[kept], y[kept], X[tested], y[tested])
+
+
+def best(split: Split, candidates: Sequence[Answers]) -> Answers:
+    """The candidate with most right answers on the rows that were kept."""
+    right = [np.mean(answers(split.kept) == split.y_kept) for answers in candidates]
+    return candidates[int(np.argmax(right))]
+
+
+def stream(model: Any, X: Array, y: Indices) -> Any:
+    """Learn class after class; what comes in one call is learned as if it came one by one."""
+    for start in np.flatnonzero(np.diff(y, prepend=-1)):
+        stop = start + int(np.argmax(np.append(y[start:] != y[start], True)))
+        model.partial_fit(X[start:stop], y[start:stop])
+    return model
+
+
+# -------------------------------------------------------------------------------------------------
+# The heads of this package.
+
+
+def head(name: str, projected: bool) -> Callable[[Split, Sequence[int]], Answers]:
+    """IncrementalRLSC with this head, of ridges and sizes of projections the best on kept rows."""
+
+    def learn(split: Split, units: Sequence[int]) -> Answers:
+        candidates = []
+        for size in units if projected else [0]:
+            features = "random_relu" if size else None
+            given = {"n_features": max(size, 1), "features": features, "random_state": 0}
+            model = IncrementalRLSC(RIDGES, 1.0, hold_out=0, head=name, **given)
+            candidates.append(
+                stream(model, split.X, split.y).validate(split.kept, split.y_kept).predict
+            )
+        return best(split, candidates)
+
+    return learn
+
+
+# -------------------------------------------------------------------------------------------------
+# Rivals.
+
+
+def nearest_mean(split: Split, units: Sequence[int]) -> Answers:
+    """Nearest class mean by the cosine."""
+    labels = np.unique(split.y)
+    means = np.stack([split.X[split.y == label].mean(axis=0) for label in labels])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    return lambda X: labels[(X @ means.T).argmax(axis=1)]
+
+
+def streaming_lda(split: Split, units: Sequence[int]) -> Answers:
+    """Deep SLDA with the best shrinkage."""
+    model = StreamingLDA(split.X.shape[1])
+    for x, label in zip(split.X, split.y.tolist(), strict=True):
+        model.learn(x, label)
+
+    def with_shrinkage(shrinkage: float) -> Answers:
+        def answers(X: Array) -> Indices:
+            model.change_shrinkage(shrinkage)
+            return model.predict(X)
+
+        return answers
+
+    return best(split, [with_shrinkage(one) for one in SHRINKAGES])
+
+
+def ranpac(split: Split, units: Sequence[int]) -> Answers:
+    """RanPAC: the ridge, from 1e-8 to 1e9 as published, is chosen on kept rows."""
+    labels = np.unique(split.y)
+    candidates = []
+    for size in units:
+        features = RandomReLUFeatures(size, 0).fit(split.X)
+        Z = features.transform(split.X)
+        values, vectors = np.linalg.eigh(Z.T @ Z)
+        crossed = vectors.T @ (Z.T @ (split.y[:, None] == labels))
+        for ridge in 10.0 ** np.arange(-8, 10):
+            W = vectors @ (crossed / (np.maximum(values, 0.0) + ridge)[:, None])
+            candidates.append(
+                lambda X, W=W, features=features: labels[(features.transform(X) @ W).argmax(axis=1)]
+            )
+    return best(split, candidates)
+
+
+def fecam(split: Split, units: Sequence[int]) -> Answers:
+    """FeCAM with a covariance for each class."""
+    labels = np.unique(split.y)
+
+    def tukey(X: Array) -> Array:
+        return np.sqrt(np.maximum(X, 0.0))
+
+    means, factors = [], []
+    for label in labels:
+        own = tukey(split.X[split.y == label])
+        S = np.cov(own.T, bias=True)
+        diagonal, off = np.diag(S).mean(), (S.sum() - np.trace(S)) / (len(S) * (len(S) - 1))
+        S = S + off * (1.0 - np.eye(len(S))) + diagonal * np.eye(len(S))
+        scale = np.sqrt(np.diag(S))
+        means.append(own.mean(axis=0))
+        factors.append(np.linalg.inv(S / np.outer(scale, scale)))
+
+    def answers(X: Array) -> Indices:
+        Z = tukey(X)
+        Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+        distances = []
+        for mean, precision in zip(means, factors, strict=True):
+            off = Z - mean / np.linalg.norm(mean)
+            distances.append(np.einsum("ij,ij->i", off @ precision, off))
+        return labels[np.argmin(distances, axis=0)]
+
+    return answers
+
+
+def river_classifier(kind: str) -> Callable[[Split, Sequence[int]], Answers]:
+    """A classifier of river, an example at a time, through its own interface."""
+
+    def learn(split: Split, units: Sequence[int]) -> Answers:
+        from river import linear_model, multiclass, naive_bayes, preprocessing
+
+        made = {
+            "softmax": lambda: preprocessing.StandardScaler() | linear_model.SoftmaxRegression(),
+            "passive-aggressive": lambda: multiclass.OneVsRestClassifier(
+                linear_model.PAClassifier()
+            ),
+            "naive Bayes": naive_bayes.GaussianNB,
+        }
+        model = made[kind]()
+        for x, label in zip(split.X, split.y.tolist(), strict=True):
+            model.learn_one(dict(enumerate(x.tolist())), label)
+        return lambda X: np.array([model.predict_one(dict(enumerate(x))) for x in X.tolist()])
+
+    return learn
+
+
+def logistic_regression(split: Split, units: Sequence[int]) -> Answers:
+    """Logistic regression on everything at once, its penalty chosen on kept rows."""
+    return best(
+        split,
+        [
+            LogisticRegression(C=C, max_iter=300).fit(split.X, split.y).predict
+            for C in (1.0, 10.0, 100.0, 1000.0)
+        ],
+    )
+
+
+LEARNERS: dict[str, Callable[[Split, Sequence[int]], Answers]] = {
+    "least squares": head("least_squares", False),
+    "discriminant": head("discriminant", False),
+    "random ReLU, least squares": head("least_squares", True),
+    "random ReLU, discriminant": head("discriminant", True),
+    "nearest class mean": nearest_mean,
+    "Deep SLDA": streaming_lda,
+    "RanPAC": ranpac,
+    "FeCAM": fecam,
+    "river, softmax": river_classifier("softmax"),
+    "river, passive-aggressive": river_classifier("passive-aggressive"),
+    "river, naive Bayes": river_classifier("naive Bayes"),
+    "joint: logistic regression": logistic_regression,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Views of many objects: emoji turned, moved, lit and set before other backgrounds.
+
+The pictures are Google's Noto emoji (Apache License 2.0), 64 x 64 pixels, from the npm package
+emoji-datasource-google (``npm pack emoji-datasource-google@16.0.0``), of which an archive is read
+as it is. A class is one emoji of animals, food, activities, travel and objects, so that
+neighbouring classes are often alike (24 books, 19 vegetables). Its views stand for frames of one
+object that a teacher moves before a camera; train and test views are drawn alike.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.recognition.backbone import Backbone
+
+CATEGORIES = ("Animals & Nature", "Food & Drink", "Activities", "Travel & Places", "Objects")
+SIDE = 224  # pixels of a view
+VIEWS = 50  # of each class
+
+Picture = npt.NDArray[np.uint8]
+
+
+def object_features(archive: Path, classes: int, cache: Path) -> tuple[Array, Indices]:
+    """Features (classes * VIEWS, d) of the default network, length 1, and labels; VIEWS a class.
+
+    Kept in the file `cache`, as npz, from where they are read the next time.
+    """
+    if not cache.exists():
+        backbone = Backbone()
+        X, y = [], []
+        for label, picture in enumerate(pictures(archive, classes)):
+            rng = np.random.default_rng(label)
+            for _ in range(VIEWS):
+                X.append(backbone.features(view(picture, rng)))
+                y.append(label)
+        np.savez(cache, X=np.array(X), y=np.array(y))
+    with np.load(cache) as arrays:
+        return arrays["X"].astype(float), arrays["y"].astype(np.intp)
+
+
+def pictures(archive: Path, classes: int) -> list[Any]:
+    """The pictures, RGBA, of as many emoji, drawn at random but always the same."""
+    with tarfile.open(archive) as tar:
+        listed = json.load(_member(tar, "package/emoji.json"))
+        own = [one["image"] for one in listed if one["category"] in CATEGORIES]
+        chosen = np.random.default_rng(0).permutation(sorted(own))[:classes]
+        names = [f"package/img/google/64/{name}" for name in chosen]
+        return [PIL.Image.open(_member(tar, name)).convert("RGBA") for name in names]
+
+
+def _member(tar: tarfile.TarFile, name: str) -> io.BytesIO:
+    file = tar.extractfile(name)
+    if file is None:
+        raise FileNotFoundError(name)
+    return io.BytesIO(file.read())
+
+
+def view(picture: Any, rng: np.random.Generator) -> Picture:
+    """A view (SIDE, SIDE, 3) of an object: turned by 40 degrees at most, half to full size."""
+    size = round(SIDE * rng.uniform(0.5, 1.0))
+    turned = picture.resize((size, size), PIL.Image.Resampling.BICUBIC).rotate(
+        rng.uniform(-40.0, 40.0), PIL.Image.Resampling.BICUBIC
+    )
+    corners = rng.integers(0, 256, (3, 3, 3), np.uint8)
+    canvas = PIL.Image.fromarray(corners).resize((SIDE, SIDE), PIL.Image.Resampling.BICUBIC)
+    left, top = rng.integers(-SIDE // 10, SIDE - size + SIDE // 10 + 1, 2)
+    canvas.paste(turned, (int(left), int(top)), turned)
+    lit = np.asarray(canvas, float) * rng.uniform(0.5, 1.3) * rng.uniform(0.85, 1.15, 3)
+    noisy = lit + rng.normal(0.0, 8.0, lit.shape)
+    return np.clip(noisy, 0.0, 255.0).astype(np.uint8)

@@ -1,0 +1,151 @@
+"""Objects that nobody taught, among those that were: how well they are told, and by what.
+
+    python benchmarks/recognition_unknown.py DATA --objects emoji-datasource-google-16.0.0.tgz
+
+DATA and the archive are those of recognition_heads.py. Some classes are held out, drawn anew in
+each trial; the others are learned example by example as the node has them. Then rows of both, which
+had no part in anything, are asked for:
+
+- the area under the curve of the true positive over the false positive rate, by familiarity
+  (`familiarity`), by the largest probability, by the energy (logarithm of the summed exponentials
+  of the scores, W. Liu et al., NeurIPS 2020), and by novelty (`novelty`);
+- at `false_accepts` of 1, 5 and 20 %: the share of rows of classes held out that pass, and of rows
+  of classes taught the share that is recognised rightly, of all and of what it was without a limit;
+- the probability that an object was taught, in bins, beside the share that was, with as many rows
+  of both kinds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from recognition_objects import object_features
+from recognition_rivals import cifar10, mnist, spread, unit
+from scipy.special import logsumexp
+from sklearn.metrics import roc_auc_score
+from tables.common import print_table
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.learning import IncrementalRLSC
+
+SHARES = (0.01, 0.05, 0.2)
+BINS = np.linspace(0.0, 1.0, 6)
+HEADS = {"discriminant": (0.3,), "least_squares": (0.3,)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder that holds images/NAME.npz")
+    parser.add_argument("--objects", type=Path, help="archive of the emoji's pictures")
+    parser.add_argument("--cache", type=Path, default=Path("objects.npz"), help="their features")
+    parser.add_argument("--sets", nargs="+", default=["mnist", "cifar10", "objects"])
+    parser.add_argument("--heads", nargs="+", default=list(HEADS), choices=list(HEADS))
+    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--figure", type=Path, help="a picture of the probabilities")
+    args = parser.parse_args()
+    told: dict[str, list[list[str]]] = {}
+    with threadpool_limits(1):
+        for name in args.sets:
+            if name == "objects" and args.objects is None:
+                continue
+            if name == "objects":
+                X, y = object_features(args.objects, 150, args.cache)
+                title, sizes = "150 objects, 50 held out", (50, 30)
+            else:
+                X, y = unit({"mnist": mnist, "cifar10": cifar10}[name])(args.data)
+                title, sizes = f"{name}, 3 of 10 classes held out", (3, 300)
+            told[title] = report(title, X, y, sizes, args)
+    if args.figure is not None:
+        draw(told, args.figure)
+
+
+def report(
+    title: str, X: Array, y: Indices, sizes: tuple[int, int], args: argparse.Namespace
+) -> list[list[str]]:
+    """Print the tables of a set of rows: `sizes` classes held out, and rows a class learned.
+
+    Returns the last one, of probabilities.
+    """
+    curves, limits, calibration = [], [], []
+    for head in args.heads:
+        found = [trial(X, y, sizes, head, k) for k in range(args.trials)]
+        areas = {name: [one["areas"][name] for one in found] for name in found[0]["areas"]}
+        curves.append([head, *(spread([100.0 * a for a in areas[name]]) for name in areas)])
+        for k, share in enumerate(SHARES):
+            columns = np.transpose([one["limits"][k] for one in found])
+            limits.append([head, f"{share:.0%}", *(spread((100.0 * c).tolist()) for c in columns)])
+        told = np.concatenate([one["told"] for one in found])
+        truth = np.concatenate([one["truth"] for one in found])
+        bins = np.clip(np.digitize(told, BINS) - 1, 0, len(BINS) - 2)
+        for b in range(len(BINS) - 1):
+            inside = bins == b
+            if inside.any():
+                row = [f"{told[inside].mean():.2f}", f"{truth[inside].mean():.2f}"]
+                calibration.append([head, f"{BINS[b]:.1f} to {BINS[b + 1]:.1f}", *row])
+    print_table(f"{title}: area under the curve [%]", ("head", *areas), curves)
+    header = ("head", "asked", "held out that pass [%]", "taught, right [%]", "without a limit [%]")
+    print_table(f"{title}: false accepts", header, limits)
+    print_table(f"{title}: probability", ("head", "told", "mean told", "taught"), calibration)
+    return calibration
+
+
+def draw(told: dict[str, list[list[str]]], path: Path) -> None:
+    """Save a picture of told probabilities beside the shares that were taught."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.2 * len(told), 3.3), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(told)))
+    for ax, (title, rows) in zip(axes, told.items(), strict=True):
+        ax.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        for head in dict.fromkeys(row[0] for row in rows):
+            points = np.array([[float(v) for v in row[2:]] for row in rows if row[0] == head])
+            ax.plot(*points.T, marker="o", label=head.replace("_", " "))
+        ax.set(title=title, xlabel="probability told", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        ax.title.set_fontsize(9)
+    figure.axes[0].set_ylabel("share that was taught")
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) -> dict[str, object]:
+    """Areas, shares at each limit, and probabilities beside the truth."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.unique(y))
+    strangers, known = labels[: sizes[0]], labels[sizes[0] :]
+    learned, asked, strange = [], [], []
+    for label in known:
+        rows = rng.permutation(np.flatnonzero(y == label))
+        learned.append(rows[: sizes[1]])
+        asked.append(rows[sizes[1] : 2 * sizes[1]])
+    for label in strangers:
+        strange.append(rng.permutation(np.flatnonzero(y == label))[: 2 * sizes[1]])
+    order = rng.permutation(np.concatenate(learned))
+    own, others = np.concatenate(asked), np.concatenate(strange)
+    count = min(len(own), len(others))
+    own, others = rng.permutation(own)[:count], rng.permutation(others)[:count]
+    model = IncrementalRLSC(HEADS[head], tolerance=0.01, random_state=0, head=head)
+    model.fit(X[order], y[order])
+    rows = np.concatenate((own, others))
+    truth = np.arange(2 * count) < count
+    scores = model.decision_function(X[rows])
+    right = model.predict(X[own]) == y[own]
+    familiarity = model.familiarity(X[rows])
+    areas = {
+        "familiarity": roc_auc_score(truth, familiarity),
+        "largest probability": roc_auc_score(truth, model.predict_proba(X[rows]).max(axis=1)),
+        "energy": roc_auc_score(truth, logsumexp(scores / model.temperature_, axis=1)),
+        "novelty": roc_auc_score(truth, -model.novelty(X[rows])),
+    }
+    limits = []
+    for share in SHARES:
+        least = model.least_familiarity(share)
+        passed = familiarity > (least if least is not None else -np.inf)
+        limits.append((passed[count:].mean(), (passed[:count] & right).mean(), right.mean()))
+    return {"areas": areas, "limits": limits, "told": model.known_proba(X[rows]), "truth": truth}
+
+
+if __name__ == "__main__":
+    main()

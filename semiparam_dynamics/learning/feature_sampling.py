@@ -1,0 +1,354 @@
+"""Random features by any psi(x, omega) and its sampler, drawn uniformly or by importance.
+
+A kernel K(x, x') = E psi(x, omega) psi(x', omega), for omega of a distribution theta, is
+approximated by the mean over m draws (thesis 5.3, equation 5.6). Draws of theta q with the
+functions psi / sqrt(q) have the same mean, and fewer may do (the same, remark 1; Bach 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import ndtr
+from scipy.stats import chi2
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    positive_count,
+    positive_penalty,
+)
+from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Laplacian, Matern, as_kernel
+from semiparam_dynamics.learning.products import FeatureMap
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, validate_data
+
+# -------------------------------------------------------------------------------------------------
+# Random features of stationary kernels: frequencies from their spectral densities.
+
+KINDS = ("phase", "pair")
+
+
+class SpectralFeatures:
+    """Functions psi_1, psi_2, ... with (1 / m) sum_j psi_j(x) psi_j(x') -> K(x, x').
+
+    With frequencies w from the kernel's spectral density (Bochner's theorem; Rahimi, Recht 2007):
+    kind "phase" has psi = sqrt(2) cos(w'x + b), b uniform; kind "pair" has the two functions
+    sqrt(2) cos(w'x) and sqrt(2) sin(w'x) of each frequency, next to each other. The first of them
+    are the same whatever their number.
+
+    The densities, for width sigma: the Gaussian kernel's is normal of scale 1 / sigma; the
+    Laplacian's has independent Cauchy entries; Matern's is Student's t with 2 nu degrees of
+    freedom (Rasmussen, Williams 2006, section 4.2.1).
+
+    Raises ConfigurationError for another kernel or kind.
+    """
+
+    def __init__(
+        self, kernel: Kernel, n_features: int, n_inputs: int, kind: str, random_state: Any
+    ) -> None:
+        if kind not in KINDS:
+            raise ConfigurationError(f'kind must be "phase" or "pair", not "{kind}".')
+        if n_features < (2 if kind == "pair" else 1):
+            raise ConfigurationError(f'n_features={n_features} is too few for kind="{kind}".')
+        if not isinstance(kernel, (Gaussian, Laplacian, Matern)):
+            raise ConfigurationError(
+                f"Random features need the kernel's spectral density; it is known for Gaussian, "
+                f"Laplacian and Matern, not for {type(kernel).__name__}."
+            )
+        n = n_features if kind == "phase" else n_features // 2
+        # Each frequency takes a row of normal draws, so that the first ones don't depend on n.
+        draws = check_random_state(random_state).standard_normal((n, n_inputs + 2))
+        directions, phase, mixing = draws[:, :-2], ndtr(draws[:, -2]), ndtr(draws[:, -1])
+        if isinstance(kernel, Laplacian):
+            directions = np.tan(np.pi * (ndtr(directions) - 0.5))
+        elif isinstance(kernel, Matern):
+            kernel.bind(np.zeros((1, n_inputs)))  # checks nu
+            freedom = 2.0 * kernel.nu
+            directions = directions * np.sqrt(freedom / chi2.ppf(mixing, freedom))[:, None]
+        self.frequencies: Array = directions / kernel_widths(kernel, n_inputs)
+        self.offsets: Array | None = 2.0 * np.pi * phase if kind == "phase" else None
+
+
+def fourier_map(frequencies: Array, offsets: Array | None, dtype: Any) -> FeatureMap:
+    """x -> sqrt(2) cos(w'x + b), or pairs of sqrt(2) cos(w'x) and sqrt(2) sin(w'x), in `dtype`."""
+    transposed = np.ascontiguousarray(frequencies.T, dtype=dtype)
+    shift = None if offsets is None else offsets.astype(dtype)
+    root = np.dtype(dtype).type(np.sqrt(2.0))
+
+    def block(X: Array) -> Array:
+        angle = X @ transposed
+        if shift is not None:
+            angle += shift
+            result = np.cos(angle, out=angle)
+        else:
+            result = np.empty((len(X), 2 * angle.shape[1]), dtype)
+            np.cos(angle, out=result[:, ::2])
+            np.sin(angle, out=result[:, 1::2])
+        result *= root
+        return result
+
+    return FeatureMap(len(frequencies) * (1 if offsets is not None else 2), block)
+
+
+def kernel_widths(kernel: Any, n_inputs: int) -> Array:
+    """The kernel's width for each input, (d,); binding the kernel checks them."""
+    kernel.bind(np.zeros((1, n_inputs)))
+    return np.broadcast_to(np.asarray(kernel.length_scale, dtype=float), (n_inputs,))
+
+
+# -------------------------------------------------------------------------------------------------
+# Any features, and draws of them.
+
+ROWS = 1000  # that an importance sees
+Importance = Callable[[Array, Array], Array]  # omega (N, p), inputs (k, d) -> q, (N,)
+
+
+class FeatureSampler(Protocol):
+    """A feature psi(x, omega), and the distribution theta of omega."""
+
+    def sample(self, n: int, n_inputs: int, random: np.random.RandomState) -> Array:
+        """omega of n independent draws of theta, (n, p), for inputs of dimension `n_inputs`.
+
+        For an estimator's path over the number of features to equal its fits, the first draws must
+        not depend on n.
+        """
+
+    def psi(self, X: Array, omega: Array) -> Array:
+        """psi(x_i, omega_j), (k, n), of inputs X (k, d)."""
+
+
+@dataclass(frozen=True)
+class SpectralSampler:
+    """sqrt(2) cos(w'x + b) of a stationary kernel; omega is (w, b), (d + 1,).
+
+    Parameters
+    ----------
+    kernel : Gaussian, Laplacian or Matern; None: ``Gaussian(1.0)``.
+    """
+
+    kernel: Any = None
+
+    def sample(self, n: int, n_inputs: int, random: np.random.RandomState) -> Array:
+        """See :class:`FeatureSampler`."""
+        drawn = SpectralFeatures(as_kernel(self.kernel), n, n_inputs, "phase", random)
+        assert drawn.offsets is not None
+        return np.column_stack((drawn.frequencies, drawn.offsets))
+
+    def psi(self, X: Array, omega: Array) -> Array:
+        """See :class:`FeatureSampler`."""
+        angle = X @ np.ascontiguousarray(omega[:, :-1].T, dtype=X.dtype)
+        angle += omega[:, -1].astype(X.dtype)
+        result: Array = np.cos(angle, out=angle)
+        result *= X.dtype.type(np.sqrt(2.0))
+        return result
+
+
+@dataclass(frozen=True)
+class DrawnFeatures:
+    """The functions psi(., omega_j) weights_j, j = 1, ..., m.
+
+    Attributes
+    ----------
+    omega : (m, p).
+    weights : (m,), q^-1/2; None: ones.
+    """
+
+    sampler: FeatureSampler
+    omega: Array
+    weights: Array | None
+
+    def map(self, dtype: Any) -> FeatureMap:
+        """They as a map, whose results are in `dtype`. Raises LearningError for a wrong shape."""
+        weights = None if self.weights is None else self.weights.astype(dtype)
+
+        def evaluate(X: Array) -> Array:
+            values: Array = evaluated(self.sampler, X, self.omega).astype(dtype, copy=False)
+            return values if weights is None else values * weights
+
+        return FeatureMap(len(self.omega), evaluate)
+
+    def squares(self, X: Array) -> float:
+        """The largest of the means over the m functions of their squares, at inputs X (k, d)."""
+        values = self.map(float).evaluate(X)
+        return float(np.mean(values**2, axis=1).max())
+
+
+def draw_features(
+    sampler: Any,
+    n_features: int,
+    rows: Rows,
+    importance: Any,
+    n_candidates: int,
+    penalty: float,
+    random_state: Any,
+) -> DrawnFeatures:
+    """`n_features` draws of the sampler's theta, or of theta q.
+
+    q is `importance`: a function of omega (N, p) and some rows' inputs (k, d), known up to a
+    factor; or "leverage", the q of theorem 11's exponent alpha = gamma: the leverage score of a
+    feature among all (Bach 2017, section 4.2), (1/k) psi' (K/k + penalty I)^-1 psi at k rows.
+
+    Since theta q can seldom be drawn from, `n_candidates` are drawn from theta, and among them,
+    with replacement, the features, with probabilities p_i in proportion to q. Weights
+    (N p_i)^-1/2 leave the mean of the features' products that of the candidates.
+
+    Raises ConfigurationError for what is no sampler or importance, and LearningError for a q that
+    is negative, not finite, or zero where a feature is not zero on the data.
+    """
+    if not (hasattr(sampler, "sample") and hasattr(sampler, "psi")):
+        raise ConfigurationError(
+            f"features must have sample(n, n_inputs, random) and psi(X, omega), not {sampler!r}."
+        )
+    random = check_random_state(random_state)
+    count = positive_count(n_features, "n_features")
+    if importance is None:
+        return DrawnFeatures(sampler, _sampled(sampler, count, rows.n_features, random), None)
+    if not (callable(importance) or (isinstance(importance, str) and importance == "leverage")):
+        raise ConfigurationError(
+            f'importance must be None, "leverage" or a function of omega and inputs, not '
+            f"{importance!r}."
+        )
+    N = positive_count(n_candidates, "n_candidates")
+    candidates = _sampled(sampler, N, rows.n_features, random)
+    X, weights = _some(rows, random.randint(2**31 - 1))
+    values = evaluated(sampler, X, candidates)
+    leverage = isinstance(importance, str)
+    q = leverage_importance(values, penalty, weights) if leverage else importance(candidates, X)
+    p = _probabilities(np.asarray(q, dtype=float), values)
+    chosen = random.choice(N, size=count, p=p)
+    return DrawnFeatures(sampler, candidates[chosen], (N * p[chosen]) ** -0.5)
+
+
+def leverage_importance(values: Array, penalty: float, weights: Array | None = None) -> Array:
+    """q (N,) of features' values at k rows, (k, N): their leverage scores (Bach 2017, 4.2).
+
+    (1/k) psi_i' (K/k + penalty I)^-1 psi_i, with K the mean of all psi psi'; with weights (k,) a
+    row has its share of their sum in place of 1/k. Time O(k^2 N).
+    """
+    k, N = values.shape
+    share = np.full(k, 1.0 / k) if weights is None else weights / weights.sum()
+    scaled = values * np.sqrt(share)[:, None]
+    gram = scaled @ scaled.T / N
+    gram[np.diag_indices(k)] += positive_penalty(penalty)
+    solved = cho_solve(cho_factor(gram, lower=True), scaled)
+    result: Array = np.einsum("ij,ij->j", scaled, solved)
+    return result
+
+
+def evaluated(sampler: FeatureSampler, X: Array, omega: Array) -> Array:
+    """psi(X, omega), (k, n). Raises LearningError for another shape, or values not finite."""
+    values = np.asarray(sampler.psi(X, omega))
+    if values.shape != (len(X), len(omega)):
+        raise LearningError(
+            f"psi returned {values.shape} for {len(X)} rows and {len(omega)} draws of omega; it "
+            f"must return a column for each draw, ({len(X)}, {len(omega)})."
+        )
+    if not np.isfinite(values).all():
+        raise LearningError("psi returned a value that is not finite.")
+    return values
+
+
+def _sampled(
+    sampler: FeatureSampler, n: int, n_inputs: int, random: np.random.RandomState
+) -> Array:
+    omega = np.asarray(sampler.sample(n, n_inputs, random))
+    if not omega.ndim or len(omega) != n:
+        raise LearningError(f"sample returned {omega.shape} where {n} draws were asked for.")
+    return omega
+
+
+def _some(rows: Rows, seed: int) -> tuple[Array, Array | None]:
+    """Inputs (k, d) of rows drawn uniformly among those whose weight isn't zero; their weights."""
+    weights = rows.weights()
+    order = check_random_state(seed).permutation(rows.n_samples)
+    if weights is None:
+        return rows.take(order[:ROWS]).astype(float), None
+    order = order[weights[order] > 0.0][:ROWS]
+    return rows.take(order).astype(float), weights[order].astype(float)
+
+
+def _probabilities(q: Array, values: Array) -> Array:
+    """q (N,) over its sum, checked against the candidates' values at some rows (k, N)."""
+    N = values.shape[1]
+    if q.shape != (N,) or not (np.isfinite(q) & (q >= 0.0)).all():
+        raise LearningError(
+            f"importance must return a number for each of the {N} candidates, finite and not "
+            f"negative; it returned {q.shape} from {np.min(q, initial=0.0):.3g} on."
+        )
+    missed = np.flatnonzero((q == 0.0) & values.any(axis=0))
+    if len(missed) or not q.any():
+        raise LearningError(
+            f"importance is zero for {len(missed)} of {N} candidates that are not zero on the "
+            f"data, so that the features would lack what those have: raise it above zero."
+        )
+    result: Array = q / q.sum()
+    return result
+
+
+@dataclass(eq=False, repr=False)
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Map inputs to psi(x, omega_j) / sqrt(m q(omega_j)), whose inner products approximate K.
+
+    :class:`RandomFeaturesKRLS` on the same draws is ridge regression on them.
+
+    Parameters
+    ----------
+    features : a sampler with sample(n, n_inputs, random) and psi(X, omega), see
+        :class:`FeatureSampler`; None: ``SpectralSampler()``.
+    n_features : m.
+    importance : None, "leverage", or a function q of omega (N, p) and inputs (k, d) that returns
+        (N,) numbers, known up to a factor: see :func:`draw_features`.
+    n_candidates : N, among which importance draws.
+    penalty : lambda, of the importance "leverage".
+    random_state : seed of the draws.
+
+    Attributes
+    ----------
+    omega_ : (m, p).
+    weights_ : (m,), q^-1/2; None without importance.
+    """
+
+    features: Any = None
+    n_features: int = 500
+    importance: Any = None
+    n_candidates: int = 5000
+    penalty: float = 1e-3
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> RandomFeatures:
+        """Draw features for inputs X (n, d).
+
+        Raises as :func:`draw_features`.
+        """
+        X = validate_data(self, X, dtype=FLOATS)
+        drawn = draw_features(
+            SpectralSampler() if self.features is None else self.features,
+            self.n_features,
+            ArrayRows(X),
+            self.importance,
+            self.n_candidates,
+            self.penalty,
+            self.random_state,
+        )
+        self._drawn, self.omega_, self.weights_ = drawn, drawn.omega, drawn.weights
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.omega_)
+
+    def transform(self, X: Any) -> Array:
+        """Features (n, m) of inputs X (n, d), in the dtype of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        values = self._drawn.map(X.dtype).evaluate(X)
+        result: Array = values / X.dtype.type(np.sqrt(len(self.omega_)))
+        return result

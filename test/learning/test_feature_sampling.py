@@ -1,0 +1,201 @@
+"""Random features of any psi and sampler, and draws by importance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.utils.estimator_checks import check_estimator
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import (
+    Gaussian,
+    IncrementalRLSC,
+    RandomFeatures,
+    RandomFeaturesKRLS,
+    RecursiveRLS,
+    SpectralSampler,
+)
+from semiparam_dynamics.learning.feature_sampling import leverage_importance
+
+from .oracles import cube
+
+X, Y, X_NEW = cube(T=2)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """1 where a coordinate is above a threshold, both drawn uniformly: K counts shared ones."""
+
+    def sample(self, n: int, n_inputs: int, random: np.random.RandomState) -> Array:
+        drawn: Array = random.random_sample((n, 2))
+        return drawn * [n_inputs, 2.0] - [0.0, 1.0]
+
+    def psi(self, X: Array, omega: Array) -> Array:
+        return (X[:, omega[:, 0].astype(int)] > omega[:, 1]).astype(X.dtype)
+
+
+def kernel_of_steps(A: Array, C: Array) -> Array:
+    """The mean over coordinates of P(threshold < min(a, c)), threshold uniform on [-1, 1]."""
+    result: Array = np.mean((np.minimum(A[:, None], C[None]) + 1.0) / 2.0, axis=2)
+    return result
+
+
+def test_inner_products_approximate_the_kernel_of_the_sampler() -> None:
+    for importance in (None, "leverage", lambda omega, X: 0.1 + (omega[:, 1] + 1.0) ** 2):
+        model = RandomFeatures(Steps(), 20_000, importance, 20_000, random_state=0).fit(X[:50])
+        Z = model.transform(X[:50])
+        assert Z.shape == (50, 20_000) and (model.weights_ is None) == (importance is None)
+        assert np.abs(Z @ Z.T - kernel_of_steps(X[:50], X[:50])).max() < 0.06
+    spectral = RandomFeatures(SpectralSampler(Gaussian(0.7)), 20_000, random_state=0).fit(X)
+    Z = spectral.transform(X[:50])
+    assert np.abs(Z @ Z.T - Gaussian(0.7)(X[:50])).max() < 0.05
+
+
+@pytest.mark.parametrize("importance", [None, "leverage", lambda omega, X: 1.0 + omega[:, 1] ** 2])
+def test_ridge_regression_on_them_is_scikit_learns(importance: Any) -> None:
+    settings: Any = {"features": Steps(), "importance": importance, "n_candidates": 300}
+    model = RandomFeaturesKRLS(penalty=1e-3, n_features=60, random_state=0, **settings).fit(X, Y)
+    A = Steps().psi(X, model.omega_)
+    if model.weights_ is not None:
+        A = A * model.weights_
+    expected = Ridge(1e-3 * len(X), fit_intercept=False).fit(A / np.sqrt(60.0), Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_.T, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(model.predict(X), expected.predict(A / np.sqrt(60.0)), atol=1e-9)
+    transformer = RandomFeatures(Steps(), 60, importance, 300, 1e-3, 0).fit(X)
+    np.testing.assert_array_equal(transformer.omega_, model.omega_)
+    np.testing.assert_allclose(transformer.transform(X), A / np.sqrt(60.0), atol=1e-14)
+    # The path has the draws of a fit for each number of features.
+    for setting, found in model.path(X, Y, {"n_features": [7, 60], "penalty": [1e-1, 1e-12]}, X):
+        refitted = RandomFeaturesKRLS(random_state=0, **settings).set_params(**setting)
+        refitted.set_params(penalty=1e-3)  # leverage scores are those of the estimator's own
+        drawn = refitted._drawn(*_rows_and_count(setting["n_features"]))[0].omega
+        np.testing.assert_array_equal(drawn, model.omega_[: setting["n_features"]])
+        B = A[:, : setting["n_features"]] / np.sqrt(setting["n_features"])
+        ridge = Ridge(setting["penalty"] * len(X), fit_intercept=False, solver="svd").fit(B, Y)
+        if setting["penalty"] > 1e-6:
+            np.testing.assert_allclose(found, ridge.predict(B), atol=1e-8)
+        else:
+            assert np.abs(found - ridge.predict(B)).max() < 1e-3
+
+
+def _rows_and_count(m: int) -> tuple[Any, int]:
+    from semiparam_dynamics.learning.rows import ArrayRows
+
+    return ArrayRows(X, Y), m
+
+
+def test_importance_of_a_kernels_features_leaves_the_fit_what_it_is_but_for_the_draws() -> None:
+    uniform = RandomFeaturesKRLS(Gaussian(0.7), 1e-3, 2000, random_state=0).fit(X, Y)
+    drawn = RandomFeaturesKRLS(
+        Gaussian(0.7), 1e-3, 2000, random_state=0, importance="leverage", n_candidates=4000
+    ).fit(X, Y)
+    assert not hasattr(drawn, "frequencies_") and drawn.omega_.shape == (2000, 4)
+    assert np.abs(drawn.predict(X_NEW) - uniform.predict(X_NEW)).max() < 0.25
+    again = drawn.set_params(importance=None).fit(X, Y)
+    np.testing.assert_array_equal(again.predict(X_NEW), uniform.predict(X_NEW))
+    assert not hasattr(again, "omega_")
+
+
+def test_leverage_is_the_naive_formula() -> None:
+    values = np.random.default_rng(0).standard_normal((30, 50))
+    k, N, penalty = 30, 50, 1e-2
+    K = sum(np.outer(values[:, j], values[:, j]) for j in range(N)) / N
+    inverse = np.linalg.inv(K / k + penalty * np.eye(k))
+    expected = [values[:, i] @ inverse @ values[:, i] / k for i in range(N)]
+    found = leverage_importance(values, penalty)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    # Their mean is the effective dimension tr K (K + penalty k I)^-1.
+    np.testing.assert_allclose(found.mean(), np.trace(K / k @ inverse), rtol=1e-10)
+
+
+def test_fewer_features_do_where_most_of_them_are_of_no_use() -> None:
+    """Thresholds drawn over a range of which the data fill a twentieth."""
+    narrow, other = 0.05 * X + 0.4, 0.05 * X_NEW + 0.4
+    target = np.sin(60.0 * narrow[:, :1].sum(axis=1))
+    wanted = np.sin(60.0 * other[:, :1].sum(axis=1))
+    errors = {}
+    for importance in (None, "leverage"):
+        models = [
+            RandomFeaturesKRLS(None, 1e-5, 60, random_state=seed, features=Steps(),
+                               importance=importance).fit(narrow, target)
+            for seed in range(8)
+        ]  # fmt: skip
+        errors[importance] = np.mean([(m.predict(other) - wanted) ** 2 for m in models])
+    assert errors["leverage"] < 0.5 * errors[None]
+
+
+def test_recursive_learners_take_them() -> None:
+    features = RandomFeatures(Steps(), 40, random_state=0).fit(X)
+    batch = RandomFeaturesKRLS(None, 1e-3, 40, random_state=0, features=Steps()).fit(X, Y)
+    online = RecursiveRLS(ridge=1e-3 * len(X), features=features).fit(X, Y)
+    np.testing.assert_allclose(online.predict(X_NEW), batch.predict(X_NEW), atol=1e-7)
+    labels = X[:, 0] + X[:, 1] > 0.0
+    classifier = IncrementalRLSC(features=RandomFeatures(Steps(), 300, random_state=0))
+    assert classifier.fit(X, labels).score(X, labels) > 0.8
+
+
+class Wrong(Steps):
+    """A sampler whose parts can be exchanged."""
+
+    def __init__(self, sample: Any = None, psi: Any = None) -> None:
+        if sample is not None:
+            object.__setattr__(self, "sample", sample)
+        if psi is not None:
+            object.__setattr__(self, "psi", psi)
+
+
+UNUSABLE: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"features": np.cos}, ConfigurationError, "features must have sample"),
+    ({"features": Steps(), "kernel": Gaussian()}, ConfigurationError, "leave out either"),
+    ({"features": Steps(), "importance": "scores"}, ConfigurationError, "importance must be None"),
+    ({"importance": "leverage", "kind": "pair"}, ConfigurationError, 'needs kind="phase"'),
+    ({"importance": "leverage", "n_candidates": 0}, ConfigurationError, "n_candidates must be"),
+    ({"features": Wrong(lambda n, d, r: np.ones(3))}, LearningError, "500 draws were asked for"),
+    ({"features": Wrong(None, lambda X, o: X)}, LearningError, "a column for each draw"),
+    ({"features": Wrong(None, lambda X, o: X[:, :1] @ o[:, 1:].T * np.inf)}, LearningError,
+     "not finite"),
+    ({"features": Steps(), "importance": lambda o, X: o[:, 1]}, LearningError, "not negative"),
+    ({"features": Steps(), "importance": lambda o, X: o}, LearningError, "number for each"),
+    ({"features": Steps(), "importance": lambda o, X: np.maximum(o[:, 1], 0.0)}, LearningError,
+     "importance is zero for [0-9]+ of 5000 candidates that are not zero on the data"),
+    ({"features": Steps(), "importance": lambda o, X: 0.0 * o[:, 1]}, LearningError,
+     "raise it above zero"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "error", "sentence"), UNUSABLE, ids=range(len(UNUSABLE)))
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_what_cannot_be_is_said_and_changes_nothing(
+    settings: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    model = RandomFeaturesKRLS(random_state=0).fit(X, Y)
+    before = model.predict(X_NEW)
+    model.set_params(**settings)
+    with pytest.raises(error, match=sentence):
+        model.fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X_NEW), before)
+
+
+def test_an_importance_may_be_zero_where_features_are_zero_on_the_data() -> None:
+    high = np.abs(X).max()
+    inside = RandomFeaturesKRLS(
+        features=Steps(), importance=lambda o, A: (o[:, 1] < high - 1e-12).astype(float),
+        random_state=0,
+    )  # fmt: skip
+    assert np.isfinite(inside.fit(X, Y).predict(X_NEW)).all()
+
+
+MODELS: list[Any] = [
+    RandomFeatures(n_features=10, importance="leverage"),
+    RandomFeaturesKRLS(importance="leverage"),
+]
+
+
+@pytest.mark.parametrize("estimator", MODELS, ids=str)
+def test_scikit_learns_conventions(estimator: Any) -> None:
+    check_estimator(estimator)
