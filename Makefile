@@ -56,7 +56,7 @@ $(READY): setup.py pyproject.toml
 	    echo "1/2 making $(VENV) on this machine's ROS 2"; \
 	    $(PYTHON) -m venv --clear --system-site-packages $(VENV); \
 	    echo "2/2 installing what ROS 2 doesn't bring (a minute or two)"; \
-	    $(VENV)/bin/python -m pip install -q -e '.[sim,vision,distributed,test]'; \
+	    $(VENV)/bin/python -m pip install -q -e '.[sim,vision,camera,distributed,test]'; \
 	else \
 	    $(PYTHON) -c 'import sys; sys.exit(None if sys.version_info < (3, 14) else \
 	        "The ROS 2 wheels are for Python 3.10 to 3.13: make PYTHON=python3.13 names one")'; \
@@ -66,8 +66,8 @@ $(READY): setup.py pyproject.toml
 	    index=$${PIP_INDEX_URL:-$$($(VENV)/bin/python -m pip config get global.index-url 2> /dev/null || true)}; \
 	    { $(VENV)/bin/python -m pip install -q uv && \
 	      VIRTUAL_ENV='$(abspath $(VENV))' $${index:+env UV_DEFAULT_INDEX="$$index"} \
-	      $(VENV)/bin/uv pip install -q -e '.[ros,sim,vision,distributed,test]'; } || \
+	      $(VENV)/bin/uv pip install -q -e '.[ros,sim,vision,camera,distributed,test]'; } || \
 	    { echo "    once more, with pip (a minute or two)"; \
-	      $(VENV)/bin/python -m pip install -q -e '.[ros,sim,vision,distributed,test]'; }; \
+	      $(VENV)/bin/python -m pip install -q -e '.[ros,sim,vision,camera,distributed,test]'; }; \
 	fi
 	@touch $@

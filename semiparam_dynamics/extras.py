@@ -20,6 +20,10 @@ EXTRAS = {
         ("onnxruntime", "PIL"),
         "the image network: pip install 'semiparam_dynamics[vision]'",
     ),
+    "camera": (
+        ("cv2",),
+        "OpenCV: pip install 'semiparam_dynamics[camera]', or your distribution's python3-opencv",
+    ),
     "distributed": (
         ("dask", "distributed"),
         "Dask: pip install 'semiparam_dynamics[distributed]'",

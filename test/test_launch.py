@@ -277,6 +277,27 @@ def test_object_demo_teaches_and_ends_with_its_script(
     assert text.count("process has finished cleanly") == 2, text
 
 
+def test_recognition_demo_shows_a_folder_and_ends_with_it(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
+    from std_msgs.msg import String
+
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for k in range(10):
+        pillow.new("RGB", (64, 48), (20 * k, 60, 120)).save(folder / f"{k}.png")
+    given = [f"video:={folder}", "loop:=false", "port:=0", "namespace:=bot"]
+    given.append(f"model_file:={tmp_path / 'objects.npz'}")
+    topics = {"/bot/object_recognition/label": String}
+    heard, text = watch("recognition_demo.launch.py", tmp_path / "log", given, topics, 10**6)
+    assert "the source has ended" in text, text
+    answers = {message.data for message in heard["/bot/object_recognition/label"]}
+    assert answers == {"unknown"}, text
+    assert text.count("process has finished cleanly") == 3, text
+
+
 @pytest.mark.parametrize(
     ("file", "given"),
     [

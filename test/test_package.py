@@ -26,12 +26,15 @@ NODES = [
     "trajectory_efforts",
     "payload_bridge",
     "live_page",
+    "image_source",
+    "objects_page",
 ]
 # Modules whose distribution or rosdep key is called otherwise: on PyPI, in rosdep (None: no key).
 # Measured by `benchmarks/performance falkon` where they are installed; required by nothing.
 RIVALS = {"eigenpro2", "falkon", "torch"}
 NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),
+    "cv2": ("opencv-python-headless", "python3-opencv"),
     "backports": ("backports.zstd", None),
     "dask": ("dask", None),
     "distributed": ("dask", None),  # an extra of it

@@ -17,8 +17,10 @@ from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.nodes.config import (
     ArmSimulatorNodeConfig,
     ComputedTorqueNodeConfig,
+    ImageSourceNodeConfig,
     LivePageNodeConfig,
     ObjectRecognitionNodeConfig,
+    ObjectsPageNodeConfig,
     ObjectStreamNodeConfig,
     PayloadBridgeNodeConfig,
     TrajectoryEffortsNodeConfig,
@@ -36,6 +38,8 @@ FILES = {
     "live_page.yaml": LivePageNodeConfig(),
     "object_recognition.yaml": ObjectRecognitionNodeConfig(),
     "object_stream.yaml": ObjectStreamNodeConfig(),
+    "image_source.yaml": ImageSourceNodeConfig(),
+    "objects_page.yaml": ObjectsPageNodeConfig(),
 }
 # The page has a section for each; demo.yaml is one of the first.
 NODES = {Path(name).stem: type(config) for name, config in FILES.items() if name != "demo.yaml"}

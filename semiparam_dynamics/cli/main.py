@@ -24,6 +24,7 @@ VERBS = {
     "evaluate": "how good the learner is on recorded bags",
     "compare": "evaluations with each other: errors, settings",
     "objects": "teach the recognition node objects from pictures, live",
+    "teach": "teach objects before a camera or a video, on a page",
     "tune": "choose the learner's parameters on bags",
     "train": "train on bags in batch, for the node to start from",
     "identify": "parameters a robot can have, from bags into a URDF",

@@ -176,6 +176,63 @@ class ObjectStreamNodeConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class ImageSourceNodeConfig:
+    """Parameters of the `image_source` node."""
+
+    source: str = parameter(
+        "/dev/video0",
+        "camera, such as /dev/video0 or 0; video file, animated picture or folder of pictures",
+    )
+    rate: float = parameter(
+        10.0,
+        "frames a second at most, of a video as many fewer as keep its speed; 0: as many as it "
+        "has, and of a folder five",
+        unit="Hz",
+        low=0.0,
+        high=240.0,
+    )
+    longest: int = parameter(
+        400,
+        "longer side of what is published at most: an image network looks at some 224, and 400 "
+        "fit into what DDS shares between processes (docs/recognition.md)",
+        unit="pixels",
+        low=32,
+        high=8192,
+    )
+    loop: bool = parameter(True, "begin a file or folder again at its end")
+    frame_id: str = parameter("camera", "frame that the images' headers name")
+    wait_for_subscribers: int = parameter(
+        0, "the first frame waits for so many subscribers; 0: for none", low=0, high=100
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectsPageNodeConfig:
+    """Parameters of the `objects_page` node."""
+
+    recognition: str = parameter("object_recognition", "name of the recognition's node")
+    port: int = parameter(
+        8701, "port of the page, on this machine alone; 0: any that is free", low=0, high=65535
+    )
+    rate: float = parameter(
+        15.0,
+        "looks a second at what is newest, whatever the topics' rate",
+        unit="Hz",
+        low=1.0,
+        high=30.0,
+    )
+    reliable: bool = parameter(
+        False, "have frames that were lost on the way sent again, as the recognition's parameter"
+    )
+    width: int = parameter(
+        480, "of the picture on the page at most", unit="pixels", low=64, high=1920
+    )
+    window: int = parameter(
+        20, "taught frames over which the learning curve is averaged", low=1, high=10000
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class ObjectRecognitionNodeConfig:
     """Parameters of the `object_recognition` node."""
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -38,9 +36,13 @@ from std_msgs.msg import Float64MultiArray, String
 from semiparam_dynamics.errors import BagError, SemiparamError
 from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.config import learner_config, simulator_config
-from semiparam_dynamics.nodes.live_server import HOST
 from semiparam_dynamics.nodes.messages import stamp_of
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network, write_params
+from semiparam_dynamics.nodes.processes import (
+    NodeProcess,
+    serve_page,
+    use_own_network,
+    write_params,
+)
 from semiparam_dynamics.storage import previous_of
 
 # -------------------------------------------------------------------------------------------------
@@ -294,7 +296,6 @@ PHASES = {
     "circle_xz": "now circles in the XZ plane, new to the learner",
 }
 PATIENCE = 60.0  # s without any progress: the first start compiles the numerical core
-PAGE_PATIENCE = 20.0  # s until the live page must be there
 DRAIN = 1.5  # s after the motion: the last predictions, and diagnostics of all samples
 ERROR_WINDOW = 3.0  # s
 
@@ -331,7 +332,7 @@ def run_demo(
         runtime.open_network() as interrupted,
         Recorder(bag) as recorder,
         NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
-        _live_page(logs, port, interrupted, show),
+        serve_page(PAGE, {}, logs, port, interrupted, show),
     ):
         monitor = Monitor(recorder, LEARNER, ERROR_WINDOW)
         executor = SingleThreadedExecutor()
@@ -353,52 +354,6 @@ def run_demo(
     urdf.write_text(monitor.urdf)
     table.summary(monitor, recorder.messages)
     return bag, urdf, learner_yaml
-
-
-@contextmanager
-def _live_page(
-    logs: Path, port: int | None, interrupted: Event, show: Callable[[str], object] | None
-) -> Iterator[None]:
-    """Serve the live page meanwhile, and say where; a page that does not come stops nothing."""
-    if port is None:
-        yield
-        return
-    port = free_port(port)
-    with NodeProcess(PAGE, {"port": port}, logs / f"{PAGE}.log") as node:
-        end = time.monotonic() + PAGE_PATIENCE
-        while not (there := answers(port)) and time.monotonic() < end and not interrupted.is_set():
-            try:
-                node.check()
-            except SemiparamError as error:
-                print(f"  no live page: {error}", flush=True)
-                break
-            time.sleep(0.05)
-        if there:
-            url = f"http://{HOST}:{port}/"
-            print(f"watch it at {url} while it runs", flush=True)
-            if show is not None:
-                show(url)
-        yield
-
-
-def free_port(wanted: int) -> int:
-    """The port of this machine, or one that is free where it is taken."""
-    for port in (wanted, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the page's server
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    return wanted
-
-
-def answers(port: int) -> bool:
-    """Whether something listens at the port of this machine."""
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex((HOST, port)) == 0
 
 
 def _follow(

@@ -48,6 +48,16 @@ def live_page() -> int:
     return start("live_page")
 
 
+def image_source() -> int:
+    """Run the node of this name."""
+    return start("image_source")
+
+
+def objects_page() -> int:
+    """Run the node of this name."""
+    return start("objects_page")
+
+
 def object_recognition() -> int:
     """Run the node of this name."""
     return start("object_recognition")

@@ -1,4 +1,4 @@
-"""A web page that is read only, on this machine alone, with a stream of what is newest."""
+"""A web page on this machine alone, with a stream of what is newest, and orders where it may."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from threading import Condition, Thread
 from types import TracebackType
 from typing import Any
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, SemiparamError
 
 HOST = "127.0.0.1"  # not a parameter: nothing here is for others than this machine's users
 MOST_STREAMS = 8
+MOST_BYTES = 8192  # of an order
+Order = Mapping[str, str]
 KEEP_ALIVE = 5.0  # s without anything new, after which a comment shows whether the reader is there
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; "
@@ -76,16 +78,19 @@ def finite(value: Any) -> Any:
     return value
 
 
-def html_page() -> str:
-    """The page, with its style and script in it and a policy that lets it load nothing else."""
+def html_page(name: str = "live.html", token: str | None = None) -> str:
+    """A page of the folder web, with its style and scripts in it and a policy to load nothing else.
+
+    token: what its orders have to bring; None where it gives none.
+    """
     folder = files("semiparam_dynamics") / "web"
     nonce = secrets.token_urlsafe(16)
-    parts = {
-        "@POLICY@": POLICY.format(nonce=nonce),
-        "@NONCE@": nonce,
-        "@SCENE@": (folder / "scene.js").read_text(encoding="utf-8"),
+    parts = {"@POLICY@": POLICY.format(nonce=nonce), "@NONCE@": nonce, "@TOKEN@": token or ""}
+    parts |= {
+        f"@{script.upper()}@": (folder / f"{script}.js").read_text(encoding="utf-8")
+        for script in ("scene", "plot")
     }
-    text = (folder / "live.html").read_text(encoding="utf-8")
+    text = (folder / name).read_text(encoding="utf-8")
     for mark, part in parts.items():
         text = text.replace(mark, part)
     return text
@@ -96,17 +101,28 @@ class LiveServer:
 
     Parameters
     ----------
-    feed: what is streamed. port: 0 for any that is free.
+    feed: what is streamed. port: 0 for any that is free. page: its file in the folder web.
+    act: takes an order of the page, in a thread of the server's; a SemiparamError's sentence goes
+        back to the page. None: the page is read only.
 
-    Only GET is answered, and only where the request's Host is this machine: a page of somebody
-    else, to whose name this address was given, reads nothing. Raises ConfigurationError where the
-    port is taken.
+    A request is answered only where its Host is this machine: a page of somebody else, to whose
+    name this address was given, reads nothing. An order is taken only from the page itself: its
+    Origin is the Host, and it brings the token that stands in the page. Raises ConfigurationError
+    where the port is taken.
     """
 
-    def __init__(self, feed: Feed, port: int) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        port: int,
+        page: str = "live.html",
+        act: Callable[[Order], None] | None = None,
+    ) -> None:
         self._feed = feed
+        token = secrets.token_urlsafe(16)
         try:
-            self._server = _Server((HOST, port), _handler(feed, html_page().encode()))
+            handler = _handler(feed, html_page(page, token).encode(), act, token)
+            self._server = _Server((HOST, port), handler)
         except OSError as error:
             raise ConfigurationError(
                 f"the port {port} of this machine can't be had ({error.strerror}): set another, or "
@@ -150,14 +166,15 @@ class _Server(ThreadingHTTPServer):
         """Say nothing: readers leave as they like."""
 
 
-def _handler(feed: Feed, page: bytes) -> Callable[..., BaseHTTPRequestHandler]:
+def _handler(
+    feed: Feed, page: bytes, act: Callable[[Order], None] | None, token: str
+) -> Callable[..., BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         server: _Server
         timeout = 10.0  # s that a reader may take for a line, or not take what is sent
 
         def do_GET(self) -> None:
-            name = self.headers.get("Host", "").rpartition(":")[0]
-            if name not in (HOST, "localhost"):
+            if not self._is_here():
                 self.send_error(403)
             elif self.path == "/":
                 self._begin("text/html; charset=utf-8", len(page))
@@ -167,8 +184,51 @@ def _handler(feed: Feed, page: bytes) -> Callable[..., BaseHTTPRequestHandler]:
             else:
                 self.send_error(404)
 
-        def _begin(self, kind: str, length: int | None = None) -> None:
-            self.send_response(200)
+        def do_POST(self) -> None:
+            if act is None:
+                self.send_error(501)
+            elif not self._is_the_page():
+                self.send_error(403)
+            elif self.path != "/order":
+                self.send_error(404)
+            elif (order := self._order()) is None:
+                self.send_error(400)
+            else:
+                try:
+                    act(order)
+                except SemiparamError as error:
+                    text = str(error).encode()
+                    self._begin("text/plain; charset=utf-8", len(text), 422)
+                    self.wfile.write(text)
+                else:
+                    self.send_response(204)
+                    self.end_headers()
+
+        def _is_here(self) -> bool:
+            return self.headers.get("Host", "").rpartition(":")[0] in (HOST, "localhost")
+
+        def _is_the_page(self) -> bool:
+            # A page of somebody else can send this machine requests, but neither with this Origin,
+            # nor with a header of its own unless it was asked first, nor with the token.
+            given = self.headers.get("X-Token", "").encode("latin-1", "replace")
+            mine = self.headers.get("Origin") == f"http://{self.headers.get('Host')}"
+            return self._is_here() and mine and secrets.compare_digest(given, token.encode())
+
+        def _order(self) -> dict[str, str] | None:
+            """The body, an object of texts; None where it is anything else, or too long."""
+            length = self.headers.get("Content-Length", "")
+            if not (length.isascii() and length.isdecimal() and int(length) <= MOST_BYTES):
+                return None
+            try:
+                order = json.loads(self.rfile.read(int(length)))
+            except (ValueError, RecursionError):
+                return None
+            if not isinstance(order, dict) or not all(isinstance(v, str) for v in order.values()):
+                return None
+            return order
+
+        def _begin(self, kind: str, length: int | None = None, status: int = 200) -> None:
+            self.send_response(status)
             self.send_header("Content-Type", kind)
             if length is not None:
                 self.send_header("Content-Length", str(length))

@@ -111,6 +111,7 @@ class RecognitionReport:
             "frames seen": str(session.seen),
             "frames recognised": str(session.recognized),
             "frames taught": str(session.taught),
+            "frames taught, recognised before": str(session.taught_known),
             "frames dropped": str(session.dropped),
             "frames not learned, learning switched off": str(session.not_learned),
             "learning": str(session.learning).lower(),

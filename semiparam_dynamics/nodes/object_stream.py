@@ -129,12 +129,12 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
         self._wait(executor, MATCH if wanted else 0.0)
 
 
-def image_message(picture: View, stamp: int) -> Image:
+def image_message(picture: View, stamp: int, frame: str = "object_stream") -> Image:
     """A picture, (H, W, 3) or grey (H, W) uint8, with its stamp in nanoseconds."""
     height, width = picture.shape[:2]
     channels = 1 if picture.ndim == 2 else 3
     return Image(
-        header=header(stamp, "object_stream"),
+        header=header(stamp, frame),
         height=height,
         width=width,
         encoding="mono8" if channels == 1 else "rgb8",

@@ -8,15 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import BinaryIO
 
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.nodes.live_server import HOST
 
 PATIENCE = 5.0  # s that a node gets to end by itself
+PAGE_PATIENCE = 20.0  # s until a page must be there
 DOMAINS = range(1, 102)  # higher domains' ports may collide with those the system hands out
 
 
@@ -148,3 +153,57 @@ def _is_free(domain: int) -> bool:
         except OSError:
             return False
     return True
+
+
+@contextmanager
+def serve_page(
+    node: str,
+    parameters: Mapping[str, object],
+    logs: Path,
+    port: int | None,
+    interrupted: Event,
+    show: Callable[[str], object] | None,
+) -> Iterator[None]:
+    """Run a node that serves a page meanwhile, and say where; one that does not come stops nothing.
+
+    port: another free one where it is taken; None: no page. show: gets the page's address.
+    """
+    if port is None:
+        yield
+        return
+    port = free_port(port)
+    with NodeProcess(node, {**parameters, "port": port}, logs / f"{node}.log") as page:
+        end = time.monotonic() + PAGE_PATIENCE
+        while not (there := answers(port)) and time.monotonic() < end and not interrupted.is_set():
+            try:
+                page.check()
+            except SemiparamError as error:
+                print(f"  no live page: {error}", flush=True)
+                break
+            time.sleep(0.05)
+        if there:
+            url = f"http://{HOST}:{port}/"
+            print(f"watch it at {url} while it runs", flush=True)
+            if show is not None:
+                show(url)
+        yield
+
+
+def free_port(wanted: int) -> int:
+    """The port of this machine, or one that is free where it is taken."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the page's server
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return wanted
+
+
+def answers(port: int) -> bool:
+    """Whether something listens at the port of this machine."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((HOST, port)) == 0

@@ -83,7 +83,7 @@ class RecognitionSession:
         limits, unknown = self._config.recognition.limits, self._config.recognition.unknown
         self.teacher = Teacher(limits, unknown)
         self.refusals = Refusals()
-        self.seen = self.recognized = self.taught = self.not_learned = 0
+        self.seen = self.recognized = self.taught = self.taught_known = self.not_learned = 0
         self.last: Recognition | None = None
         self.last_edit = ""
         self._shown = ""  # the label of the last frame
@@ -232,7 +232,7 @@ class RecognitionSession:
             self.last = recognition
             self._publish(recognition)
             if frame.label:
-                self._learn(x, frame.label)
+                self._learn(x, frame.label, recognition.label == frame.label)
             self._note("frame", start)
         except SemiparamError as error:
             self.refusals.note(error)
@@ -247,7 +247,7 @@ class RecognitionSession:
         )
         return feature_vector(self.backbone.features(image), n_inputs, most, normalize=False)
 
-    def _learn(self, x: Array, label: str) -> None:
+    def _learn(self, x: Array, label: str, known: bool) -> None:
         if not self.learning:
             self.not_learned += 1
             return
@@ -255,6 +255,7 @@ class RecognitionSession:
         self.recognizer.learn(x, label)
         self._note("learn", start)
         self.taught += 1
+        self.taught_known += known  # before it was learned
         self.autosave.changed()
 
     def _note(self, name: str, start: float) -> None:

@@ -217,7 +217,7 @@ def read_folder(
     found: dict[str, list[npt.NDArray[np.uint8]]] = {}
     skipped = 0
     for subfolder in _subfolders(folder)[:classes]:
-        files = _files(subfolder)
+        files = picture_files(subfolder)
         # Those left out at first come after the others, in place of broken ones.
         first = sorted(set(np.linspace(0, len(files) - 1, min(views, len(files))).astype(int)))
         order = [*first, *sorted(set(range(len(files))) - set(first))]
@@ -225,7 +225,7 @@ def read_folder(
         for place in order:
             if len(read) == views:
                 break
-            picture = _read(files[place])
+            picture = read_picture(files[place])
             if picture is None:
                 skipped += 1
             else:
@@ -239,7 +239,7 @@ def read_folder(
 def _subfolders(folder: Path) -> list[Path]:
     try:
         inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-        classes = [path for path in inside if path.is_dir() and _files(path)]
+        classes = [path for path in inside if path.is_dir() and picture_files(path)]
     except OSError as error:
         raise ConfigurationError(f"can't read the folder {folder}: {error.strerror}") from None
     if not classes:
@@ -250,12 +250,16 @@ def _subfolders(folder: Path) -> list[Path]:
     return classes
 
 
-def _files(folder: Path) -> list[Path]:
+def picture_files(folder: Path) -> list[Path]:
+    """A folder's pictures in alphabetical order."""
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
 
 
-def _read(path: Path) -> npt.NDArray[np.uint8] | None:
-    """The picture as a viewer shows it; None if it is broken."""
+def read_picture(path: Path, longest: int = LONGEST) -> npt.NDArray[np.uint8] | None:
+    """The picture, (H, W, 3) uint8, as a viewer shows it; None if it is broken.
+
+    longest: pixels of its longer side at most. Raises MissingExtraError without Pillow.
+    """
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -265,9 +269,9 @@ def _read(path: Path) -> npt.NDArray[np.uint8] | None:
     broken: tuple[Any, ...] = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
     try:
         with Image.open(path) as picture:
-            picture.draft("RGB", (LONGEST, LONGEST))  # a large JPEG is decoded to fewer pixels
+            picture.draft("RGB", (longest, longest))  # a large JPEG is decoded to fewer pixels
             upright = ImageOps.exif_transpose(picture).convert("RGB")
-            upright.thumbnail((LONGEST, LONGEST))
+            upright.thumbnail((longest, longest))
             return np.asarray(upright)
     except broken:
         return None

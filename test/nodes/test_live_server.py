@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, RefusedError
 from semiparam_dynamics.nodes.live_server import HOST, MOST_STREAMS, Feed, LiveServer, html_page
 from semiparam_dynamics.page import LOOKS, MEASURED
 
@@ -86,13 +86,103 @@ def test_closing_lets_readers_go() -> None:
     assert not closing.is_alive()
 
 
-def test_the_page_loads_nothing_and_has_the_colours_of_the_report() -> None:
-    text = html_page()
+class Orders:
+    """A server that takes orders, and one who gives them."""
+
+    def __init__(self) -> None:
+        self.taken: list[dict[str, str]] = []
+        self.server = LiveServer(Feed(), 0, "objects.html", self._act)
+        self.host = self.server.url.removeprefix("http://").rstrip("/")
+        self.port = int(self.host.rpartition(":")[2])
+        self.token = re.search(r'TOKEN = "([\w-]{20,})"', ask(self.port, "/").read().decode())[1]
+
+    def _act(self, order) -> None:
+        if order.get("do") == "nothing":
+            raise RefusedError("nothing can't be done", reason="order")
+        self.taken.append(order)
+
+    def give(self, body: str, path: str = "/order", **headers: str):
+        given = {"Host": self.host, "Origin": f"http://{self.host}", "X-Token": self.token}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=10)
+        connection.request("POST", path, body, given)
+        return connection.getresponse()
+
+
+@pytest.fixture
+def orders():
+    made = Orders()
+    yield made
+    made.server.close()
+
+
+def test_an_order_of_the_page_is_taken_and_a_refusal_has_its_sentence(orders) -> None:
+    assert orders.give('{"do": "teach", "label": "mug \\u00e9"}').status == 204
+    refused = orders.give('{"do": "nothing"}')
+    assert (refused.status, refused.read()) == (422, b"nothing can't be done")
+    assert orders.taken == [{"do": "teach", "label": "mug é"}]
+
+
+def test_who_is_not_the_page_orders_nothing(orders) -> None:
+    order = '{"do": "forget", "label": "mug"}'
+    elsewhere = (
+        {"Origin": "http://elsewhere.example"},
+        {"Origin": "null"},
+        {"Origin": f"http://{HOST}:1"},  # another server of this machine
+        {"X_Token": ""},
+        {"X_Token": orders.token[:-1]},
+        {"X_Token": "é" * 22},
+        {
+            "Host": f"rebound.example:{orders.port}",
+            "Origin": f"http://rebound.example:{orders.port}",
+        },
+    )
+    for headers in elsewhere:
+        assert orders.give(order, **headers).status == 403, headers
+    assert orders.give(order, "/stream").status == 404
+    forwarded = {"Host": "localhost:9000", "Origin": "http://localhost:9000"}  # by SSH
+    assert orders.give(order, **forwarded).status == 204
+    assert len(orders.taken) == 1
+    with LiveServer(Feed(), 0) as reads:
+        port = int(reads.url.rstrip("/").rpartition(":")[2])
+        assert ask(port, "/order", "POST", Origin=reads.url.rstrip("/")).status == 501
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[]",
+        '"do"',
+        '{"do": 3}',
+        '{"do": {"a": "b"}}',
+        "[" * 4000,
+        f'{{"do": "{"x" * 9000}"}}',
+    ],
+)
+def test_what_is_no_object_of_texts_is_no_order(orders, body: str) -> None:
+    assert orders.give(body).status == 400
+    assert orders.taken == []
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "9999999999", "\u0663"])
+def test_a_length_that_cannot_be_is_not_waited_for(orders, length: str) -> None:
+    assert orders.give("{}", Content_Length=length.encode().decode("latin-1")).status == 400
+
+
+@pytest.mark.parametrize("name", ["live.html", "objects.html"])
+def test_a_page_loads_nothing_and_makes_no_markup_of_names(name: str) -> None:
+    text = html_page(name)
     assert (
         "http://" not in text and "https://" not in text and "@" not in re.sub("@media", "", text)
     )
     assert "innerHTML" not in text and "default-src 'none'" in text
     nonces = re.findall(r"nonce[-=]\"?([\w-]+)", text)
-    assert len(nonces) == 2 and len(set(nonces)) == 1 and html_page() != text
+    assert len(nonces) == 2 and len(set(nonces)) == 1 and html_page(name) != text
+
+
+def test_the_live_page_has_the_colours_of_the_report() -> None:
+    text = html_page()
     for look in (LOOKS["rigid_body"], LOOKS["semiparametric"], MEASURED):
         assert look.color in text

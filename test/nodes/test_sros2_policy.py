@@ -23,6 +23,8 @@ NODES = (
     "object_stream",
     "payload_bridge",
     "live_page",
+    "image_source",
+    "objects_page",
 )
 # The attributes that sros2's schema (policy.xsd, version 0.2.0) allows of each kind of list.
 RULES = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}}
@@ -88,7 +90,8 @@ def test_the_file_is_what_sros2_reads() -> None:
 def test_no_node_calls_services_or_writes_what_it_should_only_read() -> None:
     for node in NODES:
         permissions = allowed(node)
-        assert not permissions["request"] or node == "payload_bridge"  # which is for that
+        # Which are for that: the robot's driver, and saving by a button.
+        assert not permissions["request"] or node in ("payload_bridge", "objects_page")
         assert not permissions["publish"] & permissions["subscribe"]
 
 
@@ -193,6 +196,20 @@ def test_live_page(peer, tmp_path, urdf) -> None:
     )
     check(peer, tmp_path, "live_page", variants)
     peer.node.destroy_publisher(learner)
+
+
+def test_image_source(peer, tmp_path) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
+    pillow.new("RGB", (40, 30)).save(tmp_path / "a.png")
+    given = {"source": tmp_path}
+    variants = ((given, {"/clock"}), ({**given, "use_sim_time": "true"}, set()))
+    check(peer, tmp_path, "image_source", variants)
+
+
+def test_objects_page(peer, tmp_path) -> None:
+    pytest.importorskip("PIL", reason="needs the extra 'vision'")
+    variants = (({"port": 0}, {"/clock"}), ({"port": 0, "use_sim_time": "true"}, set()))
+    check(peer, tmp_path, "objects_page", variants)
 
 
 def check(peer: Any, folder: Path, node: str, variants: Any) -> None:

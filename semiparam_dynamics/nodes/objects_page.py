@@ -1,0 +1,365 @@
+"""The `objects_page` node: a web page on which objects are taught, and their recognition watched.
+
+It subscribes the frames and what `object_recognition` publishes of them, looks `rate` times a
+second at what is newest, and publishes what is ordered on the page on the topics that any teacher
+uses. Its process is its own, so that it takes no time of the recognition's.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import Image
+from std_msgs.msg import Float32, Float32MultiArray, String
+from std_srvs.srv import Trigger
+
+from semiparam_dynamics.errors import (
+    ImageError,
+    MissingExtraError,
+    RefusedError,
+)
+from semiparam_dynamics.nodes import parameters, runtime
+from semiparam_dynamics.nodes.config import ObjectsPageNodeConfig
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order
+from semiparam_dynamics.recognition.backbone import image_array
+from semiparam_dynamics.recognition.labels import ARROW
+from semiparam_dynamics.recognition.pictures import View
+
+PAGE = "objects.html"
+WORDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+ANSWERS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+CALLBACKS = 64  # at most, at one look
+MOST_ORDERS = 100  # that wait
+BEST = 5  # objects whose probabilities are shown
+MOST_OBJECTS = 200  # that are listed
+MOST_POINTS = 400  # of the learning curve: every other one goes when there are more
+# Teaching goes on while the page says so, twice a second: a browser that is closed, a button that
+# is never let go and a network that breaks must not teach on.
+HOLD = 1.5  # s
+QUALITY = 80  # of the JPEGs
+OBJECT = "object: "  # begins the diagnostics' entry of each
+FIGURES = ("frames taught", "frames taught, recognised before")
+SHOWN = (
+    "frames seen",
+    "frames recognised",
+    "frames dropped",
+    "frame p50 [us]",
+    "frame p99 [us]",
+    "its novelty",
+    "probability that it was taught",
+    "examples",
+    "changes not saved",
+    "resumed from",
+)
+
+
+class ObjectsPageNode(Node):  # type: ignore[misc]
+    """Subscribes frames and answers, serves the page, and publishes what is ordered there."""
+
+    def __init__(self) -> None:
+        super().__init__("objects_page")
+        self._config = config = parameters.declare(self, ObjectsPageNodeConfig)
+        parameters.follow(self, config, lambda _: None)
+        self._feed = Feed()
+        self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._messages: dict[str, bytes] = {}
+        self._answers: dict[str, Any] = {}
+        self._labels: tuple[str, ...] = ()
+        self._teaching = ""
+        self._until = 0.0  # when teaching ends unless the page says that it goes on
+        self._names: list[str] = []  # in the list's order
+        self._renamed = ("", "")  # the last one, from and to
+        self._counts: list[tuple[int, int]] = []
+        self._encode = jpeg_encoder(config.width)
+        self.taken = 0  # messages
+        name = config.recognition
+        self._status = self.resolve_topic_name(name).removeprefix("/")
+        policy = ReliabilityPolicy.RELIABLE if config.reliable else ReliabilityPolicy.BEST_EFFORT
+        frames = QoSProfile(depth=2, reliability=policy)
+        take = self._take
+        self.create_subscription(Image, "image", partial(take, "image"), frames, raw=True)
+        for topic, kind in (("label", String), ("confidence", Float32)):
+            self.create_subscription(kind, f"{name}/{topic}", partial(self._hear, topic), ANSWERS)
+        scores = partial(take, "scores")
+        self.create_subscription(Float32MultiArray, f"{name}/scores", scores, ANSWERS, raw=True)
+        self.create_subscription(
+            DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
+        )
+        self._label = self.create_publisher(String, "label", WORDS)
+        self._edit = self.create_publisher(String, f"{name}/edit", WORDS)
+        self._save = self.create_client(Trigger, f"{name}/save")
+        waiting = f"waiting for {self.resolve_topic_name(name)}"
+        self._feed.publish({"status": {"level": 1, "message": waiting, "values": []}})
+        self._server = LiveServer(self._feed, config.port, PAGE, self._order)
+        self.url = self._server.url
+        self.get_logger().info(f"open {self.url} in a browser of this machine")
+
+    def watch(self, executor: Executor) -> None:
+        """Look `rate` times a second at what is newest and at what was ordered, until shutdown."""
+        period, due = 1.0 / self._config.rate, time.monotonic()
+        while self.context.ok():
+            for _ in range(CALLBACKS):
+                taken = self.taken
+                executor.spin_once(timeout_sec=0.0)
+                if self.taken == taken:
+                    break
+            self.look()
+            due = max(due + period, time.monotonic())
+            executor.spin_once(timeout_sec=0.0)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def look(self) -> None:
+        """Do what was ordered, and publish to the page what has changed."""
+        for _ in range(MOST_ORDERS):
+            try:
+                self._do(self._orders.get_nowait())
+            except Empty:
+                break
+        if self._teaching and time.monotonic() > self._until:
+            self._teach("")
+        if (data := self._messages.pop("image", None)) is not None:
+            self._show(deserialize_message(data, Image))
+        if (data := self._messages.pop("scores", None)) is not None:
+            self._answers["scores"] = deserialize_message(data, Float32MultiArray)
+        if "label" in self._answers:
+            self._answer()
+
+    def close(self) -> None:
+        """End the page, and the teaching that it began."""
+        self._server.close()
+        if self._teaching and self.context.ok():
+            self._teach("")
+
+    # What comes.
+
+    def _take(self, name: str, data: bytes) -> None:
+        self.taken += 1
+        self._messages[name] = data
+
+    def _hear(self, name: str, message: Any) -> None:
+        self.taken += 1
+        self._answers[name] = message
+
+    def _show(self, message: Image) -> None:
+        try:
+            pixels = image_array(
+                message.data, message.height, message.width, message.encoding, message.step
+            )
+        except ImageError as error:
+            self._feed.publish({"frame": {"problem": str(error)}})
+            return
+        self._feed.publish({"frame": {"jpeg": base64.b64encode(self._encode(pixels)).decode()}})
+
+    def _answer(self) -> None:
+        """What the newest frame was recognised as, and what else it could have been."""
+        label = self._answers.pop("label").data
+        confidence = self._answers.pop("confidence", Float32(data=float("nan"))).data
+        best: list[list[object]] = []
+        scores = self._answers.get("scores")
+        if scores is not None:
+            self._labels = tuple(one.label for one in scores.layout.dim)
+            values = np.asarray(scores.data)
+            if len(values) == len(self._labels):
+                first = np.argsort(-values, kind="stable")[:BEST].tolist()
+                best = [[self._labels[k], float(values[k])] for k in first]
+        known = label in self._labels
+        answer = {"label": label, "confidence": confidence, "known": known, "best": best}
+        self._feed.publish({"answer": answer})
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        self.taken += 1
+        for status in message.status:
+            if status.name == self._status:
+                self._report(status)
+
+    def _report(self, status: DiagnosticStatus) -> None:
+        values = {pair.key: pair.value for pair in status.values}
+        level = min(int.from_bytes(status.level, "little"), 3)
+        shown = [[key, values[key]] for key in SHOWN if values.get(key)]
+        old, new = self._renamed
+        if OBJECT + new in values:  # it was done: the object keeps its place in the list
+            self._names = [new if name == old else name for name in self._names]
+        objects, self._names = listed(values, self._labels, self._names)
+        edit = values.get("last edit", "")
+        self._feed.publish(
+            {
+                "status": {"level": level, "message": status.message, "values": shown},
+                "teaching": {"label": values.get("label", ""), "here": bool(self._teaching)},
+                "edit": {"text": edit},
+                "objects": objects,
+            }
+        )
+        taught, known = (_count(values.get(key, "")) for key in FIGURES)
+        if not self._counts or taught < self._counts[-1][0]:  # another run, or a reset
+            self._counts = [(taught, known)]
+        elif taught > self._counts[-1][0]:
+            self._counts.append((taught, known))
+        if len(self._counts) > MOST_POINTS:
+            self._counts = [*self._counts[:-1:2], self._counts[-1]]
+        self._feed.publish({"curve": curve(self._counts, self._config.window)})
+
+    # What is ordered.
+
+    def _order(self, order: Order) -> None:
+        """Take an order, in a thread of the server's. Raises RefusedError with a sentence."""
+        edit_of(order)
+        if self._orders.qsize() >= MOST_ORDERS:
+            raise RefusedError("too many orders at once", reason="order")
+        self._orders.put(order)
+
+    def _do(self, order: Order) -> None:
+        action = order["do"]
+        if action == "teach":
+            self._until = time.monotonic() + HOLD
+            self._teach(order["label"].strip())
+        elif action == "stop":
+            self._teach("")
+        elif action == "save":
+            self._ask_to_save()
+        else:
+            self._edit.publish(String(data=edit_of(order)))
+            if action == "rename":
+                self._renamed = order["label"].strip(), order["other"].strip()
+
+    def _teach(self, label: str) -> None:
+        # Said again while it lasts: a recognition that was started again hears of it.
+        self._label.publish(String(data=label))
+        if label != self._teaching:
+            self._teaching = label
+            self._feed.publish({"teaching": {"label": label, "here": bool(label)}})
+
+    def _ask_to_save(self) -> None:
+        if not self._save.service_is_ready():
+            self._feed.publish({"saved": {"done": False, "text": "the recognition isn't there"}})
+            return
+
+        def answered(future: Any) -> None:
+            answer = future.result()
+            self._feed.publish({"saved": {"done": answer.success, "text": answer.message}})
+
+        self._save.call_async(Trigger.Request()).add_done_callback(answered)
+
+
+EDITS = {"rename": 2, "merge": 2, "forget": 1, "name": 1}  # and how many names they have
+
+
+def edit_of(order: Order) -> str:
+    """The text of an order that is an edit, for the topic `~/edit`; empty for any other.
+
+    Raises RefusedError where it is none, or lacks a name.
+    """
+    action = order.get("do", "")
+    names = [order.get(key, "").strip() for key in ("label", "other")]
+    if action in ("stop", "save"):
+        return ""
+    if action != "teach" and action not in EDITS:
+        raise RefusedError(f"there is no order {action[:40]!r}", reason="order")
+    count = EDITS.get(action, 1)
+    if not all(names[:count]):
+        raise RefusedError(f"to {action} needs a name", reason="order")
+    if count == 2 and any(ARROW in name for name in names):
+        raise RefusedError(f"a name with '{ARROW}' in it can only be forgotten", reason="order")
+    return "" if action == "teach" else f"{action} {f' {ARROW} '.join(names[:count])}"
+
+
+def listed(
+    values: Mapping[str, str], labels: Sequence[str], before: Sequence[str] = ()
+) -> tuple[dict[str, object], list[str]]:
+    """Name, examples and held-out accuracy of each object that the diagnostics tell of.
+
+    values: the diagnostics' entries. labels: as the scores have them; with many objects the
+    diagnostics name the worst ones only, and the others are listed without figures. before: the
+    last list's names, which keep their order; new ones come after them.
+
+    Returns it, and the names in their order.
+    """
+    found = {k.removeprefix(OBJECT): v for k, v in values.items() if k.startswith(OBJECT)}
+    place = {name: k for k, name in enumerate(before)}
+    names = set(found) | (set(labels) if "objects not listed" in values else set())
+    order = sorted(names, key=lambda name: (place.get(name, len(place)), name))
+    objects = []
+    for name in order[:MOST_OBJECTS]:
+        learned = re.match(r"(\d+) learned, (.*)", found.get(name, ""))
+        number, held = learned.groups() if learned else ("", "")
+        objects.append({"name": name, "learned": number, "held": held})
+    count = max(len(names), _count(values.get("objects", "")))
+    return {"objects": objects, "count": count}, order
+
+
+def curve(counts: Sequence[tuple[int, int]], window: int) -> list[list[float]]:
+    """Points of frames taught and the share of about the last `window` known before learned.
+
+    counts: frames taught and how many of them were recognised before, both only growing.
+    """
+    points, first = [], 0
+    for taught, known in counts[1:]:
+        while first + 1 < len(counts) and counts[first + 1][0] <= taught - window:
+            first += 1
+        since, before = counts[first]
+        points.append([float(taught), (known - before) / (taught - since)])
+    return points
+
+
+def jpeg_encoder(width: int) -> Callable[[View], bytes]:
+    """A function from (H, W, 3) uint8 to a JPEG, at most so wide.
+
+    Raises MissingExtraError without Pillow.
+    """
+    try:
+        from PIL import Image as Pillow
+    except ImportError:
+        raise MissingExtraError(
+            "the page's pictures need pillow: pip install 'semiparam_dynamics[vision]'"
+        ) from None
+
+    def encode(pixels: View) -> bytes:
+        picture = Pillow.fromarray(np.ascontiguousarray(pixels))
+        picture.thumbnail((width, 4 * width), reducing_gap=2.0)
+        out = io.BytesIO()
+        picture.save(out, "JPEG", quality=QUALITY)
+        return out.getvalue()
+
+    return encode
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def watch(node: ObjectsPageNode, executor: Executor) -> int:
+    """Run the node until shutdown; returns the exit code."""
+    # An executor that wakes at each message would be awake all the time.
+    executor.remove_node(node)
+    patient = SingleThreadedExecutor()
+    patient.add_node(node)
+    try:
+        node.watch(patient)
+    except ExternalShutdownException:
+        pass
+    finally:
+        node.close()
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    make: Callable[[], ObjectsPageNode] = ObjectsPageNode
+    return runtime.run("objects_page", make, watch, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

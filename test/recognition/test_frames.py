@@ -1,0 +1,160 @@
+"""Frames of films and folders that are written here, so that each frame is known."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.recognition import frames as module
+from semiparam_dynamics.recognition.frames import FAILED_READS, open_frames
+
+Image = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
+COUNT = 24
+
+
+def shade(frame: int) -> np.ndarray:
+    """Red grows with the frame's number; green and blue tell whether channels are in order."""
+    return np.full((48, 64, 3), (10 * frame, 60, 120), np.uint8)
+
+
+def numbers(frames) -> list[int]:
+    """The frames' numbers, as their red tells them after compression."""
+    shown = list(frames.once())
+    for picture in shown:
+        assert picture.dtype == np.uint8 and picture.shape[2] == 3
+        assert abs(int(picture[..., 1].mean()) - 60) < 12
+        assert abs(int(picture[..., 2].mean()) - 120) < 12
+    return [round(float(picture[..., 0].mean()) / 10) for picture in shown]
+
+
+def film(path: Path, fps: int = 20) -> Path:
+    """A film of `COUNT` frames in what the file's name says."""
+    if path.suffix == ".webp":
+        first, *others = (Image.fromarray(shade(k)) for k in range(COUNT))
+        first.save(path, save_all=True, append_images=others, duration=1000 // fps, lossless=True)
+        return path
+    cv2 = pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    codec = {".mp4": "mp4v", ".avi": "MJPG"}[path.suffix]
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*codec), fps, (64, 48))
+    assert writer.isOpened()
+    for k in range(COUNT):
+        writer.write(shade(k)[:, :, ::-1])
+    writer.release()
+    return path
+
+
+@pytest.mark.parametrize("kind", ["mp4", "avi", "webp"])
+def test_a_film_has_its_frames_in_order_again_and_again(tmp_path: Path, kind: str) -> None:
+    frames = open_frames(str(film(tmp_path / f"film.{kind}")))
+    assert frames.rate == pytest.approx(20.0)
+    assert numbers(frames) == list(range(COUNT)) == numbers(frames)
+
+
+@pytest.mark.parametrize("kind", ["avi", "webp"])
+def test_at_a_lower_rate_a_film_keeps_its_speed(tmp_path: Path, kind: str) -> None:
+    path = str(film(tmp_path / f"film.{kind}"))
+    frames = open_frames(path, rate=8.0)
+    assert frames.rate == 8.0
+    assert numbers(frames) == [int(n * 20 / 8) for n in range(10)]
+    assert open_frames(path, rate=50.0).rate == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("kind", ["avi", "webp", "png"])
+def test_large_frames_are_made_smaller(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"film.{kind}"
+    if kind == "png":
+        Image.fromarray(shade(3)).save(path)
+    else:
+        film(path)
+    assert next(open_frames(str(path), longest=32).once()).shape == (24, 32, 3)
+    assert next(open_frames(str(path), longest=500).once()).shape == (48, 64, 3)
+
+
+def test_a_folder_has_its_pictures_and_those_of_its_subfolders(tmp_path: Path) -> None:
+    for k, name in enumerate(("b.png", "a/z.png", "a/y.bmp", "a.png", ".hidden/c.png")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.fromarray(shade(k)).save(tmp_path / name)
+    (tmp_path / "a0.jpg").write_bytes(b"broken")
+    frames = open_frames(str(tmp_path), rate=3.0)
+    assert frames.rate == 3.0 and open_frames(str(tmp_path)).rate > 0.0
+    assert numbers(frames) == [3, 0, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["no.mp4", "empty", "text.mp4", "text.gif", ""])
+def test_what_has_no_frames_is_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
+    if name.endswith(".mp4"):
+        pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    (tmp_path / "empty").mkdir()
+    for text in ("text.mp4", "text.gif"):
+        (tmp_path / text).write_text("no film")
+    source = str(tmp_path / name) if name else ""
+    with pytest.raises(ConfigurationError, match=name or "no camera, file or folder"):
+        open_frames(source)
+
+
+def test_a_film_that_ends_in_the_middle_ends_there(tmp_path: Path) -> None:
+    whole = film(tmp_path / "film.avi").read_bytes()
+    (tmp_path / "film.avi").write_bytes(whole[: len(whole) * 7 // 8])
+    seen = numbers(open_frames(str(tmp_path / "film.avi")))
+    assert seen == list(range(len(seen))) and 0 < len(seen) < COUNT
+
+
+def test_a_camera_that_is_not_there_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    frames = open_frames("/dev/video987")
+    assert frames.rate == 0.0
+    with pytest.raises(ConfigurationError, match="/dev/video987"):
+        next(frames.once())
+
+
+class Camera:
+    """A camera of OpenCV's that misses every third frame, and is unplugged after `COUNT`."""
+
+    def __init__(self) -> None:
+        self.frame = self.tries = 0
+        self.released = False
+
+    def isOpened(self) -> bool:  # OpenCV's name
+        return True
+
+    def set(self, *_: float) -> bool:
+        return True
+
+    def grab(self) -> bool:
+        self.tries += 1
+        if self.tries % 3 == 0 or self.frame == COUNT:
+            return False
+        self.frame += 1
+        return True
+
+    def retrieve(self) -> tuple[bool, np.ndarray]:
+        return True, shade(self.frame - 1)[:, :, ::-1]
+
+    def release(self) -> None:
+        self.released = True
+
+
+def test_a_camera_that_is_unplugged_is_told_and_given_up(monkeypatch) -> None:
+    pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    camera = Camera()
+    monkeypatch.setattr(module, "_capture", lambda source: camera)
+    shown = open_frames("0").once()
+    seen = [round(float(next(shown)[..., 0].mean()) / 10) for _ in range(COUNT)]
+    assert seen == list(range(COUNT))
+    tries = camera.tries
+    with pytest.raises(ConfigurationError, match="camera 0 gives no more frames"):
+        next(shown)
+    assert camera.released and camera.tries == tries + FAILED_READS
+
+
+def test_without_opencv_a_film_names_the_extra_and_pictures_do(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    (tmp_path / "film.mp4").touch()
+    with pytest.raises(MissingExtraError, match=r"\[camera\]"):
+        open_frames(str(tmp_path / "film.mp4"))
+    Image.fromarray(shade(7)).save(tmp_path / "a.png")
+    assert numbers(open_frames(str(tmp_path))) == [7]
