@@ -9,6 +9,7 @@ from pathlib import Path
 from semiparam_dynamics.cli.options import add_bags, add_topics_and_output, learner_config, warn
 from semiparam_dynamics.evaluation.bags import Bags
 from semiparam_dynamics.evaluation.identification import (
+    MJCF_FILE,
     TABLE_FILE,
     URDF_FILE,
     identification_table,
@@ -17,6 +18,7 @@ from semiparam_dynamics.evaluation.identification import (
 )
 from semiparam_dynamics.output_files import reserved
 from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.simulation.urdf import require
 
 DESCRIPTION = """\
 Identify the robot's parameters on bags such that a robot can have them: every mass positive, every
@@ -27,6 +29,7 @@ deviation, and from 0 (the URDF's) to 1 (the data's) whose it is."""
 EXAMPLES = (
     "semiparam identify BAG --urdf robot.urdf --out identified",
     "semiparam identify BAG1 BAG2 --test BAG3 --out identified",
+    "semiparam identify BAG --mjcf --out identified",
     "semiparam identify BAG --hold-out 0.4 --set rotor_inertia=false --out without",
 )
 
@@ -52,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how much the URDF's inertias count; 1, the default, as much as one sample that is "
         "wrong by all that is measured",
     )
+    parser.add_argument(
+        "--mjcf",
+        action="store_true",
+        help="write identified.xml too, for MuJoCo",
+    )
     add_topics_and_output(parser, target="what is measured")
 
 
@@ -60,12 +68,15 @@ def run(args: argparse.Namespace) -> int:
     config = learner_config(args)
     bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
     out = Path(args.out).expanduser()
-    files = out / URDF_FILE, out / TABLE_FILE
+    files = [out / URDF_FILE, out / TABLE_FILE]
+    if args.mjcf:
+        require("mujoco")  # before anything is read
+        files.append(out / MJCF_FILE)
     with reserved(files, overwrite=args.overwrite):
         with ProgressBar("reading", sys.stderr) as progress:
             identification = identify_on_bags(bags, config, args.weight, args.hold_out, progress)
         warn(bags.warnings)
-        write_identification(identification, out)
+        write_identification(identification, out, mjcf=args.mjcf)
     print(identification_table(identification))
     print(*files, sep="\n")
     return 0

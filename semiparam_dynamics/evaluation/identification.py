@@ -24,11 +24,13 @@ from semiparam_dynamics.identification.consistent import (
     unconstrained,
     urdf_parameters,
 )
+from semiparam_dynamics.identification.mjcf_export import export_mjcf, rotor_inertias
 from semiparam_dynamics.identification.urdf_export import export_urdf, joint_dynamics, link_inertias
 from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.robot.model import RobotModel
 
 URDF_FILE, TABLE_FILE = "identified.urdf", "parameters.csv"
+MJCF_FILE = "identified.xml"
 COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")
 MODELS = ("URDF", "unconstrained", "consistent", "new URDF")
 _MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's
@@ -108,13 +110,20 @@ def parameters_csv(identification: Identification) -> str:
     return text.getvalue()
 
 
-def write_identification(identification: Identification, directory: Path) -> None:
+def write_identification(
+    identification: Identification, directory: Path, *, mjcf: bool = False
+) -> None:
     """Write identified.urdf and parameters.csv into `directory`, made if need be.
 
-    Raises StorageError where that fails.
+    mjcf: identified.xml as well, see `export_mjcf`. Raises StorageError where writing fails, and
+    RobotModelError, with nothing written, where MuJoCo can't take the robot.
     """
     urdf, table = identified_urdf(identification), parameters_csv(identification)
-    write_files({directory / URDF_FILE: urdf, directory / TABLE_FILE: table})
+    files = {directory / URDF_FILE: urdf, directory / TABLE_FILE: table}
+    if mjcf:
+        armatures = rotor_inertias(identification.model, identification.found.values)
+        files[directory / MJCF_FILE] = export_mjcf(urdf, armatures)
+    write_files(files)
 
 
 def identification_table(identification: Identification) -> str:

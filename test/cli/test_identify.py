@@ -49,7 +49,7 @@ def test_the_files_and_the_table(
     bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    options = ["--urdf", str(URDF), "--hold-out", "0.4", "--out", str(out)]
+    options = ["--urdf", str(URDF), "--hold-out", "0.4", "--mjcf", "--out", str(out)]
     assert main(["identify", str(bag), *options]) == 0
     said = capsys.readouterr().out
     urdf, free, consistent, file = errors(said, "mean")[4:]
@@ -68,6 +68,14 @@ def test_the_files_and_the_table(
     again = RobotModel(out / "identified.urdf")
     values = [parameters[label]["identified"] for label in again.full_labels]
     assert np.allclose(again.inertial_prior, values[: again.inertial_prior.size], rtol=1e-6)
+    mujoco = pytest.importorskip("mujoco").MjModel.from_xml_path(str(out / "identified.xml"))
+    for joint in again.joint_names:
+        found = mujoco.joint(joint)
+        for kind, value in (
+            ("rotor_inertia", found.armature[0]),
+            ("viscous", found.damping[0]),
+        ):
+            assert value == pytest.approx(parameters[f"{kind} {joint}"]["identified"], rel=1e-5)
 
 
 def test_bags_to_test_on(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,62 @@
+"""MuJoCo's model of what was identified, against the regressor of the same parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.identification.mjcf_export import export_mjcf, rotor_inertias
+from semiparam_dynamics.identification.urdf_export import export_urdf
+from semiparam_dynamics.robot.model import RobotModel
+
+mujoco = pytest.importorskip("mujoco")
+URDF = Path(__file__).parents[1] / "data" / "small_arm.urdf"
+
+
+def test_mujocos_inverse_dynamics_are_the_identified_models() -> None:
+    rng = np.random.default_rng(0)
+    text = URDF.read_text()
+    model = RobotModel(text)
+    armatures = {joint: float(rng.uniform(0.01, 0.3)) for joint in model.joint_names}
+    dampings = {joint: float(rng.uniform(0.1, 2.0)) for joint in model.joint_names}
+    urdf = export_urdf(
+        text, {}, {joint: {"damping": d, "friction": 0.25} for joint, d in dampings.items()}
+    )
+    loaded = mujoco.MjModel.from_xml_string(export_mjcf(urdf, armatures))
+    places = [loaded.joint(joint).dofadr[0] for joint in model.joint_names]
+    np.testing.assert_allclose(loaded.dof_frictionloss[places], 0.25)
+    loaded.dof_frictionloss[:] = 0.0  # MuJoCo's is a soft constraint
+    loaded.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+    data = mujoco.MjData(loaded)
+    tree = pin.buildModelFromXML(text)
+    state = tree.createData()
+    for _ in range(20):
+        q, dq, ddq = rng.uniform(-1.0, 1.0, (3, model.n_joints))
+        data.qpos[places], data.qvel[places], data.qacc[places] = q, dq, ddq
+        mujoco.mj_inverse(loaded, data)
+        expected = pin.rnea(tree, state, pin.integrate(tree, pin.neutral(tree), q), dq, ddq)
+        expected += np.array([armatures[j] for j in model.joint_names]) * ddq
+        expected += np.array([dampings[j] for j in model.joint_names]) * dq
+        np.testing.assert_allclose(
+            data.qfrc_inverse[places], expected, rtol=1e-5, atol=1e-5
+        )  # six digits
+
+
+def test_rotor_inertias_are_those_of_the_parameters() -> None:
+    model = RobotModel(URDF.read_text())
+    parameters = np.arange(float(len(model.full_labels)))
+    found = rotor_inertias(model, parameters)
+    assert list(found) == list(model.joint_names)
+    for joint, value in found.items():
+        assert value == parameters[model.full_labels.index(f"rotor_inertia {joint}")]
+
+
+def test_what_mujoco_does_not_take_is_refused_in_a_sentence() -> None:
+    with pytest.raises(RobotModelError, match="MuJoCo"):
+        export_mjcf(URDF.read_text().replace('<mass value="', '<mass value="-'), {})
+    with pytest.raises(RobotModelError):
+        export_mjcf("<robot name='r'/>", {})
