@@ -19,7 +19,7 @@ from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.convert import convert_log
 from semiparam_dynamics.samples.measurement import Measurement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,7 +92,7 @@ def recordings(robots: Path, arm: str, model: RobotModel) -> list[list[Measureme
         with tempfile.TemporaryDirectory() as folder:
             if path.suffix == ".npz":
                 path = Path(folder) / "bag"
-                convert_npz(robots / arm / log, path, names=model.joint_names)
+                convert_log(robots / arm / log, path, names=model.joint_names)
             found.append(read_measurements(path, model.joint_names).measurements)
     return found
 

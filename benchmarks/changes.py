@@ -34,7 +34,7 @@ from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.convert import convert_log
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
@@ -398,7 +398,7 @@ def on_airbot(folder: Path, settle: float = 5.0) -> None:
     with tempfile.TemporaryDirectory() as place:
         bags = {name: Path(place) / name for name in ("unloaded", "loaded")}
         for name, bag in bags.items():
-            convert_npz(folder / f"{name}.npz", bag, names=model.joint_names)
+            convert_log(folder / f"{name}.npz", bag, names=model.joint_names)
         gains, identified = drive_gains_of_bags(bags["unloaded"], config, urdf=urdf)
         print("efforts as reported")
         told_in_other_half(model, config, bags)

@@ -25,7 +25,7 @@ from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import read_npz
+from semiparam_dynamics.samples.convert import read_log
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
@@ -117,7 +117,7 @@ def real(folder: Path, name: str) -> None:
     model = RobotModel(str(folder / urdf), config)
     for log in logs:
         if log.endswith(".npz"):
-            read = read_npz(folder / log)
+            read = read_log(folder / log)
             stamps, q, y = read.time, read.q, read.tau
         else:
             taken = read_measurements(folder / log, model.joint_names).measurements

@@ -23,7 +23,7 @@ from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.convert import convert_log
 
 # Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
 BATCH = {"xmate7p": 0.0144, "ur10": 0.0292, "tx40 blocks": 0.0186}
@@ -46,7 +46,7 @@ def main() -> None:
             for k, log in enumerate(bags):
                 if log.suffix == ".npz":
                     bags[k] = Path(folder) / f"{arm}_{log.stem}"
-                    convert_npz(log, bags[k], urdf=urdf)
+                    convert_log(log, bags[k], urdf=urdf)
             bag_split(arm, Bags(bags[-1:], bags[:-1], urdf), config(arm))
     block_split(robots, config("tx40"))
 

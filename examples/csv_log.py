@@ -24,22 +24,11 @@ def write_csv(path: Path, seconds: float = 30.0) -> None:
     np.savetxt(path, table, delimiter=",", header=",".join(COLUMNS), comments="", fmt="%.6f")
 
 
-def read_csv(path: Path) -> dict[str, np.ndarray]:
-    """The arrays that `semiparam convert` takes, by the columns' names."""
-    table = np.genfromtxt(path, delimiter=",", names=True)
-    columns = {
-        kind: np.column_stack([table[f"{kind}_{joint}"] for joint in JOINTS])
-        for kind in ("q", "dq", "tau")
-    }
-    return {"t": table["t"], **columns, "names": np.array(JOINTS)}
-
-
 def main(folder: Path) -> None:
-    """CSV, npz, bag, report."""
+    """CSV, bag, report."""
     write_csv(folder / "log.csv")
-    np.savez(folder / "log.npz", **read_csv(folder / "log.csv"))
     (folder / "arm.urdf").write_text(URDF)
-    log, bag, urdf, out = (str(folder / n) for n in ("log.npz", "bag", "arm.urdf", "results"))
+    log, bag, urdf, out = (str(folder / n) for n in ("log.csv", "bag", "arm.urdf", "results"))
     assert semiparam(["convert", log, bag, "--urdf", urdf]) == 0
     assert semiparam(["evaluate", bag, "--target", "effort", "--out", out]) == 0
     scores = json.loads((Path(out) / "results.json").read_text())["scores"]["delayed"]

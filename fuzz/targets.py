@@ -28,7 +28,7 @@ from semiparam_dynamics.samples.bag import (
     read_measurements,
 )
 from semiparam_dynamics.samples.bag_files import decompress_message, zstd
-from semiparam_dynamics.samples.convert import read_npz
+from semiparam_dynamics.samples.convert import read_log
 from semiparam_dynamics.storage import (
     MALFORMED,
     load_state,
@@ -134,7 +134,7 @@ def npz_log(data: bytes) -> None:
     """A log to be converted."""
     with _file(data, "log.npz") as path:
         try:
-            read_npz(path)
+            read_log(path)
         except SemiparamError:
             pass
 

@@ -15,7 +15,7 @@ from semiparam_dynamics.config_files import dump_yaml, load_yaml
 from semiparam_dynamics.errors import BagError, ConfigurationError, SampleError
 from semiparam_dynamics.parameters import parameters
 from semiparam_dynamics.samples.bag import BagReader
-from semiparam_dynamics.samples.convert import read_npz
+from semiparam_dynamics.samples.convert import read_log
 
 NODE = "inverse_dynamics"
 WHOLE = dump_yaml(InverseDynamicsConfig(), NODE)
@@ -103,7 +103,7 @@ def test_a_log_with_other_bytes_in_it_or_cut_short(tmp_path, data, changes, end)
     path = tmp_path / "log.npz"
     path.write_bytes(damaged[: round(end * len(data))])
     try:
-        found = read_npz(path)
+        found = read_log(path)
     except SampleError as error:
         assert str(path) in str(error)
     else:
@@ -122,6 +122,6 @@ def test_a_log_with_an_array_of_anything(tmp_path, value, name) -> None:
     except (ValueError, UnicodeEncodeError):  # ragged lists make no array
         return
     try:
-        read_npz(path)
+        read_log(path)
     except SampleError as error:
         assert str(path) in str(error)

@@ -120,15 +120,6 @@ def test_the_python_page_runs(tmp_path: Path, monkeypatch, capsys) -> None:
     assert capsys.readouterr().out.splitlines()[-1] == "8.0"
 
 
-def test_the_csv_page_runs(tmp_path: Path, monkeypatch) -> None:
-    (example,) = examples("howto/without_ros.md")
-    monkeypatch.chdir(tmp_path)
-    header = "t," + ",".join(f"{kind}_joint{k}" for kind in ("q", "dq", "tau") for k in (1, 2, 3))
-    Path("log.csv").write_text(header + "\n" + "\n".join(["0.5" + ",1.0" * 9] * 3))
-    exec(compile(example, "without_ros.md", "exec"), {})
-    assert np.load("log.npz")["tau"].shape == (3, 3)
-
-
 def test_the_site_names_every_page_and_is_built(tmp_path: Path) -> None:
     nav = re.findall(r"[\w/]+\.md", (ROOT / "mkdocs.yml").read_text())
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}

@@ -21,7 +21,7 @@ from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf
-from semiparam_dynamics.samples.convert import read_npz
+from semiparam_dynamics.samples.convert import read_log
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
@@ -131,7 +131,7 @@ def _read(path: Path, urdf: str) -> JointLog:
     actuated = tuple(j.name for j in tree.below(tree.root) if j.actuated)
     if path.suffix != ".npz":
         return read_joint_log(path, actuated)
-    data = read_npz(path)
+    data = read_log(path)
     k = data.q.shape[1]
     names = data.names
     if not names:

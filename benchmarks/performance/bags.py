@@ -26,7 +26,7 @@ from semiparam_dynamics.evaluation.protocols import BLOCK, JoinedRuns, ProtocolR
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.convert import convert_log
 
 DESCRIPTION = """\
 How many times faster than real time a bag of a seven-joint arm is evaluated, and what its parts
@@ -152,7 +152,7 @@ def _write(bag: Path, seconds: float, rate: float) -> None:
     t, q, dq, y = moving(RobotModel(urdf), seconds, rate)
     log = bag.with_suffix(".npz")
     np.savez(log, t=t, q=q, dq=dq, tau=y)
-    convert_npz(log, bag, urdf=urdf)
+    convert_log(log, bag, urdf=urdf)
 
 
 def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:

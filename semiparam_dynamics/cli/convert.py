@@ -1,23 +1,24 @@
-"""`semiparam convert LOG.npz BAG`."""
+"""`semiparam convert LOG BAG`."""
 
 from __future__ import annotations
 
 import argparse
 
 DESCRIPTION = """\
-Write a log in an npz file to a rosbag2 folder in MCAP. The file's arrays: q (samples x joints,
-rad); t (samples, s) or dt (s); tau (samples x joints, N m) and/or wrench (samples x 6: fx fy fz in
-N, tx ty tz in N m); optionally dq (rad/s) and names. tau becomes the joint states' effort."""
+Write a log in an npz or CSV file to a rosbag2 folder in MCAP. An npz file's arrays: q (samples x
+joints, rad); t (samples, s) or dt (s); tau (samples x joints, N m) and/or wrench (samples x 6: fx
+fy fz in N, tx ty tz in N m); optionally dq (rad/s) and names. A CSV file's first line names its
+columns: t, q_elbow (or q1), dq_elbow, tau_elbow, fx to tz. tau becomes the joint states' effort."""
 EXAMPLES = (
     "semiparam convert log.npz bag --urdf robot.urdf",
-    "semiparam convert log.npz bag --names shoulder,elbow,wrist",
+    "semiparam convert log.csv bag --names shoulder,elbow,wrist",
     "semiparam convert log.npz bag --wrench-frame tool0 --overwrite",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    parser.add_argument("log", metavar="LOG.npz", help="the log's arrays")
+    parser.add_argument("log", metavar="LOG", help="an npz or CSV file")
     parser.add_argument("bag", metavar="BAG", help="the folder to make")
     parser.add_argument("--names", metavar="A,B,...", help="the joints' names, in the log's order")
     parser.add_argument(
@@ -42,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Convert, and say what was written."""
     from semiparam_dynamics.cli.options import warn
-    from semiparam_dynamics.samples.convert import convert_npz
+    from semiparam_dynamics.samples.convert import convert_log
 
     names = [name.strip() for name in args.names.split(",")] if args.names is not None else []
-    done = convert_npz(
+    done = convert_log(
         args.log,
         args.bag,
         names=names,

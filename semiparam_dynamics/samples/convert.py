@@ -1,6 +1,6 @@
-"""Logs in npz files turned into rosbag2, so that every tool of ROS 2 can read and play them.
+"""Logs in npz and CSV files turned into rosbag2, which every tool of ROS 2 can read and play.
 
-Such logs are arrays over time, as scripts in Python and MATLAB leave them.
+Such logs are arrays over time, as scripts in Python and MATLAB and spreadsheets leave them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from semiparam_dynamics.arrays import SECOND, Array, Stamps
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
+from semiparam_dynamics.samples.csv_log import read_csv
 from semiparam_dynamics.storage import MALFORMED
 
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
@@ -31,9 +32,12 @@ MAGICS = {
     b"\x89HDF": "an HDF5 file, as MATLAB's from version 7.3 on",
 }
 LONGEST_MAGIC = 256  # bytes: enough to tell text from numbers
+TABLE = "text"
+BOM = b"\xef\xbb\xbf"  # with which spreadsheets begin text
+EMPTY = np.zeros(0)  # in place of a table's column that is not used
 TEXT = frozenset(b"\t\n\r" + bytes(range(32, 127)))
 TO_NPZ = (
-    "load its columns in Python (numpy.loadtxt for text, scipy.io.loadmat for MATLAB's files) and "
+    "load its arrays in Python (scipy.io.loadmat for MATLAB's files) and "
     "write them with numpy.savez('log.npz', t=..., q=..., dq=..., tau=...)"
 )
 START = 1.0  # s: a stamp of zero is an unset one
@@ -50,7 +54,7 @@ class Conversion:
     warnings: tuple[str, ...]
 
 
-def convert_npz(
+def convert_log(
     log: str | Path,
     bag: str | Path,
     *,
@@ -60,7 +64,7 @@ def convert_npz(
     wrench_frame: str = "",
     overwrite: bool = False,
 ) -> Conversion:
-    """Write the npz file `log` (see `read_npz`) to the rosbag2 folder `bag`.
+    """Write the npz or CSV file `log` (see `read_log`) to the rosbag2 folder `bag`.
 
     The same log always gives the same messages: the first stamp is `start`, in seconds, whatever
     ``t`` begins with. The joints' names are `names`, or those in the log, or the URDF's actuated
@@ -70,7 +74,7 @@ def convert_npz(
     Raises SampleError on a bad log or wrong names, RobotModelError on a bad URDF, BagError where
     the bag can't be written.
     """
-    data = read_npz(log)
+    data = read_log(log)
     joints = data.q.shape[1]
     if not 0 < start < 2**31 - data.time[-1] / SECOND:
         raise SampleError(f"the start must be positive seconds before the year 2038, not {start}")
@@ -100,7 +104,7 @@ def convert_npz(
 
 
 @dataclass(frozen=True)
-class NpzLog:
+class ArmLog:
     """A log of n instants, checked: sizes agree, all is finite, times increase.
 
     Attributes
@@ -121,11 +125,12 @@ class NpzLog:
     warnings: tuple[str, ...]
 
 
-def read_npz(path: str | Path) -> NpzLog:
+def read_log(path: str | Path) -> ArmLog:
     """Read and check a log; SampleError says what is missing or wrong in it.
 
     Arrays: ``q`` (n, joints); ``t`` (n,) in seconds or the scalar ``dt``; at least one of ``tau``
-    (n, joints) and ``wrench`` (n, 6); optionally ``dq`` (n, joints) and ``names`` (joints,).
+    (n, joints) and ``wrench`` (n, 6); optionally ``dq`` (n, joints) and ``names`` (joints,). Text
+    is a table with a line of names, see `csv_log.read_csv`.
     """
     path = Path(path).expanduser()
     arrays = _load(path)
@@ -146,7 +151,7 @@ def read_npz(path: str | Path) -> NpzLog:
     if "names" in arrays:
         names = tuple(str(name) for name in np.atleast_1d(arrays["names"]))
         check_names(names, joints, f"'names' of {path}")
-    return NpzLog(_times(path, arrays, n), q, **parts, names=names, warnings=_warnings(arrays, q))
+    return ArmLog(_times(path, arrays, n), q, **parts, names=names, warnings=_warnings(arrays, q))
 
 
 def check_names(names: Sequence[str], joints: int, where: str) -> None:
@@ -182,14 +187,29 @@ def _load(path: Path) -> dict[str, npt.NDArray[np.generic]]:
         raise SampleError(f"there is no file {path}")
     try:
         with path.open("rb") as stream:
-            if kind := _other_kind(stream.read(LONGEST_MAGIC)):
-                raise SampleError(f"{path} is {kind}, no npz file: {TO_NPZ}")
+            kind = _other_kind(stream.read(LONGEST_MAGIC))
+        if kind == TABLE:
+            return _from_table(path)
+        if kind:
+            raise SampleError(f"{path} is {kind}, neither npz nor text: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
             return {name: _plain(path, name, file) for name in file.files}
     except SampleError:
         raise
     except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
         raise SampleError(f"{path} is a damaged npz file: {error}") from None
+
+
+def _from_table(path: Path) -> dict[str, npt.NDArray[np.generic]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise SampleError(f"{path} is text in another encoding than UTF-8") from None
+    read, names, unused = read_csv(path, text)
+    arrays: dict[str, npt.NDArray[np.generic]] = {**read, **{name: EMPTY for name in unused}}
+    if names:
+        arrays["names"] = np.array(names)
+    return arrays
 
 
 def _other_kind(start: bytes) -> str:
@@ -199,8 +219,8 @@ def _other_kind(start: bytes) -> str:
     for magic, kind in MAGICS.items():
         if start.startswith(magic):
             return kind
-    is_text = start and not set(start) - TEXT
-    return "text" if is_text else "of another kind, or damaged"
+    is_text = start and not set(start.removeprefix(BOM)) - TEXT
+    return TABLE if is_text else "of another kind, or damaged"
 
 
 def _plain(path: Path, name: str, file: Mapping[str, Any]) -> npt.NDArray[np.generic]:
@@ -270,7 +290,7 @@ def _warnings(arrays: dict[str, npt.NDArray[np.generic]], q: Array) -> tuple[str
     warnings = []
     unknown = [name for name in arrays if name not in KNOWN]
     if unknown:
-        warnings.append(f"arrays that are not used: {', '.join(unknown)}")
+        warnings.append(f"not used: {', '.join(unknown)}")
     largest = float(np.abs(q).max())
     if largest > MAX_ANGLE:
         warnings.append(f"'q' reaches {largest:.4g}: are these degrees? they are taken as radians")

@@ -14,7 +14,7 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.robot.inertia import pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag_writer import write_measurements
-from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.convert import convert_log
 
 from ..dynamics.arms import URDF, measurements, small_arm
 
@@ -126,7 +126,7 @@ def test_real_arms(
         bags = [tmp_path / name for name in names]
         for path in bags:
             log = data_file(f"robots/{arm}/{path.name}.npz")
-            convert_npz(thinned(log, tmp_path) if arm == "tx40" else log, path, urdf=urdf)
+            convert_log(thinned(log, tmp_path) if arm == "tx40" else log, path, urdf=urdf)
     if arm == "xmate7p":
         options += ["--test", str(bags.pop())]
     else:

@@ -14,7 +14,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.doctor.examination import examine, examine_motion
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.samples.convert import read_npz
+from semiparam_dynamics.samples.convert import read_log
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 from ..dynamics.arms import small_arm
@@ -126,7 +126,7 @@ def test_a_tilted_base_is_named_with_its_angle_and_mended(angle: float) -> None:
 @pytest.mark.parametrize("turn", [0.0, 1.5, 4.7])
 def test_a_tilt_that_free_parameters_can_put_on_is_told_by_the_urdfs(data_folder, turn) -> None:
     folder = data_folder / "robots" / "airbot"
-    data = read_npz(folder / "unloaded.npz")
+    data = read_log(folder / "unloaded.npz")
     log = JointLog(data.names, data.time + SECOND, data.q, data.dq, data.tau)
     urdf, config = (folder / "airbot.urdf").read_text(), InverseDynamicsConfig()
     away = np.array([0.5 * np.cos(turn), 0.5 * np.sin(turn), -np.sqrt(0.75)])

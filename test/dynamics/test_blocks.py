@@ -17,7 +17,7 @@ from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.evaluation.protocols import record
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.convert import convert_log
 
 from .arms import run, samples, small_arm
 
@@ -155,7 +155,7 @@ def test_on_a_recorded_log(residual: str, data_file: Callable[[str], Path], tmp_
     folder = data_file("robots/xmate7p")
     urdf = next(folder.glob("*.urdf"))
     model = RobotModel(str(urdf))
-    convert_npz(folder / "trajectory_1.npz", tmp_path / "bag", names=model.joint_names)
+    convert_log(folder / "trajectory_1.npz", tmp_path / "bag", names=model.joint_names)
     recording = read_measurements(tmp_path / "bag", model.joint_names).measurements
     stream = list(SampleFilter(model, FilterConfig()).filter_recording(recording))
     options = {"residual": residual, "random_fourier.n_features": 200}

@@ -8,7 +8,7 @@ from scipy.io import savemat
 
 from semiparam_dynamics.errors import RobotModelError, SampleError
 from semiparam_dynamics.samples.bag import BagReader, read_measurements
-from semiparam_dynamics.samples.convert import convert_npz
+from semiparam_dynamics.samples.convert import convert_log
 
 N, JOINTS = 20, 2
 URDF = """<robot name="r"><link name="base"/><link name="l1"/><link name="l2"/>
@@ -40,7 +40,7 @@ def test_every_array_arrives_in_the_bag(log, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     dq, wrench = rng.normal(size=(N, JOINTS)), rng.normal(size=(N, 6))
     path = log(dq=dq, wrench=wrench, names=["hip", "knee"])
-    done = convert_npz(path, tmp_path / "bag", wrench_frame="sensor")
+    done = convert_log(path, tmp_path / "bag", wrench_frame="sensor")
     assert (done.names, done.samples, done.warnings) == (("hip", "knee"), N, ())
     assert done.rate == pytest.approx(100.0)
     effort = read_measurements(tmp_path / "bag", ["hip", "knee"])
@@ -57,7 +57,7 @@ def test_every_array_arrives_in_the_bag(log, tmp_path: Path) -> None:
 
 def test_times_count_from_the_start_whatever_they_begin_with(log, tmp_path: Path) -> None:
     t = 1e9 + np.cumsum(np.linspace(0.001, 0.02, N))
-    convert_npz(log(dt=None, t=t), tmp_path / "bag", start=5.0)
+    convert_log(log(dt=None, t=t), tmp_path / "bag", start=5.0)
     stamps = [
         m.stamp for m in read_measurements(tmp_path / "bag", ["joint_1", "joint_2"]).measurements
     ]
@@ -66,28 +66,28 @@ def test_times_count_from_the_start_whatever_they_begin_with(log, tmp_path: Path
 
 def test_the_same_log_gives_the_same_file(log, tmp_path: Path) -> None:
     for folder in ("one", "two"):
-        convert_npz(log(), tmp_path / folder / "bag")
+        convert_log(log(), tmp_path / folder / "bag")
     one, two = ((tmp_path / folder / "bag" / "bag.mcap") for folder in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
 
 
 def test_a_log_of_one_joint_may_be_flat(log, tmp_path: Path) -> None:
     q, tau = np.arange(5.0), np.ones(5)
-    assert convert_npz(log(q=q, tau=tau), tmp_path / "bag").names == ("joint_1",)
+    assert convert_log(log(q=q, tau=tau), tmp_path / "bag").names == ("joint_1",)
 
 
 def test_a_urdf_names_the_joints_and_goes_into_the_bag(log, tmp_path: Path) -> None:
-    assert convert_npz(log(), tmp_path / "bag", urdf=URDF).names == ("hip", "knee")
+    assert convert_log(log(), tmp_path / "bag", urdf=URDF).names == ("hip", "knee")
     with BagReader(tmp_path / "bag") as bag:
         assert bag.robot_description() == URDF
 
 
 def test_names_given_come_before_the_log_s_and_the_urdf_s(log, tmp_path: Path) -> None:
     path = log(names=["x", "y"])
-    done = convert_npz(path, tmp_path / "bag", names=["knee", "hip"], urdf=URDF)
+    done = convert_log(path, tmp_path / "bag", names=["knee", "hip"], urdf=URDF)
     assert done.names == ("knee", "hip")
     with pytest.raises(SampleError, match="no joint x, y that moves; it has: hip, knee"):
-        convert_npz(path, tmp_path / "other", urdf=URDF)
+        convert_log(path, tmp_path / "other", urdf=URDF)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_names_given_come_before_the_log_s_and_the_urdf_s(log, tmp_path: Path) -
 )
 def test_a_bad_log_is_explained_and_writes_nothing(log, tmp_path, changes, message) -> None:
     with pytest.raises(SampleError, match=message):
-        convert_npz(log(**changes), tmp_path / "bag")
+        convert_log(log(**changes), tmp_path / "bag")
     assert not (tmp_path / "bag").exists()
 
 
@@ -130,7 +130,7 @@ def test_a_bad_log_is_explained_and_writes_nothing(log, tmp_path, changes, messa
         (None, "there is no file"),
         (b"", "of another kind, or damaged"),
         (b"\x00\x01\x02", "of another kind, or damaged"),
-        (b"t,q1,q2\n0,1.5,-2e-3\n", "is text, no npz file: .*numpy.loadtxt"),
+        (b"t,q1,q2\n0,1.5,-2e-3\n0.1,1,1\n", "has neither 'tau' nor 'wrench'"),
         (b"\x89HDF\r\n\x1a\n", "is an HDF5 file, as MATLAB's"),
         (b"PK\x03\x04broken", "is a damaged npz file"),
     ],
@@ -140,7 +140,7 @@ def test_what_is_no_npz_is_explained(tmp_path: Path, content: bytes | None, mess
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(SampleError, match=message) as told:
-        convert_npz(path, tmp_path / "bag")
+        convert_log(path, tmp_path / "bag")
     assert "pickle" not in str(told.value)
 
 
@@ -148,8 +148,8 @@ def test_files_of_numpy_and_matlab_are_named(tmp_path: Path) -> None:
     np.save(tmp_path / "q.npy", np.zeros((3, 2)))
     savemat(tmp_path / "q.mat", {"q": np.zeros((3, 2))})
     for name, kind in (("q.npy", "a single array"), ("q.mat", "a MATLAB file")):
-        with pytest.raises(SampleError, match=f"is {kind}.*, no npz file: .*numpy.savez"):
-            convert_npz(tmp_path / name, tmp_path / "bag")
+        with pytest.raises(SampleError, match=f"is {kind}.*, neither npz nor text: .*numpy.savez"):
+            convert_log(tmp_path / name, tmp_path / "bag")
 
 
 @pytest.mark.parametrize(
@@ -164,18 +164,18 @@ def test_files_of_numpy_and_matlab_are_named(tmp_path: Path) -> None:
 )
 def test_bad_options_are_explained(log, tmp_path, options, error, message) -> None:
     with pytest.raises(error, match=message):
-        convert_npz(log(), tmp_path / "bag", **options)
+        convert_log(log(), tmp_path / "bag", **options)
 
 
 def test_a_urdf_with_other_joints_asks_for_names(log, tmp_path: Path) -> None:
     path = log(q=np.zeros((N, 3)), tau=np.zeros((N, 3)))
     with pytest.raises(SampleError, match="the log has 3 joints, the URDF 2 that move"):
-        convert_npz(path, tmp_path / "bag", urdf=URDF)
+        convert_log(path, tmp_path / "bag", urdf=URDF)
 
 
 def test_degrees_and_unused_arrays_are_pointed_out(log, tmp_path: Path) -> None:
     path = log(q=np.full((N, JOINTS), 90.0), temperature=np.zeros(N))
-    unused, degrees = convert_npz(path, tmp_path / "bag").warnings
+    unused, degrees = convert_log(path, tmp_path / "bag").warnings
     assert "temperature" in unused and "degrees" in degrees
 
 
@@ -188,7 +188,7 @@ def test_degrees_and_unused_arrays_are_pointed_out(log, tmp_path: Path) -> None:
 )
 def test_recorded_robots(data_file, tmp_path: Path, log_file, urdf, velocity) -> None:
     path = data_file(log_file)
-    done = convert_npz(path, tmp_path / "bag", urdf=str(data_file(urdf)))
+    done = convert_log(path, tmp_path / "bag", urdf=str(data_file(urdf)))
     given = read_measurements(tmp_path / "bag", done.names)
     with np.load(path) as log:
         assert done.rate == pytest.approx(1 / float(log["dt"]))

@@ -1,0 +1,140 @@
+"""Logs as tables of text: a line of names, then numbers, as spreadsheets and scripts write them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import SampleError
+
+SEPARATORS = ",;\t "
+KINDS = {
+    "q": ("q", "pos", "position", "angle"),
+    "dq": ("dq", "qd", "qdot", "vel", "velocity"),
+    "tau": ("tau", "effort", "torque", "eff", "trq"),
+}
+_KIND_OF = {word: kind for kind, words in KINDS.items() for word in words}
+TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
+UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
+MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
+HOW = (
+    "a log's first line names its columns: t (s), q_JOINT (rad), optionally dq_JOINT (rad/s), and "
+    "tau_JOINT (N m) or fx, fy, fz, tx, ty, tz"
+)
+
+
+def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], list[str]]:
+    """Arrays of a log, as `read_log` takes them, the joints' names, and the columns not used.
+
+    Columns are told by their names, whatever their order and capitals: the time by `TIMES` with or
+    without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
+    (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``), a wrench's by `WRENCH`, with
+    something before it or not. Of joints that are only numbers there are no names.
+
+    Raises SampleError where the text is no such table.
+    """
+    header, rows = _table(path, text)
+    times: dict[str, float] = {}
+    parts: dict[str, dict[str, int]] = {kind: {} for kind in (*KINDS, "wrench")}
+    unused, time_at = [], -1
+    for at, name in enumerate(header):
+        if (scale := _time_scale(name)) is not None and time_at < 0:
+            time_at, times[name] = at, scale
+        elif (axis := _wrench_axis(name)) and axis not in parts["wrench"]:
+            parts["wrench"][axis] = at
+        elif (found := _joint_column(name)) and found[1] not in parts[found[0]]:
+            parts[found[0]][found[1]] = at
+        else:
+            unused.append(name)
+    if time_at < 0:
+        raise SampleError(f"{path} has no column of times; {HOW}. It has: {', '.join(header)}")
+    if not parts["q"]:
+        raise SampleError(f"{path} has no joint positions; {HOW}. It has: {', '.join(header)}")
+    joints = tuple(parts["q"])
+    (scale,) = times.values()
+    arrays = {"t": rows[:, time_at] * scale, "q": rows[:, list(parts["q"].values())]}
+    for kind in ("dq", "tau"):
+        if columns := parts[kind]:
+            arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
+    if columns := parts["wrench"]:
+        arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
+    names = () if all(joint.isdigit() for joint in joints) else joints
+    return arrays, names, unused
+
+
+def _table(path: Path, text: str) -> tuple[list[str], Array]:
+    """The names of the columns, and the numbers below them (n, columns)."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        raise SampleError(f"{path} has no rows; {HOW}")
+    first = lines[0].lstrip("#% ")
+    separator = max(SEPARATORS, key=first.count)
+    skip = separator == " "
+    read = list(csv.reader([first, *lines[1:]], delimiter=separator, skipinitialspace=skip))
+    header = [name.strip() for name in read[0]]
+    if _is_number(header[0]):
+        raise SampleError(f"{path} begins with numbers: {HOW}")
+    rows = np.empty((len(read) - 1, len(header)))
+    for k, cells in enumerate(read[1:]):
+        cells = cells[:-1] if len(cells) == len(header) + 1 and not cells[-1].strip() else cells
+        if len(cells) != len(header):
+            raise SampleError(
+                f"{path}: row {k + 1} has {len(cells)} values for {len(header)} columns"
+            )
+        for at, cell in enumerate(cells):
+            if not _is_number(cell):
+                raise SampleError(
+                    f"{path}: '{cell.strip()}' in row {k + 1}, column {header[at]}, is no number "
+                    "(decimals are written with a point)"
+                )
+            rows[k, at] = float(cell)
+    return header, rows
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _time_scale(name: str) -> float | None:
+    """Seconds in the column's unit; None where it is no time."""
+    word, _, unit = re.sub(r"[\s(\[]+", "_", name.lower()).rstrip(")]_").partition("_")
+    return UNITS.get(unit) if word in TIMES else None
+
+
+def _wrench_axis(name: str) -> str:
+    word = re.split(r"[._/\s\[(]+", name.lower().rstrip(")]"))
+    axis = MOMENTS.get(word[-1], word[-1])
+    if axis in WRENCH:
+        return axis
+    if len(word) > 1 and word[-1] in "xyz" and word[-2] in ("force", "torque", "moment"):
+        return ("f" if word[-2] == "force" else "t") + word[-1]
+    return ""
+
+
+def _joint_column(name: str) -> tuple[str, str] | None:
+    """The kind of a joint's column, and the joint; None where it is neither."""
+    before = re.fullmatch(r"([A-Za-z]+)[\s._/\[(]*(.+?)[\])]?", name)
+    if before and (kind := _KIND_OF.get(before[1].lower())):
+        return kind, before[2]
+    digits = re.fullmatch(r"([A-Za-z]+?)(\d+)", name)
+    if digits and (kind := _KIND_OF.get(digits[1].lower())):
+        return kind, digits[2]
+    after = re.fullmatch(r"(.+?)[\s._/]+([A-Za-z]+)", name)
+    if after and (kind := _KIND_OF.get(after[2].lower())):
+        return kind, after[1]
+    return None
+
+
+def _in_order(path: Path, kind: str, columns: dict[str, int], wanted: tuple[str, ...]) -> list[int]:
+    if missing := [name for name in wanted if name not in columns]:
+        raise SampleError(f"{path} has '{kind}' of some, not of {', '.join(missing)}")
+    return [columns[name] for name in wanted]

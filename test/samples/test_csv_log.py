@@ -1,0 +1,109 @@
+"""Tables of text: columns told by their names, and every other table refused in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.samples.convert import convert_log, read_log
+from semiparam_dynamics.samples.csv_log import read_csv
+
+ROWS = [[0.0, 0.1, 0.2, 1.0, 2.0], [0.01, 0.3, 0.4, 3.0, 4.0], [0.02, 0.5, 0.6, 5.0, 6.0]]
+
+
+def table(header: str, rows: list[list[float]] | None = None, separator: str = ",") -> str:
+    lines = [separator.join(map(repr, row)) for row in (ROWS if rows is None else rows)]
+    return "\n".join([header, *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("t,q_elbow,q_wrist,tau_elbow,tau_wrist", ("elbow", "wrist")),
+        ("time,position[elbow],position[wrist],effort[elbow],effort[wrist]", ("elbow", "wrist")),
+        ("Time (s),elbow.position,wrist.position,elbow.effort,wrist.effort", ("elbow", "wrist")),
+        ("timestamp,elbow_pos,wrist_pos,elbow_torque,wrist_torque", ("elbow", "wrist")),
+        ("t,q1,q2,tau1,tau2", ()),
+        ("t,Q1,Q2,Tau1,Tau2", ()),
+        ("# t,q_1,q_2,tau_1,tau_2", ()),
+        ("stamp,pos joint_1,pos joint_2,eff joint_1,eff joint_2", ("joint_1", "joint_2")),
+    ],
+)
+def test_columns_are_told_by_their_names(header: str, names: tuple[str, ...]) -> None:
+    arrays, found, unused = read_csv(Path("log.csv"), table(header))
+    rows = np.array(ROWS)
+    assert found == names and unused == []
+    np.testing.assert_array_equal(arrays["t"], rows[:, 0])
+    np.testing.assert_array_equal(arrays["q"], rows[:, 1:3])
+    np.testing.assert_array_equal(arrays["tau"], rows[:, 3:])
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+def test_separators(separator: str) -> None:
+    header = separator.join(["t", "q1", "q2", "tau1", "tau2"])
+    arrays, _, _ = read_csv(Path("log.csv"), table(header, separator=separator))
+    np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 3:])
+
+
+def test_the_efforts_order_is_that_of_the_positions() -> None:
+    arrays, names, _ = read_csv(Path("x"), table("t,q_b,q_a,tau_a,tau_b"))
+    assert names == ("b", "a")
+    np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, [4, 3]])
+
+
+@pytest.mark.parametrize(
+    ("unit", "scale"), [("time_ms", 1e-3), ("stamp_ns", 1e-9), ("t [us]", 1e-6)]
+)
+def test_times_in_other_units(unit: str, scale: float) -> None:
+    rows = [[row[0] / scale, *row[1:]] for row in ROWS]
+    arrays, _, _ = read_csv(Path("x"), table(f"{unit},q1,q2,tau1,tau2", rows))
+    np.testing.assert_allclose(arrays["t"], [0.0, 0.01, 0.02])
+
+
+def test_wrenches_and_columns_that_are_not_used() -> None:
+    rows = [[0.01 * k, 0.1 * k, *range(k, k + 6), 7.0] for k in range(3)]
+    arrays, _, unused = read_csv(
+        Path("x"), table("t,q1,force_x,force_y,wrench.fz,mx,torque.y,tz,temperature", rows)
+    )
+    assert unused == ["temperature"]
+    np.testing.assert_array_equal(arrays["wrench"], np.array(rows)[:, 2:8])
+
+
+def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbf" + table("t,q_a,q_b,tau_a,volt", [r[:4] + [1.0] for r in ROWS]).encode()
+    )
+    with pytest.raises(SampleError, match="'tau' of some, not of b"):
+        read_log(path)
+    path.write_bytes(b"\xef\xbb\xbf" + table("t,q_a,q_b,tau_a,tau_b").encode())
+    done = convert_log(path, tmp_path / "bag")
+    assert done.names == ("a", "b") and done.samples == 3
+    assert done.rate == pytest.approx(100.0) and done.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t,q1,tau1\n", "has no rows; a log's first line names its columns"),
+        ("0.0,1.0,2.0\n0.1,1.0,2.0\n", "begins with numbers: a log's first line"),
+        ("q1,tau1\n1,2\n1,2\n", "has no column of times"),
+        ("t,tau1\n1,2\n1,2\n", "has no joint positions"),
+        ("t,q1,tau1\n0,1,2\n0.1,x,2\n", "'x' in row 2, column q1, is no number"),
+        ("t,q1,tau1\n0,1,2\n0.1,1\n", "row 2 has 2 values for 3 columns"),
+        ("t;q1;tau1\n0,1;1;2\n0,2;1;2\n", "decimals are written with a point"),
+        ("t,q1,q2,tau1\n0,1,2,3\n1,2,3,4\n", "'tau' of some, not of 2"),
+        ("t,q1,fx,fy\n0,1,2,3\n1,2,3,4\n", "'wrench' of some, not of fz, tx"),
+        ("t,q1\n0,1\n0.1,2\n", "neither 'tau' nor 'wrench'"),
+        ("t,q1,tau1\n0,1,2\n0,1,2\n", "doesn't increase at row 1"),
+        ("t,q1,tau1\n0,1,nan\n0.1,1,2\n", "not finite"),
+    ],
+)
+def test_other_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    with pytest.raises(SampleError, match=message):
+        read_log(path)
