@@ -189,7 +189,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
     def _report(self, status: DiagnosticStatus) -> None:
         values = {pair.key: pair.value for pair in status.values}
         level = min(int.from_bytes(status.level, "little"), 3)
-        shown = [[key, values[key]] for key in SHOWN if values.get(key)]
+        shown = [[key, values[key]] for key in SHOWN if values.get(key) not in ("nan", "", None)]
         old, new = self._renamed
         if OBJECT + new in values:  # it was done: the object keeps its place in the list
             self._names = [new if name == old else name for name in self._names]
