@@ -202,7 +202,7 @@ def show(out: Path, chromium: str) -> None:
                 playing.join()
 
 
-DESKTOP, PHONE = (1280, 1000), (390, 1650)  # pixels of the pictures
+DESKTOP, PHONE = (1280, 1020), (390, 1670)  # pixels of the pictures
 MIDDLE = (
     """(r => `${r.x + r.width / 2} ${r.y + r.height / 2}`)(byId('hold').getBoundingClientRect())"""
 )

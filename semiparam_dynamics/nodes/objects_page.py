@@ -83,7 +83,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self._until = 0.0  # when teaching ends unless the page says that it goes on
         self._names: list[str] = []  # in the list's order
         self._renamed = ("", "")  # the last one, from and to
-        self._counts: list[tuple[int, int]] = []
+        self._counts = [(0, 0)]  # the recognition's, since its start
         self._encode = jpeg_encoder(config.width)
         self.taken = 0  # messages
         name = config.recognition
@@ -189,7 +189,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
     def _report(self, status: DiagnosticStatus) -> None:
         values = {pair.key: pair.value for pair in status.values}
         level = min(int.from_bytes(status.level, "little"), 3)
-        shown = [[key, values[key]] for key in SHOWN if values.get(key)]
+        shown = [[key, values[key]] for key in SHOWN if values.get(key) not in ("nan", "", None)]
         old, new = self._renamed
         if OBJECT + new in values:  # it was done: the object keeps its place in the list
             self._names = [new if name == old else name for name in self._names]
@@ -204,9 +204,9 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             }
         )
         taught, known = (_count(values.get(key, "")) for key in FIGURES)
-        if not self._counts or taught < self._counts[-1][0]:  # another run, or a reset
-            self._counts = [(taught, known)]
-        elif taught > self._counts[-1][0]:
+        if taught < self._counts[-1][0]:  # another run, or a reset
+            self._counts = [(0, 0)]
+        if taught > self._counts[-1][0]:
             self._counts.append((taught, known))
         if len(self._counts) > MOST_POINTS:
             self._counts = [*self._counts[:-1:2], self._counts[-1]]
