@@ -28,8 +28,7 @@ friction and all else as it was, and parameters.csv: each parameter, the URDF's,
 deviation, and from 0 (the URDF's) to 1 (the data's) whose it is."""
 EXAMPLES = (
     "semiparam identify BAG --urdf robot.urdf --out identified",
-    "semiparam identify BAG1 BAG2 --test BAG3 --out identified",
-    "semiparam identify BAG --mjcf --out identified",
+    "semiparam identify BAG1 BAG2 --test BAG3 --mjcf --out identified",
     "semiparam identify BAG --hold-out 0.4 --set rotor_inertia=false --out without",
 )
 
