@@ -145,7 +145,7 @@ setup(
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
-        "numba>=0.58",
+        "numba>=0.58.1",  # before, not with numpy 1.26
         "psutil>=5.9",
         "threadpoolctl>=3.0",
         "PyYAML>=6",
