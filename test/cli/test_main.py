@@ -14,7 +14,7 @@ import pytest
 
 from semiparam_dynamics import __version__
 from semiparam_dynamics.cli import main as command_line
-from semiparam_dynamics.cli.main import VERBS, main, make_parser
+from semiparam_dynamics.cli.main import VERBS, main, make_parser, run_command
 from semiparam_dynamics.errors import BagError
 
 
