@@ -87,7 +87,7 @@ def build_wheel(clone: Path, out: Path) -> Path:
 def oldest(setup: str) -> list[str]:
     """The lowest versions that the requirements of setup.py's text allow, as pip's constraints."""
     required = re.findall(r"""["']([A-Za-z0-9_.-]+)>=([0-9.]+)""", setup)
-    return [f"{name}=={low}.*" for name, low in required]
+    return [f"{name}=={low if '.' in low else low + '.0'}.*" for name, low in required]
 
 
 class Trial:
