@@ -151,7 +151,7 @@ setup(
         "PyYAML>=6",
         # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;
         # it doesn't read this list. It has no wheels for Windows, where only `learning` works.
-        'pin>=3; sys_platform != "win32"',
+        'pin>=3.3; sys_platform != "win32"',
     ],
     extras_require={**EXTRAS, "all": sorted(ALL)},
     entry_points={
