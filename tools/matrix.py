@@ -37,6 +37,9 @@ QUICK = (
     "test/nodes/test_managed.py test/nodes/test_parameters.py "
     "test/nodes/test_object_recognition.py"
 )
+# Pinocchio's wheels need numpy 2.2, and what was built for numpy 1 does not load beside it. What
+# setup.py allows below is for distributions, whose Pinocchio is built for their own numpy.
+WITH_WHEELS = {"numpy": "2.2", "numba": "0.61", "scipy": "1.14", "matplotlib": "3.9"}
 HEADER = ("Python", "ROS 2", "install, s", "MB", "pip check", "tests", "minutes")
 
 
@@ -86,7 +89,8 @@ def build_wheel(clone: Path, out: Path) -> Path:
 
 def oldest(setup: str) -> list[str]:
     """The lowest versions that the requirements of setup.py's text allow, as pip's constraints."""
-    required = re.findall(r"""["']([A-Za-z0-9_.-]+)>=([0-9.]+)""", setup)
+    found = re.findall(r"""["']([A-Za-z0-9_.-]+)>=([0-9.]+)""", setup)
+    required = [(name, WITH_WHEELS.get(name, low)) for name, low in found]
     return [f"{name}=={low if '.' in low else low + '.0'}.*" for name, low in required]
 
 
