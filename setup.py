@@ -84,7 +84,7 @@ EXTRAS = {
         *OFFLINE,
         "array-api-strict>=2",
         "bandit[toml]>=1.7.5",
-        "pytest>=7",
+        "pytest>=7.4",
         "pytest-xdist>=3",
         "hypothesis>=6",
         "idyntree>=12",

@@ -30,7 +30,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 EXTRAS = {"none": (), "kilted": ("ros",), "jazzy": ("ros-jazzy",)}
 # Beside the extra `offline`; without a simulator and an image network, whose wheels are not for
 # every Python.
-TOOLS = ("pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
+TOOLS = ("pytest>=7.4", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
 QUICK = (
     "test/robot test/recursion test/dynamics test/samples test/learning/test_contract.py "
     "test/learning/test_krls.py test/cli/test_main.py test/nodes/test_inverse_dynamics.py "
