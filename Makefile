@@ -59,7 +59,7 @@ $(READY): setup.py pyproject.toml
 	    $(VENV)/bin/python -m pip install -q -e '.[sim,vision,camera,distributed,test]'; \
 	else \
 	    $(PYTHON) -c 'import sys; sys.exit(None if sys.version_info < (3, 14) else \
-	        "The ROS 2 wheels are for Python 3.10 to 3.13: make PYTHON=python3.13 names one")'; \
+	        "The tests need idyntree, which has no wheel for Python 3.14: make PYTHON=python3.13 names another")'; \
 	    echo "1/2 making $(VENV)"; \
 	    $(PYTHON) -m venv --clear $(VENV); \
 	    echo "2/2 installing ROS 2 and everything else from PyPI (1.4 GB on disk)"; \

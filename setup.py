@@ -88,7 +88,7 @@ EXTRAS = {
         *OFFLINE,
         "array-api-strict>=2",
         "bandit[toml]>=1.7.5",
-        "pytest>=7",
+        "pytest>=7.4",
         "pytest-xdist>=3",
         "hypothesis>=6",
         "idyntree>=12",
@@ -149,13 +149,13 @@ setup(
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
-        "numba>=0.58",
+        "numba>=0.58.1",  # before, not with numpy 1.26
         "psutil>=5.9",
         "threadpoolctl>=3.0",
         "PyYAML>=6",
         # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;
         # it doesn't read this list. It has no wheels for Windows, where only `learning` works.
-        'pin>=3; sys_platform != "win32"',
+        'pin>=3.3; sys_platform != "win32"',
     ],
     extras_require={**EXTRAS, "all": sorted(ALL)},
     entry_points={

@@ -30,13 +30,16 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 EXTRAS = {"none": (), "kilted": ("ros",), "jazzy": ("ros-jazzy",)}
 # Beside the extra `offline`; without a simulator and an image network, whose wheels are not for
 # every Python.
-TOOLS = ("pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
+TOOLS = ("pytest>=7.4", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
 QUICK = (
     "test/robot test/recursion test/dynamics test/samples test/learning/test_contract.py "
     "test/learning/test_krls.py test/cli/test_main.py test/nodes/test_inverse_dynamics.py "
     "test/nodes/test_managed.py test/nodes/test_parameters.py "
     "test/nodes/test_object_recognition.py"
 )
+# Pinocchio's wheels need numpy 2.2, and what was built for numpy 1 does not load beside it. What
+# setup.py allows below is for distributions, whose Pinocchio is built for their own numpy.
+WITH_WHEELS = {"numpy": "2.2", "numba": "0.61", "scipy": "1.14", "matplotlib": "3.9"}
 HEADER = ("Python", "ROS 2", "install, s", "MB", "pip check", "tests", "minutes")
 
 
@@ -86,8 +89,9 @@ def build_wheel(clone: Path, out: Path) -> Path:
 
 def oldest(setup: str) -> list[str]:
     """The lowest versions that the requirements of setup.py's text allow, as pip's constraints."""
-    required = re.findall(r"""["']([A-Za-z0-9_.-]+)>=([0-9.]+)""", setup)
-    return [f"{name}~={low if '.' in low else low + '.0'}" for name, low in required]
+    found = re.findall(r"""["']([A-Za-z0-9_.-]+)>=([0-9.]+)""", setup)
+    required = [(name, WITH_WHEELS.get(name, low)) for name, low in found]
+    return [f"{name}=={low if '.' in low else low + '.0'}.*" for name, low in required]
 
 
 class Trial:

@@ -141,6 +141,16 @@ def run_command(command: Callable[[], int | None], program: str = "semiparam") -
             raise
         print(f"{program}: error: {told}", file=sys.stderr)
         return 2
+    except ImportError as error:
+        if "shared object" not in str(error):
+            raise
+        library = str(error).partition(":")[0]
+        print(
+            f"{program}: error: the system lacks the library {library} (libgomp.so.1: "
+            "apt-get install libgomp1)",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         return 130
 

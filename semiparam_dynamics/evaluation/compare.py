@@ -73,9 +73,9 @@ def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
 def obstacles(results: Sequence[Result]) -> list[str]:
     """Why figures of the results do not compare, in sentences; none where they do.
 
-    Bags are the same where their measurements begin at one stamp and last as long, wherever they
-    lie; URDFs by their text. An older results.json names neither: there the number of samples and
-    the URDF's own errors, in which nothing is learned, tell.
+    Bags are the same where their measurements begin at one stamp and have the same positions,
+    wherever they lie; URDFs by their text. An older results.json names neither: there the number of
+    samples and the URDF's own errors, in which nothing is learned, tell.
     """
     first, found = results[0], []
     differing = settings_that_differ(results)
@@ -118,10 +118,7 @@ def _before(result: Result) -> dict[str, object]:
 def _other_origin(first: Result, other: Result) -> Iterator[str]:
     """In sentences, what two results that name their files were not both made of."""
     here, there = (r.values["origin"] for r in (first, other))
-    a, b = (
-        [(bag["begin"], round(bag["seconds"], 3)) for bag in origin["tested"]]
-        for origin in (here, there)
-    )
+    a, b = ([(bag["begin"], bag["states"]) for bag in origin["tested"]] for origin in (here, there))
     if a != b:
         names = [", ".join(bag["path"] for bag in origin["tested"]) for origin in (there, here)]
         yield f"{other.name} was scored on other bags ({names[0]}) than {first.name} ({names[1]})."

@@ -55,6 +55,7 @@ class Recording:
     begin: int  # stamp of the first measurement, ns
     seconds: float  # from there to the last
     measurements: int
+    states: str  # hash of positions, since logs without a date all begin at one stamp
 
 
 @dataclass(frozen=True)

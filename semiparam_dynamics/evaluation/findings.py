@@ -17,6 +17,7 @@ from semiparam_dynamics.page import PROTOCOL_TITLES, number
 LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word
 SHORT = 30.0  # s of motion
+ABSURD = 20.0  # nmse on one axis that puts a whole recording in doubt
 CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 
 NOTICING = (
@@ -46,6 +47,8 @@ def find(evaluation: Evaluation) -> Findings:
     judged = {name: evaluation.runs[name] for name in WHEN if name in evaluation.runs}
     judged = {name: run for name, run in judged.items() if run.scores.samples}
     verdicts = [_verdict(name, run.scores) for name, run in judged.items()]
+    if doubt := _doubt(evaluation):
+        verdicts.insert(0, doubt)  # learning hides the mistake, so that the rest sounds well
     return Findings(
         subject=_subject(evaluation),
         headline=verdicts[0],
@@ -104,6 +107,23 @@ def _verdict(protocol: str, scores: RunningScores) -> str:
     if semi > WORSE * rigid:
         words += ": it is worse than the rigid body alone"
     return f"{words} (nmse {number(semi)} against {number(rigid)})."
+
+
+def _doubt(evaluation: Evaluation) -> str:
+    """The headline where efforts contradict the URDF; empty where they do not.
+
+    A six-axis sensor's offset alone may put a true reading as far away.
+    """
+    model, nmse = evaluation.model, evaluation.runs["sequential"].scores.nmse("urdf")
+    contrary = np.flatnonzero(nmse > CONTRARY)
+    if model.config.target != "effort" or not (
+        len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD)
+    ):
+        return ""
+    return (
+        f"The measurement contradicts the URDF on {len(contrary)} of {model.n_axes} joints: look "
+        "at signs, units and the order of names before anything else (semiparam doctor)."
+    )
 
 
 def _contradictions(evaluation: Evaluation) -> Iterator[str]:

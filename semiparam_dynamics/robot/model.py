@@ -185,8 +185,8 @@ class RobotModel:
         check_joints(tree, joints)
         self.locked = locked = _checked_locks(tree, joints, locked or {})
         wrench = config.target == "wrench"
-        if wrench:
-            frame_names(tree, config.sensor_frame)  # raises where there is no such frame
+        if wrench and not config.sensor_frame:
+            frame_names(tree, "")  # raises, and says which frames there are
 
         self.config = config
         self.urdf_text = text

@@ -14,7 +14,7 @@ import pytest
 
 from semiparam_dynamics import __version__
 from semiparam_dynamics.cli import main as command_line
-from semiparam_dynamics.cli.main import VERBS, main, make_parser
+from semiparam_dynamics.cli.main import VERBS, main, make_parser, run_command
 from semiparam_dynamics.errors import BagError
 
 
@@ -161,3 +161,11 @@ def test_the_module_is_the_command(repository: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("semiparam: error: bag exists already")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_system_library_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def run() -> int:
+        raise ImportError("libgomp.so.1: cannot open shared object file: No such file")
+
+    assert run_command(run) == 2
+    assert "apt-get install libgomp1" in capsys.readouterr().err

@@ -90,20 +90,21 @@ def test_axes_without_errors_have_no_part() -> None:
 
 
 def with_origin(result: Result, **changed: object) -> Result:
-    bag = {"path": "logs/monday", "begin": 5, "seconds": 60.0, "measurements": 100}
+    bag = {"path": "logs/monday", "begin": 5, "seconds": 60.0, "states": "f0"}
     origin = {"tested": [bag], "trained": [], "urdf": "arm.urdf", "urdf_sha256": "aa", "model": ""}
     return Result(result.name, {**copy.deepcopy(result.values), "origin": origin | changed})
 
 
 def test_bags_and_urdfs_are_compared_by_what_is_in_them() -> None:
     first = with_origin(FIRST)
-    elsewhere = {"path": "copy", "begin": 5, "seconds": 60.0000001, "measurements": 90}
+    elsewhere = {"path": "copy", "begin": 5, "seconds": 60.0, "states": "f0"}
     # A pair of the same errors and samples, and one of others: neither is what tells.
     same = with_origin(other(urdf=[1.0, 2.1]), tested=[elsewhere], urdf="/tmp/arm.urdf")
     same.values["samples"] = 99  # type: ignore[index]
     assert not obstacles([first, same])
-    later = with_origin(other(), tested=[elsewhere | {"begin": 6}])
-    assert "other bags (copy) than before (logs/monday)" in obstacles([first, later])[0]
+    for changed in ({"begin": 6}, {"states": "f1"}):
+        later = with_origin(other(), tested=[elsewhere | changed])
+        assert "other bags (copy) than before (logs/monday)" in obstacles([first, later])[0]
     assert "another URDF" in obstacles([first, with_origin(other(), urdf_sha256="bb")])[0]
 
 

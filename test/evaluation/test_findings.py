@@ -123,3 +123,9 @@ def test_training_before_is_said(wrench_evaluation: Evaluation) -> None:
     subject = find(wrench_evaluation).subject
     assert "six-axis reading at boom_sensor" in subject
     assert "other recordings" in subject
+
+
+def test_the_headline_of_a_contradicted_urdf_is_that() -> None:
+    wrong, right = judged(GOOD | {"urdf": 2.0}), judged(GOOD | {"urdf": 1.2})
+    assert find(wrong).headline.startswith("The measurement contradicts the URDF on")
+    assert find(wrong).verdicts == [find(right).headline, *find(right).verdicts]
