@@ -250,9 +250,11 @@ class Falkon(RegularisationPath, KernelRegressor):
         predicted = super().predict(X)
         if not np.any(self.intercept_):
             return predicted
-        if self.coef_.ndim == 1:
-            return predicted + self.intercept_
-        return predicted + self.intercept_.astype(self.centers_.dtype)
+        offset = self.intercept_
+        if self.coef_.ndim == 2:
+            offset = offset.astype(self.centers_.dtype)
+        result: Array = predicted + offset
+        return result
 
     def _enough(self, rows: Rows) -> float:
         """The tolerance, or the data's precision, below which a residual says nothing."""
