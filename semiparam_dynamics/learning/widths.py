@@ -184,7 +184,8 @@ def leave_one_out(
     by_leverage = np.sum(by_residual * errors, axis=1)
     v = cho_solve(factor, -(K.T @ by_residual))
     crossed = v @ alpha.T
-    by_H = -(B.T * by_leverage) @ B - 0.5 * (crossed + crossed.T)
+    scaled = np.sqrt(by_leverage)[:, None] * B  # which numpy multiplies by itself in half the time
+    by_H = -(scaled.T @ scaled) - 0.5 * (crossed + crossed.T)
     by_K = 2.0 * by_leverage[:, None] * B - by_residual @ alpha.T + Y @ v.T + 2.0 * (K @ by_H)
     by_own = ridge * by_H
     slopes = _by_widths(by_K * K, A, C) + _by_widths(by_own * own, C, C)
