@@ -3,8 +3,8 @@
     python benchmarks/recognition_views.py emoji-datasource-google-16.0.0.tgz
 
 Of 60 objects (recognition_objects.py) one frame or five are learned, as they are or with views
-made of each: mirrored, two crops of 85 % somewhere, darker and lighter, or one of each. 30 other views of
-each are asked for. Last, one object after the other has a single frame and the rest five.
+made of each: mirrored, two crops of 85 % somewhere, darker and lighter, or one of each. 30 other
+views of each are asked for. Last, one object after the other has a single frame and the rest five.
 """
 
 from __future__ import annotations
