@@ -24,10 +24,10 @@ from semiparam_dynamics.identification.consistent import (
     unconstrained,
     urdf_parameters,
 )
-from semiparam_dynamics.identification.mjcf_export import export_mjcf, rotor_inertias
 from semiparam_dynamics.identification.urdf_export import export_urdf, joint_dynamics, link_inertias
 from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.simulation.mjcf_export import export_mjcf, rotor_inertias
 
 URDF_FILE, TABLE_FILE = "identified.urdf", "parameters.csv"
 MJCF_FILE = "identified.xml"

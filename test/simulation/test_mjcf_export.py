@@ -9,9 +9,9 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.identification.mjcf_export import export_mjcf, rotor_inertias
 from semiparam_dynamics.identification.urdf_export import export_urdf
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.simulation.mjcf_export import export_mjcf, rotor_inertias
 
 mujoco = pytest.importorskip("mujoco")
 URDF = Path(__file__).parents[1] / "data" / "small_arm.urdf"
