@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import RefusedError, SemiparamError
+from semiparam_dynamics.errors import ConfigurationError, RefusedError, SemiparamError
 from semiparam_dynamics.nodes.autosave import Autosave
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
@@ -56,6 +56,12 @@ class RecognitionSession:
             self.backbone = Backbone(config.backbone)
             source = {"input": config.input, **self.backbone.identity}
         self.recognizer = Recognizer(config.recognition, source)
+        had, given = self.recognizer.n_inputs, self.backbone and self.backbone.n_features
+        if had is not None and given is not None and had != given:
+            raise ConfigurationError(
+                f"the prototypes have {had} numbers each, the network's features {given}: they "
+                "must come from that network"
+            )
         path = Path(config.model_file).expanduser().absolute() if config.model_file else None
         self.autosave = Autosave(
             path if config.autosave else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from array import array
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,8 +17,10 @@ from semiparam_dynamics.errors import (
     ImageError,
     MissingExtraError,
 )
+from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.config import BackboneConfig
 from semiparam_dynamics.recognition.default_backbone import default_identity, default_model
+from semiparam_dynamics.storage import MALFORMED
 
 Image = npt.NDArray[np.uint8]
 Features = npt.NDArray[np.float32]
@@ -42,7 +45,7 @@ class Backbone:
     """
 
     def __init__(self, config: BackboneConfig | None = None) -> None:
-        self._config = config = config or BackboneConfig()
+        self._config = config = described(config or BackboneConfig())
         self._session, self._name, fingerprint = _open(config)
         inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
         if len(inputs) != 1:
@@ -159,6 +162,52 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
             f"{name} is not an ONNX model that this onnxruntime runs: {_first_line(error)}"
         ) from None
     return session, name, identity
+
+
+DESCRIPTION = "preprocessor_config.json"
+
+
+def described(config: BackboneConfig) -> BackboneConfig:
+    """The configuration with what a description beside the network's file says of its images.
+
+    The file is that of Hugging Face's image processors. Raises ConfigurationError where it says
+    something else than numbers.
+    """
+    path = Path(config.file).expanduser().parent / DESCRIPTION
+    if not config.file or config.preprocessing != "auto" or not path.is_file():
+        return config
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        scale = float(told.get("rescale_factor", 1.0 / 255.0)) if _does(told, "rescale") else 1.0
+        mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+        std: tuple[float, ...] = (1.0, 1.0, 1.0)
+        if _does(told, "normalize"):
+            mean = tuple(float(value) for value in told["image_mean"])
+            std = tuple(float(value) for value in told["image_std"])
+        sizes = told["size"]
+        if not isinstance(sizes, dict):
+            sizes = {"shortest_edge": sizes}
+        shorter = float(sizes.get("shortest_edge", sizes.get("height", 0)))
+        kept = shorter
+        if told.get("do_center_crop", "crop_size" in told):
+            crop = told["crop_size"]
+            kept = float(crop["height"] if isinstance(crop, dict) else crop)
+        return replace(
+            config,
+            size=round(kept),
+            crop=min(1.0, kept / shorter),
+            mean=tuple(value / scale for value in mean),
+            std=tuple(value / scale for value in std),
+        )
+    except (*MALFORMED, ArithmeticError, AttributeError, OSError) as error:
+        raise ConfigurationError(
+            f"{path} does not say how images are prepared ({type(error).__name__}: {error}); with "
+            "backbone.preprocessing: parameters it is not read"
+        ) from None
+
+
+def _does(told: dict[str, Any], action: str) -> bool:
+    return bool(told.get(f"do_{action}", True))
 
 
 def _names(nodes: list[Any]) -> str:

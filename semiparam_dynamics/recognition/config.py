@@ -143,6 +143,13 @@ class RecognitionConfig:
     unknown: str = parameter(
         "unknown", "the answer for an unknown object, empty too; no object can have this name"
     )
+    prototypes: str = parameter(
+        "",
+        "npz file of objects that are known before a picture of them is taught: their names "
+        "(`names`) and a feature vector of each (`vectors`, names x numbers), such as the text "
+        "vectors of a network that has pictures and texts in one space (CLIP); each counts as one "
+        "example",
+    )
     remember: int = parameter(
         60,
         "how many frames of an unknown object are kept, for its name to come later: 'name mug'; "
@@ -193,6 +200,12 @@ class BackboneConfig:
         "0 to 1, 255 times that. A network that takes uint8 gets the pixels as they are",
         low=1e-3,
         high=1e4,
+    )
+    preprocessing: str = parameter(
+        "auto",
+        "where size, crop, mean and std come from: auto, a preprocessor_config.json beside `file` "
+        "(as exports from Hugging Face have it) where there is one, or always these parameters",
+        choices=("auto", "parameters"),
     )
     normalize: bool = parameter(True, "scale each feature vector to length 1")
     threads: int = parameter(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Container
 from pathlib import Path
@@ -11,11 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import LearningError, RefusedError, StorageError
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    RefusedError,
+    SemiparamError,
+    StorageError,
+)
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit, check_room, checked_label
-from semiparam_dynamics.storage import State, load_state, save_state
+from semiparam_dynamics.storage import MALFORMED, State, load_state, save_state
 
 
 class Smoothing:
@@ -94,7 +101,8 @@ class Recognizer:
     identity : what the features come from, in values for JSON: a saved model of other features is
         refused.
 
-    Raises ConfigurationError for settings that the classifier refuses.
+    Raises ConfigurationError for settings that the classifier refuses, and for prototypes that
+    can't be read.
     """
 
     def __init__(self, config: RecognitionConfig, identity: dict[str, object]) -> None:
@@ -104,6 +112,7 @@ class Recognizer:
         # The last frames without interruption in which there was an unknown object.
         self._strangers: deque[Array] = deque(maxlen=config.remember)
         self._strange = False
+        self._prototypes = read_prototypes(config) if config.prototypes else []
         self.reset()
         # A classifier that is thrown away: everything is compiled, and every setting was looked at.
         trial = self._classifier()
@@ -112,11 +121,19 @@ class Recognizer:
         trial.refresh(1)
 
     def reset(self) -> None:
-        """Forget all objects."""
+        """Forget all objects but the prototypes."""
         self._model = self._classifier()
         self.restart_smoothing()
         self._labels: tuple[str, ...] = ()
         self._strangers.clear()
+        self._learn_prototypes()
+
+    def _learn_prototypes(self) -> None:
+        """Learn the prototypes of objects that are not known yet."""
+        known = set(self._labels)
+        for label, x in self._prototypes:
+            if label not in known:
+                self.learn(x, label)
 
     def configure(self, config: RecognitionConfig) -> None:
         """Take other values of the parameters that may change (those marked `live`)."""
@@ -275,9 +292,15 @@ class Recognizer:
             raise StorageError(f"{path} belongs to another configuration: {error}") from None
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise StorageError(f"{path} is not a saved model of objects ({error!r})") from None
+        if self._prototypes and model.n_features_in_ != len(self._prototypes[0][1]):
+            raise StorageError(
+                f"{path} has features of {model.n_features_in_} numbers, the prototypes of "
+                f"{len(self._prototypes[0][1])}"
+            )
         self._model = model
         self.restart_smoothing()
         self._note_labels()
+        self._learn_prototypes()
 
     def _note_labels(self) -> None:
         self._labels = tuple(self._model.classes_.tolist())
@@ -301,6 +324,33 @@ class Recognizer:
 
 def _recoding(config: RecognitionConfig) -> float | str:
     return "auto" if config.classifier.choose_recoding else config.classifier.recoding
+
+
+def read_prototypes(config: RecognitionConfig) -> list[tuple[str, Array]]:
+    """The names and the feature vectors, of length 1, of the file `config.prototypes`.
+
+    Raises ConfigurationError for a file that can't be read, has no such arrays, or has a name or a
+    vector that can't be one.
+    """
+    path = Path(config.prototypes).expanduser()
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            names, vectors = arrays["names"].tolist(), np.atleast_2d(arrays["vectors"])
+        if len(names) != len(vectors) or len(set(names)) != len(names):
+            raise ValueError(f"{len(names)} names, not all different, for {len(vectors)} vectors")
+        check_room(len(names) - 1, config.limits)
+        return [
+            (
+                checked_label(name, config.limits, config.unknown),
+                feature_vector(vector, None, config.limits.max_inputs, normalize=True),
+            )
+            for name, vector in zip(names, vectors, strict=True)
+        ]
+    except (*MALFORMED, OSError, AttributeError, SemiparamError, zlib.error) as error:
+        raise ConfigurationError(
+            f"{path}, which the parameter prototypes names, is no npz file of `names` and "
+            f"`vectors`: {error}"
+        ) from None
 
 
 def feature_vector(

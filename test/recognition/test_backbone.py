@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import dataclasses
 import itertools
 import json
 import pickle
@@ -23,8 +24,15 @@ from semiparam_dynamics.errors import (
     ImageError,
     MissingExtraError,
 )
-from semiparam_dynamics.recognition.backbone import ENCODINGS, Backbone, Preprocessing, image_array
-from semiparam_dynamics.recognition.config import BackboneConfig
+from semiparam_dynamics.recognition.backbone import (
+    ENCODINGS,
+    Backbone,
+    Preprocessing,
+    described,
+    image_array,
+)
+from semiparam_dynamics.recognition.config import BackboneConfig, RecognitionConfig
+from semiparam_dynamics.recognition.recognizer import Recognizer
 
 # Where red, green and blue stand in a pixel, as sensor_msgs' image_encodings.hpp names them.
 ORDER = {"rgb8": "rgb", "bgr8": "bgr", "rgba8": "rgba", "bgra8": "bgra", "mono8": "m"}
@@ -393,3 +401,59 @@ def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch, network: Network)
         monkeypatch.setitem(sys.modules, module, None)  # importing it raises ImportError
         with pytest.raises(MissingExtraError, match=r"pip install 'semiparam_dynamics\[vision\]'"):
             Backbone(config)
+
+
+def description(config: BackboneConfig, **told: object) -> None:
+    settings = {
+        "image_mean": [0.5, 0.4, 0.3],
+        "image_std": [0.2, 0.25, 0.5],
+        "rescale_factor": 1.0 / 255.0,
+        "size": {"shortest_edge": 64},
+        "crop_size": {"height": 48, "width": 48},
+        "do_center_crop": True,
+    }
+    kept = {name: value for name, value in (settings | told).items() if value is not None}
+    (Path(config.file).parent / "preprocessor_config.json").write_text(json.dumps(kept))
+
+
+def test_what_lies_beside_the_file_says_how_images_are_prepared(network: Network) -> None:
+    config = network(COPY, shape=(1, 3, "h", "w"))
+    description(config)
+    found = described(config)
+    assert (found.size, found.crop) == (48, 0.75)
+    np.testing.assert_allclose(found.mean, 255.0 * np.array([0.5, 0.4, 0.3]))
+    np.testing.assert_allclose(found.std, 255.0 * np.array([0.2, 0.25, 0.5]))
+    expected = ((IMAGE / 255.0 - [0.5, 0.4, 0.3]) / [0.2, 0.25, 0.5]).mean(axis=(0, 1))
+    plain = network(MEAN_COLOUR, FLAT)
+    description(plain, do_center_crop=False)
+    np.testing.assert_allclose(Backbone(plain).features(IMAGE), expected, rtol=1e-5)
+    kept = dataclasses.replace(plain, preprocessing="parameters")
+    np.testing.assert_allclose(Backbone(kept).features(IMAGE), COLOUR, rtol=1e-6)
+    description(plain, size=64, crop_size=None, do_center_crop=None, do_normalize=False)
+    np.testing.assert_allclose(Backbone(plain).features(IMAGE), COLOUR / 255.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("told", [{"size": None}, {"image_std": [0.0, 1.0, 1.0]}, {"size": "big"}])
+def test_a_description_that_says_nothing_of_use_is_refused(network: Network, told: Any) -> None:
+    config = network(MEAN_COLOUR, FLAT)
+    description(config, **told)
+    with pytest.raises(ConfigurationError):
+        Backbone(config)
+    assert Backbone(dataclasses.replace(config, preprocessing="parameters")).n_features == 3
+
+
+def test_names_without_a_picture_where_texts_and_pictures_share_a_space(
+    network: Network, tmp_path: Path
+) -> None:
+    """A network whose features are the mean colour, and the colours' names as its texts."""
+    backbone = Backbone(network(MEAN_COLOUR, FLAT, normalize=True))
+    names = ("red", "green", "blue")
+    np.savez(tmp_path / "texts.npz", names=np.array(names), vectors=np.eye(3))
+    config = RecognitionConfig(prototypes=str(tmp_path / "texts.npz"))
+    recognizer = Recognizer(config, backbone.identity)
+    rng = np.random.default_rng(0)
+    for k, name in enumerate(names):
+        picture = rng.integers(0, 60, (8, 8, 3)) + 150 * np.eye(3, dtype=int)[k]
+        recognizer.restart_smoothing()
+        found = recognizer.recognize(backbone.features(picture.astype(np.uint8)).astype(float))
+        assert found.label == name

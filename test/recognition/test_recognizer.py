@@ -355,3 +355,55 @@ def test_one_object_is_not_seen_in_everything():
     assert recognizer.recognize(mug()).label == "mug"
     recognizer.configure(replace(RecognitionConfig(), max_novelty=0.0))
     assert recognizer.recognize(other).label == "mug"
+
+
+def prototypes(path: Path, **changes: object) -> str:
+    arrays = {"names": np.array(NAMES), "vectors": np.eye(3, D) + 0.2} | changes
+    np.savez(path, **{k: np.asarray(v) for k, v in arrays.items() if v is not None})
+    return str(path)
+
+
+def test_prototypes_are_known_before_a_frame_is_taught(tmp_path: Path):
+    file = prototypes(tmp_path / "texts.npz")
+    recognizer = make(prototypes=file, smoothing__frames=1, threshold=0.0)
+    assert recognizer.labels == tuple(sorted(NAMES)) and recognizer.n_examples == 3
+    found = [recognizer.recognize(x).label == label for x, label in examples(20)]
+    assert np.mean(found) > 0.8
+    for x, label in examples(10, seed=3):
+        recognizer.learn(x, label)
+    recognizer.learn(np.eye(1, D, 5)[0], "vase")
+    recognizer.save(tmp_path / "model.npz")
+    again = make(prototypes=prototypes(tmp_path / "more.npz", names=("mug", "cup", "ball")))
+    again.load(tmp_path / "model.npz")
+    assert again.labels == ("ball", "book", "cup", "mug", "vase")
+    assert again.n_examples == 35
+    again.reset()
+    assert again.labels == ("ball", "cup", "mug")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"names": ("mug", "mug", "ball")}, "not all different"),
+        ({"names": ("mug", "ball")}, "2 names, not all different, for 3 vectors"),
+        ({"names": ("mug", "unknown", "ball")}, "unknown"),
+        ({"vectors": np.full((3, D), np.nan)}, "finite"),
+        ({"vectors": np.zeros((3, D))}, "zero"),
+        ({"vectors": None}, "vectors"),
+        ({"names": np.array(["mug", "book", 3], dtype=object)}, "pickle|object"),
+    ],
+)
+def test_prototypes_that_cannot_be_some_are_refused(tmp_path: Path, changes, message):
+    file = prototypes(tmp_path / "texts.npz", **changes)
+    with pytest.raises(ConfigurationError, match="the parameter prototypes names") as told:
+        make(prototypes=file)
+    assert told.match(message)
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        make(prototypes=str(tmp_path / "nowhere.npz"))
+
+
+def test_a_model_of_other_features_than_the_prototypes_is_refused(tmp_path: Path):
+    taught(4).save(tmp_path / "model.npz")
+    file = prototypes(tmp_path / "texts.npz", vectors=np.eye(3, D + 1) + 0.1)
+    with pytest.raises(StorageError, match="the prototypes of 13"):
+        make(prototypes=file).load(tmp_path / "model.npz")
