@@ -34,7 +34,7 @@ CONFIGS = (
     ObjectStreamNodeConfig,
     TrajectoryEffortsNodeConfig,
 )
-PATHS = {"urdf", "model_file", "backbone.file", "source", "script"}
+PATHS = {"urdf", "model_file", "prototypes", "backbone.file", "source", "script"}
 LABELS = ("../../escaped", "/etc/escaped", "mug/../../escaped", "~/escaped", "con.npz")
 UNPRINTABLE = ("mug\n../escaped", "mug\rx", "\x1b[2J")
 
