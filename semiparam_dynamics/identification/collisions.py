@@ -82,7 +82,8 @@ class Collisions:
     Left out are links that no joint moves against each other, neighbours (joined by one joint that
     moves, bodies without a shape passed over), and pairs that touch in the neutral posture (all
     joints at 0, or at the limit next to it) and also in the middle of the ranges. Pairs nearer
-    than the clearance in both must only not touch. Not thread-safe.
+    than the clearance in both must only not touch. For the floor eight more postures count.
+    Not thread-safe.
 
     Parameters
     ----------
@@ -132,6 +133,7 @@ class Collisions:
         low, high = model.position_limits
         self._neutral = np.clip(np.zeros(model.n_joints), low, high)
         ends = np.isfinite(low) & np.isfinite(high)
+        self._half = np.where(ends, 0.5 * (high - low), np.pi)
         self._middle = np.where(ends, 0.5 * (np.where(ends, low, 0) + np.where(ends, high, 0)), 0.0)
         self._floor(config.floor, np.array(model.config.gravity), notes)
         self._choose(config.clearance, meshes, notes)
@@ -246,8 +248,17 @@ class Collisions:
             )
 
     def _by_build(self) -> Array:
-        """(n_pairs,) m in the one of two postures, neutral and middle, where a pair is farther."""
-        return np.maximum(self._distances(self._neutral), self._distances(self._middle))
+        """(n_pairs,) m in the one of two postures, neutral and middle, where a pair is farther.
+
+        From the floor, of eight random ones too: an arm at 0 may lie along it and yet leave it.
+        """
+        apart = np.maximum(self._distances(self._neutral), self._distances(self._middle))
+        floor = np.array([FLOOR in (self._links[a], self._links[b]) for a, b in self._ids], bool)
+        only = [int(index) for index in np.flatnonzero(floor)]
+        for q in np.random.default_rng(0).uniform(-1.0, 1.0, (8, len(self._neutral))):
+            there = self._distances(self._middle + q * self._half, only)
+            apart[floor] = np.maximum(apart[floor], there[floor])
+        return apart
 
     def _by_meshes(self, pair: Any, meshes: list[Any]) -> bool:
         """Compare a pair by meshes from now on; False where neither has one, or with the floor."""
