@@ -15,7 +15,12 @@ from semiparam_dynamics.cli.options import (
     warn,
 )
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
+from semiparam_dynamics.identification.collisions import CollisionConfig, Collisions
+from semiparam_dynamics.identification.excitation import (
+    Excitation,
+    ExcitationConfig,
+    optimize_excitation,
+)
 from semiparam_dynamics.identification.excitation_files import (
     ExportConfig,
     excitation_table,
@@ -42,8 +47,8 @@ be told apart well: the condition number of their regressor is minimised within 
 position, velocity and effort. Each period starts and ends at rest.
 Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
 first point leaves the arm time to reach it, and trial_bag, one period through the same positions at
-low speed. Collisions, of the arm with itself or with anything else, are not checked: narrow the
-joints with --range, see the motion in simulation, and try it slowly first."""
+low speed. By the URDF's collision elements it keeps clear of the robot itself and of a floor; of
+nothing else: narrow the joints with --range, see it in simulation, and try it slowly first."""
 EXAMPLES = (
     "semiparam excite --urdf robot.urdf --out motion",
     "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
@@ -55,6 +60,8 @@ OFTEN = {
     "period": "length of the motion's period, s",
     "velocity_scale": "share of the velocity limits used",
     "effort_scale": "share of the effort limits used",
+    "clearance": "distance kept from collisions, m",
+    "floor": "its height in m, base or none",
     "repeat": "periods written, one after the other",
     "rate": "points written a second",
 }
@@ -76,7 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="ranges",
         help="narrower position limits than the URDF's (rad or m); may be given several times",
     )
-    configs = (ExcitationConfig, FreeJointsConfig, ExportConfig)
+    parser.add_argument("--meshes", metavar="DIR", help="of the collision meshes' packages")
+    configs = (ExcitationConfig, FreeJointsConfig, ExportConfig, CollisionConfig)
     flags = [entry for config in configs for entry in parameters(config)]
     for entry in flags:
         kind = entry.type if entry.type in (int, float) else str
@@ -86,7 +94,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             type=kind,
             default=entry.default,
             metavar=kind.__name__.upper(),
-            help=often if often is argparse.SUPPRESS else f"{often} (default {entry.default:g})",
+            help=often
+            if often is argparse.SUPPRESS
+            else f"{often} (default {_short(entry.default)})",
         )
     add_overwrite(parser)
     add_config_options(parser, RobotConfig, flags)
@@ -108,14 +118,18 @@ def run(args: argparse.Namespace) -> int:
         ranges=dict(_range(text) for text in args.ranges),
         free=_group(args, FreeJointsConfig),
     )
+    folders = [Path(f) for f in (args.meshes, _folder(args.urdf)) if f]
+    collisions = Collisions(effort_model, _group(args, CollisionConfig), folders)
     out = Path(args.out).expanduser()
     table, figure, bag, trial = files = [out / name for name in FILES]
     with reserved(files, overwrite=args.overwrite):
-        warn(limits.warnings)
+        warn([*limits.warnings, *collisions.notes])
         for path in (bag, trial):
             check_bag_place(path, overwrite=args.overwrite)
         with ProgressBar("searching", sys.stderr) as progress:
-            excitation = optimize_excitation(model, effort_model, limits, config, progress)
+            excitation = optimize_excitation(
+                model, effort_model, limits, config, progress, collisions
+            )
         write_csv(excitation, export, table)
         write_trajectory_bag(excitation, export, bag)
         write_trial_bag(excitation, export, trial)
@@ -124,11 +138,29 @@ def run(args: argparse.Namespace) -> int:
     print(
         f"\n{export.repeat} periods of {config.period:g} s; in the bag they begin after"
         f" {lead_in(excitation):g} s, in which the arm goes to the start.\n"
-        "Collisions were not checked: see the motion in simulation, then try trial_bag, which is"
-        f" {export.trial_slowdown:g} times slower."
+        f"{_collisions_told(excitation, collisions)} See the motion in simulation, then try"
+        f" trial_bag, which is {export.trial_slowdown:g} times slower."
     )
     print(*files, sep="\n")
     return 0
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _folder(urdf: str) -> Path | None:
+    return None if "<" in urdf else Path(urdf).expanduser().parent
+
+
+def _collisions_told(excitation: Excitation, collisions: Collisions) -> str:
+    if excitation.approach is None:
+        return "Collisions were not checked."
+    floor = "no floor" if collisions.floor is None else f"a floor at {collisions.floor:g} m"
+    return (
+        f"Collisions: {excitation.approach.told()}, of {len(collisions.pairs)} pairs with {floor}; "
+        "the way to the start was not checked."
+    )
 
 
 def _group(args: argparse.Namespace, kind: type[C]) -> C:

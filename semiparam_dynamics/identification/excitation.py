@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.identification.collisions import Approach, Collisions
 from semiparam_dynamics.identification.fourier_trajectory import (
     FourierTrajectory,
     resting_directions,
@@ -28,6 +29,10 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 OBJECTIVES = ("condition", "determinant")
 N_RANDOM_MOTIONS = 20
 _MAX_TRIES = 20  # random motions of which none keeps the effort limits
+_MAX_POSTURES = 500  # random middles of motions of which none is free of collisions
+_ROUNDS = 4  # of a search whose result collides between the instants that it looks at
+_ROOM = 0.01  # m that each further round keeps more
+_DISTANCE_SCALE = 0.1  # m, of the constraint on distances
 _INSTANTS_PER_CYCLE = 40  # of the highest harmonic, on the grid that checks the limits
 _SEARCH_INSTANTS_PER_CYCLE = 16  # on the search's own
 _MOTION_FACTORS = 0.9 ** np.arange(60)  # by which a random motion is made smaller until it fits
@@ -76,7 +81,7 @@ class Excitation:
 
     conditions: condition numbers of the scaled base regressor over one period, evaluated on a grid
     finer than the search's: of the result, of the motion that its search started from, and of
-    `N_RANDOM_MOTIONS` random ones within the limits.
+    `N_RANDOM_MOTIONS` random ones within the limits and free of collisions.
     """
 
     trajectory: FourierTrajectory
@@ -87,6 +92,7 @@ class Excitation:
     condition: float
     start_condition: float
     random_conditions: tuple[float, ...]
+    approach: Approach | None = None  # to a collision; None where none was checked
 
 
 def optimize_excitation(
@@ -95,6 +101,7 @@ def optimize_excitation(
     limits: MotionLimits,
     config: ExcitationConfig | None = None,
     progress: Callable[[float], None] = lambda share: None,
+    collisions: Collisions | None = None,
 ) -> Excitation:
     """Search for the trajectory whose base regressor is best conditioned within `limits`.
 
@@ -106,8 +113,10 @@ def optimize_excitation(
     effort_model: the same joints with target effort; `model` itself where that is its target.
     limits: everything the joints can do (`motion_limits`); `config` says how much may be used.
     progress: called with the share done, from 0 to 1.
+    collisions: what the motion has to keep away from; None: nothing is checked.
 
-    Raises ConfigurationError where no motion keeps the effort limits.
+    Raises ConfigurationError where no motion keeps the effort limits, or none that keeps them is
+    free of collisions.
 
     """
     config = config or ExcitationConfig()
@@ -115,7 +124,13 @@ def optimize_excitation(
         raise ConfigurationError("the effort model must have the same joints and target effort")
     usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
     problem = ExcitationProblem(
-        model, effort_model, usable, config.period, config.harmonics, config.objective
+        model,
+        effort_model,
+        usable,
+        config.period,
+        config.harmonics,
+        config.objective,
+        collisions if collisions is not None and collisions.pairs else None,
     )
     rng = np.random.default_rng(config.seed)
     count = max(N_RANDOM_MOTIONS, config.starts)
@@ -127,6 +142,7 @@ def optimize_excitation(
         def report(share: float, done: int = number) -> None:
             progress((done + share) / len(starts))
 
+        start = _clear_throughout(problem, start)
         x = _search(problem, start, config.iterations, report)
         found.append((problem.value(x), x, start))
     _, x, start = min(found, key=lambda entry: entry[0])
@@ -140,6 +156,7 @@ def optimize_excitation(
         _condition(problem, x),
         _condition(problem, start),
         tuple(_condition(problem, motion) for motion in motions[:N_RANDOM_MOTIONS]),
+        problem.collisions.nearest(trajectory) if problem.collisions else None,
     )
 
 
@@ -152,23 +169,40 @@ def _search(
     def count(_: Array) -> None:
         nonlocal steps
         steps += 1
-        progress(steps / iterations)
+        progress(min(steps / iterations, 1.0))
 
-    result = minimize(
-        problem.value,
-        start,
-        jac=problem.gradient,
-        method="SLSQP",
-        constraints={"type": "ineq", "fun": problem.constraints, "jac": problem.jacobian},
-        callback=count,
-        options={"maxiter": iterations, "ftol": 1e-5},
-    )
-    # Between the instants of the search's grid, or where it was stopped, a limit may be passed.
-    for factor in _RESULT_FACTORS:
-        x: Array = factor * result.x
-        if limit_use(problem.trajectory(x), problem.limits, problem.effort_model).kept:
-            return x if problem.value(x) < problem.value(start) else start
-    return start
+    best = start
+    problem.begin_search(start)
+    for _ in range(_ROUNDS if problem.collisions else 1):
+        result = minimize(
+            problem.value,
+            best,
+            jac=problem.gradient,
+            method="SLSQP",
+            constraints={"type": "ineq", "fun": problem.constraints, "jac": problem.jacobian},
+            callback=count,
+            options={"maxiter": iterations, "ftol": 1e-5},
+        )
+        # Between the instants of the search's grid, or where it was stopped, a limit may be passed.
+        shrunk = (factor * result.x for factor in _RESULT_FACTORS)
+        x = next((candidate for candidate in shrunk if _use(problem, candidate).kept), start)
+        if problem.missed(x) <= 0.0:
+            best = x
+            break
+        problem.demand(x, _ROOM)
+        best = _toward(problem, best, x)
+    return best if problem.value(best) < problem.value(start) else start
+
+
+def _toward(problem: ExcitationProblem, start: Array, x: Array) -> Array:
+    """The last of ten motions from `start`, which is allowed, to x before one that is not."""
+    best = start
+    for share in np.linspace(0.1, 0.9, 9):
+        between = start + share * (x - start)
+        if not _use(problem, between).kept or problem.missed(between) > 0.0:
+            break
+        best = between
+    return best
 
 
 def _condition(problem: ExcitationProblem, x: Array) -> float:
@@ -185,15 +219,23 @@ def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Arr
     the efforts keep theirs. Raises ConfigurationError where gravity alone needs more effort.
     """
     worst = ""
+    postures = _MAX_POSTURES
     for _ in range(_MAX_TRIES):
         k = np.arange(2, problem.harmonics + 1)
         decay = np.concatenate([[0.0], 1.0 / k, 1.0 / k])[:, None]
         x = decay * rng.standard_normal(problem.shape)
         x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
+        while problem.collides_at(x[0]):
+            if (postures := postures - 1) <= 0:
+                raise ConfigurationError(
+                    f"no posture free of collisions was found: {problem.collision_told(x[0])}; "
+                    "allow less clearance, set the floor with --floor, or narrow the joints' ranges"
+                )
+            x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
         x = _fit(problem, x)
         use = _use(problem, x)
         if use.kept:
-            return x.ravel()
+            return _clear(problem, x).ravel()
         worst = use.worst_effort
     raise ConfigurationError(
         f"no motion was found that keeps the effort limits, not even a small one: {worst};"
@@ -219,6 +261,30 @@ def _fit(problem: ExcitationProblem, x: Array) -> Array:
         if _use(problem, fitted).kept:
             return fitted
     return smallest
+
+
+def _clear(problem: ExcitationProblem, x: Array) -> Array:
+    """The same motion about the same posture, made smaller until its instants are free."""
+    if not problem.collides(x):
+        return x
+    fewest, most = 0, len(_MOTION_FACTORS) - 1  # the posture itself is free
+    while fewest < most:
+        middle = (fewest + most) // 2
+        if problem.collides(np.vstack([x[:1], _MOTION_FACTORS[middle] * x[1:]])):
+            fewest = middle + 1
+        else:
+            most = middle
+    return np.vstack([x[:1], _MOTION_FACTORS[most] * x[1:]])
+
+
+def _clear_throughout(problem: ExcitationProblem, x: Array) -> Array:
+    """The same motion about the same posture, smaller until it is free between instants too."""
+    shape = x.reshape(problem.shape)
+    for factor in _MOTION_FACTORS:
+        smaller = np.vstack([shape[:1], factor * shape[1:]]).ravel()
+        if problem.missed(smaller) <= 0.0:
+            return smaller
+    return np.vstack([shape[:1], 0.0 * shape[1:]]).ravel()
 
 
 def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
@@ -278,7 +344,8 @@ class ExcitationProblem:
     those that start at rest, in units of half of each joint's allowed range, the offset counted
     from its middle. There are three constraints a joint, met where positive: one minus the smooth
     maximum over a period (Kreisselmeier and Steinhauser, 1979) of position, velocity and effort,
-    relative to their limits.
+    relative to their limits. With `collisions` there is one more: the smooth minimum of the
+    distances, minus what is to be kept, in units of 0.1 m.
 
     Parameters
     ----------
@@ -287,6 +354,7 @@ class ExcitationProblem:
     limits: that the motion may use.
     period: s. harmonics: at least 2.
     objective: see :func:`criterion`.
+    collisions: with at least one pair; None: not checked.
 
     """
 
@@ -298,7 +366,11 @@ class ExcitationProblem:
         period: float,
         harmonics: int,
         objective: str,
+        collisions: Collisions | None = None,
     ) -> None:
+        self.collisions = collisions
+        self._pairs: list[int] = []  # that come near in the search
+        self._extra = 0.0  # m, kept beyond the clearance at the search's instants
         self.model, self.effort_model, self.limits = model, effort_model, limits
         self.period, self.harmonics, self.objective = period, harmonics, objective
         # What counts only where it is seen to help is not what is to be excited.
@@ -311,12 +383,56 @@ class ExcitationProblem:
         self._bases = [b @ self._directions for b in series_basis(t, harmonics, period)]
         self._values_at: tuple[bytes, Array, Array, Array] | None = None
         self._slopes_at: tuple[bytes, Array, Array] | None = None
+        self._distance_at: tuple[bytes, float, Array] | None = None
 
     def trajectory(self, x: Array) -> FourierTrajectory:
         """The motion that the unknowns describe."""
         coefficients = self._directions @ (x.reshape(self.shape) * self.limits.half)
         coefficients[0] += self.limits.middle
         return FourierTrajectory(coefficients, self.period)
+
+    def begin_search(self, start: Array) -> None:
+        """Choose the pairs of links that the search looks at, from how near the start's come."""
+        self._pairs, self._extra = [], 0.0
+        if self.collisions:
+            self.demand(start, 0.0)
+
+    def demand(self, x: Array, more: float) -> None:
+        """Look at the pairs near each other at x too, and keep `more` (m) more from now on."""
+        if self.collisions:
+            self._extra += more
+            self._pairs = sorted({*self._pairs, *self.collisions.near(self._forward(x)[0][0])})
+            self._slopes_at = self._distance_at = None
+
+    def missed(self, x: Array) -> float:
+        """How much (m) the motion falls short of the clearance; 0 where it keeps it."""
+        if self.collisions is None:
+            return 0.0
+        return max(0.0, -self.collisions.nearest(self.trajectory(x.ravel())).margin)
+
+    def collides_at(self, posture: Array) -> bool:
+        """Whether the arm collides standing at `posture`, a row of unknowns."""
+        return self.collisions is not None and self.collisions.collides(
+            self._posture(posture)[None]
+        )
+
+    def collides(self, x: Array) -> bool:
+        """Whether the motion collides at one of 40 instants per cycle of the highest harmonic."""
+        if self.collisions is None:
+            return False
+        n = _INSTANTS_PER_CYCLE * self.harmonics
+        times = self.period / n * np.arange(n)
+        return self.collisions.collides(self.trajectory(x.ravel())(times)[0])
+
+    def collision_told(self, posture: Array) -> str:
+        """What collides there, in words."""
+        if self.collisions is None:
+            return ""
+        standing = FourierTrajectory(self._posture(posture)[None], self.period)
+        return self.collisions.nearest(standing).told()
+
+    def _posture(self, row: Array) -> Array:
+        return self.limits.middle + self.limits.half * row
 
     def value(self, x: Array) -> float:
         """The objective, see :func:`criterion`."""
@@ -328,12 +444,27 @@ class ExcitationProblem:
         return self._backward(x)[0]
 
     def constraints(self, x: Array) -> Array:
-        """(3 n_joints,) of position, velocity and effort; none may be negative."""
+        """(3 n_joints,) of position, velocity and effort, and distances; none may be negative."""
         states, _, efforts = self._forward(x)
-        return np.concatenate([1.0 - _smooth(r)[0] for r in self._ratios(states, efforts)])
+        rows = [1.0 - _smooth(r)[0] for r in self._ratios(states, efforts)]
+        if self.collisions and self._pairs:
+            rows.append(np.array([self._distance(x)[0]]))
+        return np.concatenate(rows)
+
+    def _distance(self, x: Array) -> tuple[float, Array]:
+        """The constraint on distances, and its slope by the positions at the search's instants."""
+        key = x.tobytes()
+        if self.collisions is not None and (
+            self._distance_at is None or self._distance_at[0] != key
+        ):
+            margin, slope = self.collisions.smooth_margin(self._forward(x)[0][0], self._pairs)
+            self._distance_at = (key, (margin - self._extra) / _DISTANCE_SCALE, slope)
+        if self._distance_at is None:
+            raise ConfigurationError("no collisions are checked")
+        return self._distance_at[1], self._distance_at[2] / _DISTANCE_SCALE
 
     def jacobian(self, x: Array) -> Array:
-        """(3 n_joints, len(x)) of `constraints`."""
+        """(len(constraints), len(x)) of `constraints`."""
         return self._backward(x)[1]
 
     def _forward(self, x: Array) -> tuple[Array, Array, Array]:
@@ -389,7 +520,11 @@ class ExcitationProblem:
             rows[0, joint, :, joint] = -self._bases[0].T @ weights[0][:, joint]
             scale = half[joint] / self.limits.velocity[joint]
             rows[1, joint, :, joint] = -scale * (self._bases[1].T @ weights[1][:, joint])
-        return gradient.ravel(), rows.reshape(3 * n, k * n)
+        jacobian = rows.reshape(3 * n, k * n)
+        if self.collisions and self._pairs:
+            by_unknowns = self._bases[0].T @ self._distance(x)[1] * half
+            jacobian = np.vstack([jacobian, by_unknowns.ravel()])
+        return gradient.ravel(), jacobian
 
 
 def _smooth(ratio: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rosbags.typesys import Stores, get_typestore
 from semiparam_dynamics.cli.main import main
 
 from ..dynamics.arms import URDF
+from ..identification.test_collisions import ARM, HEAD
 
 FAST = ["--period", "8", "--harmonics", "2", "--starts", "1", "--iterations", "10"]
 
@@ -92,3 +94,16 @@ def test_a_folder_that_is_no_bag_is_left_alone(
     assert main([*base, "--out", str(tmp_path), "--overwrite"]) == 2
     assert "is not only a bag" in capsys.readouterr().err
     assert (tmp_path / "trajectory_bag" / "thesis.tex").exists()
+
+
+def test_the_smallest_distance_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["excite", "--urdf", str(tmp_path / "arm.urdf"), *FAST, "--out", str(tmp_path / "out")]
+    (tmp_path / "arm.urdf").write_text(ARM.replace(HEAD, '<mesh filename="head.stl"/>'))
+    assert main([*base, "--floor", "-0.1", "--clearance", "0.05"]) == 0
+    printed = capsys.readouterr()
+    found = re.search(r"smallest distance (\S+) m, between (post|upper|fore)", printed.out)
+    assert found and float(found[1]) >= 0.05
+    assert "3 pairs with a floor at -0.1 m" in printed.out
+    assert "meshes of head can't be found" in printed.err
+    assert main([*base, "--overwrite", "--floor", "low"]) == 2
+    assert "--floor must be a height" in capsys.readouterr().err
