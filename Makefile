@@ -1,3 +1,4 @@
+# make: list the targets.
 # make demo: install and show the learner at work.  make test: install and test.  make lint: check.
 # make docs: build the documentation's site into site/; a link that leads nowhere is an error.
 # make audit: look for known vulnerabilities in what was installed.
@@ -18,8 +19,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint docs audit clean
+.PHONY: help demo test lint docs audit clean
 .DELETE_ON_ERROR:
+
+help:
+	@echo 'make demo    install into $(VENV) (1.4 GB, everything from PyPI) and show the learner at work'
+	@echo 'make test    install the same and run the tests'
+	@echo 'make lint    ruff, mypy --strict and bandit'
+	@echo 'make docs    build the site into site/'
+	@echo 'make audit   known vulnerabilities of what is installed'
+	@echo 'make clean   remove what these made'
 
 demo: $(READY)
 	@$(VENV)/bin/semiparam demo $(ARGS)
@@ -30,6 +39,8 @@ test: $(READY)
 lint: $(READY)
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
+	@# The oldest Python's library; numpy's types of a newer one are no types to it.
+	@$(VENV)/bin/mypy --python-version 3.10 --no-warn-return-any
 	@$(VENV)/bin/bandit -q -c pyproject.toml -r semiparam_dynamics benchmarks fuzz launch tools .ci setup.py
 
 docs: $(READY)

@@ -107,6 +107,26 @@ ALL = {
 }
 
 
+def repository(readme):
+    """The address that README clones from; None while a placeholder stands there."""
+    found = re.search(r"git clone (https://\S+?)(?:\.git)?(?=\s)", readme)
+    return found.group(1) if found else None
+
+
+def long_description():
+    """README with links that lead to this version's files from PyPI's page, too."""
+    path = ROOT / "README.md"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    url = repository(text)
+    if url is None:  # nothing is released then, see tools/release.py
+        return text
+    return re.sub(
+        r"(!?)(\[[^]]*\]\()(?!https?://|#|mailto:)",
+        lambda m: f"{m[0]}{url}/{'raw' if m[1] else 'blob'}/{version.group(1)}/",
+        text,
+    )
+
+
 def data_files():
     """What ROS 2 looks up by the package's name under an installation's prefix."""
     share = f"share/{NAME}"
@@ -136,7 +156,8 @@ setup(
     name=NAME,
     version=version.group(1),
     description="Semiparametric learning of robot dynamics, sample by sample, over ROS 2",
-    long_description=(ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else "",
+    long_description=long_description(),
+    url=repository(long_description()),
     long_description_content_type="text/markdown",
     maintainer="semiparam_dynamics maintainers",
     maintainer_email="maintainers@semiparam-dynamics.example",

@@ -22,33 +22,46 @@ def duration(seconds: float) -> str:
 
 
 class ProgressBar:
-    """A bar on a terminal, drawn at most ten times a second; nothing on any other output.
+    """A bar on a terminal, drawn at most ten times a second; a line each 30 s on other outputs.
 
     Call it with the share done; as a context it removes itself at the end.
 
-    left : expected seconds to the end, of this and of what follows it; None: not told.
+    left : expected seconds to the end, of this and of what follows it; None: by the share done.
     """
 
     WIDTH = 40
+    TOLD_AFTER = 3.0  # s: by a shorter time the rest cannot be told
+    LINE_PERIOD = 30.0  # s
 
     def __init__(self, label: str, stream: TextIO, left: float | None = None) -> None:
         self._label = label
-        self._end = None if left is None else time.monotonic() + left
+        self._start = time.monotonic()
+        self._end = None if left is None else self._start + left
         self._stream = stream
         self._shown = stream.isatty()
-        self._last = 0.0
+        self._last = self._start if not self._shown else 0.0
 
     def __call__(self, share: float) -> None:
         """Show the share done, between 0 and 1."""
         now = time.monotonic()
-        if not self._shown or now - self._last < 0.1:
+        if now - self._last < (0.1 if self._shown else self.LINE_PERIOD):
             return
         self._last = now
+        end = self._expected_end(share, now)
+        left = "" if end is None else f", {duration(end - now)} left"
+        if not self._shown:
+            self._stream.write(f"{self._label.rstrip()}: {share:.0%}{left}\n")
+            self._stream.flush()
+            return
         full = round(share * self.WIDTH)
         bar = "#" * full + "." * (self.WIDTH - full)
-        left = "" if self._end is None else f", {duration(self._end - now)} left"
         self._stream.write(f"\r{self._label} [{bar}] {share:4.0%}{left:<15}")
         self._stream.flush()
+
+    def _expected_end(self, share: float, now: float) -> float | None:
+        if self._end is not None or share <= 0.0 or now - self._start < self.TOLD_AFTER:
+            return self._end
+        return self._start + (now - self._start) / share
 
     def __enter__(self) -> ProgressBar:
         return self

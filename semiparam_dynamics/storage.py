@@ -336,10 +336,18 @@ def write_archive(file: IO[bytes], arrays: State) -> None:
                 entry.write(array.reshape(-1).view(np.uint8).data)
     file.truncate(file.seek(-SEAL_LENGTH, os.SEEK_END))
     file.seek(0)
-    digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    digest = _sha256(file)
     file.seek(0, os.SEEK_END)
     file.write(SEAL + digest.encode())
     file.flush()
+
+
+def _sha256(file: IO[bytes]) -> str:
+    """The rest of a file's digest; hashlib.file_digest is not in Python 3.10."""
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def read_archive(content: bytes) -> State:

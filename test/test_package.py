@@ -48,6 +48,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "onnx": ("onnx", None),
     "onnxruntime": ("onnxruntime", None),
     "pinocchio": ("pin", "pinocchio"),
+    "pyarrow": ("pyarrow", None),
     "psutil": ("psutil", "python3-psutil"),
     "rosbags": ("rosbags", None),
     "scipy": ("scipy", "python3-scipy"),

@@ -28,10 +28,31 @@ def test_a_bar_tells_what_is_left_and_removes_itself() -> None:
     shown = stream.getvalue()
     assert "learning [" + 10 * "#" + 30 * "." + "]  25%, 3 min left" in shown
     assert shown.endswith("\r\x1b[K")
-    quiet = io.StringIO()
-    with ProgressBar("learning", quiet, left=200.0) as bar:
-        bar(0.25)
-    assert not quiet.getvalue()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr("semiparam_dynamics.progress.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_the_rest_is_told_by_the_share_done(clock: list[float]) -> None:
+    stream = Terminal()
+    with ProgressBar("learning", stream) as bar:
+        for after, share in ((1.0, 0.1), (40.0, 0.2)):
+            clock[0] = 100.0 + after
+            bar(share)
+    assert " 10%   " in stream.getvalue() and " 20%, 3 min left" in stream.getvalue()
+
+
+def test_elsewhere_a_line_each_half_minute(clock: list[float]) -> None:
+    stream = io.StringIO()
+    with ProgressBar("learning   ", stream) as bar:
+        for k in range(80):
+            clock[0] = 100.0 + k
+            bar(k / 80)
+    assert stream.getvalue() == "learning: 38%, 50 s left\nlearning: 75%, 20 s left\n"
 
 
 def threads() -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import shutil
 import tarfile
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import setuptools
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE: dict[str, Any] = runpy.run_path(str(ROOT / "tools" / "release.py"))
@@ -65,3 +67,25 @@ def test_contents_are_counted_by_folder(tmp_path: Path) -> None:
         for name in ("some-1/a.txt", "some-1/docs/b.md", "some-1/docs/c.md"):
             archive.add(tmp_path / "a.txt", name)
     assert RELEASE["contents"](path) == {"(top)": (1, 5), "docs/": (2, 10)}
+
+
+def test_links_lead_from_another_site_to_the_files_of_the_version(
+    ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, "setup", given.update)
+    monkeypatch.chdir(ROOT)  # the data files are listed from there
+    runpy.run_path(str(ROOT / "setup.py"))
+    assert given["long_description"] == (ROOT / "README.md").read_text(encoding="utf-8")
+    runpy.run_path(str(ready / "setup.py"))
+    place = "https://forge.org/semiparam_dynamics"
+    text = given["long_description"]
+    assert given["url"] == place
+    assert f"]({place}/blob/{given['version']}/docs/install.md)" in text
+    assert f"({place}/raw/{given['version']}/docs/figure84.png)" in text
+    links = re.findall(r"\]\((.+?)\)", text)
+    assert len(links) > 10 and all(link.startswith("https://") for link in links)
+    for link in links:
+        if link.startswith(place):
+            file = re.sub(rf"{place}/(blob|raw)/{given['version']}/|#.*", "", link)
+            assert (ROOT / file).exists()

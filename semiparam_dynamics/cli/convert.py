@@ -13,7 +13,7 @@ LeRobot folder (v2.0 to v3.0) needs a column of efforts. tau becomes the joint s
 EXAMPLES = (
     "semiparam convert log.npz bag --urdf robot.urdf",
     "semiparam convert log.csv bag --names shoulder,elbow,wrist",
-    "semiparam convert so101_pick bag --episode 3 --degrees --effort-column observation.torque",
+    "semiparam convert so101_pick bag --episode 3 --degrees",
 )
 
 

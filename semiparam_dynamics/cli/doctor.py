@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
     )
+    parser.add_argument("--target", choices=("effort", "wrench"), help="what is to be learned")
+    parser.add_argument(
+        "--wrench",
+        metavar="TOPIC",
+        default="",
+        help="the same for the wrench, that has to be there",
+    )
     parser.add_argument("--out", metavar="DIR", default="", help="where the page and the YAML go")
     add_overwrite(parser)
     add_config_options(parser, InverseDynamicsConfig)
@@ -42,12 +49,18 @@ def run(args: argparse.Namespace) -> int:
     from semiparam_dynamics.doctor.page import FILES, summary, write_examination
     from semiparam_dynamics.output_files import reserved
 
-    args.target = ""
     config = learner_config(args)
     out = Path(args.out).expanduser()
     files = [out / name for name in FILES] if args.out else []
     with reserved(files, overwrite=args.overwrite):
-        found = examine_bag(args.bag, config, urdf=args.urdf, joint_states=args.joint_states)
+        found = examine_bag(
+            args.bag,
+            config,
+            urdf=args.urdf,
+            joint_states=args.joint_states,
+            target=args.target or "",
+            wrench=args.wrench,
+        )
         if files:
             write_examination(found, out, Path(args.bag).name)
     print("\n".join([summary(found), *map(str, files)]))

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import importlib
 import io
+import itertools
 import os
 import shlex
 import sys
@@ -109,9 +110,30 @@ def _run(arguments: list[str]) -> int:
         near = difflib.get_close_matches(first, VERBS, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "semiparam --help lists them"
         raise ConfigurationError(f"there is no command '{first}': {hint}")
-    args = make_parser(arguments).parse_args(arguments)
+    parser = make_parser(arguments)
+    _check_options(parser, arguments)
+    args = parser.parse_args(arguments)
     args.command_line = shlex.join(["semiparam", *arguments])
     return int(args.run(args))
+
+
+def _check_options(commands: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """Raise ConfigurationError for an option that the verb does not have, with the nearest.
+
+    argparse would first ask for what is required, which may be the option that was mistyped.
+    """
+    for action in commands._actions:
+        if isinstance(action, argparse._SubParsersAction) and arguments[0] in action.choices:
+            known = list(action.choices[arguments[0]]._option_string_actions)
+            break
+    else:
+        return
+    for word in itertools.takewhile(lambda word: word != "--", arguments[1:]):
+        name = word.partition("=")[0]
+        if name.startswith("--") and not any(option.startswith(name) for option in known):
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "--help lists the options"
+            raise ConfigurationError(f"{arguments[0]} has no option {name}: {hint}")
 
 
 def run_command(command: Callable[[], int | None], program: str = "semiparam") -> int:
@@ -152,6 +174,7 @@ def run_command(command: Callable[[], int | None], program: str = "semiparam") -
         )
         return 2
     except KeyboardInterrupt:
+        print(f"{program}: stopped", file=sys.stderr)
         return 130
 
 

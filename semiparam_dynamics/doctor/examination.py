@@ -58,8 +58,13 @@ def examine_bag(
     *,
     urdf: str | Path = "",
     joint_states: str = "",
+    target: str = "",
+    wrench: str = "",
 ) -> Examination:
     """Examine the joint states of a bag.
+
+    target : what is learned, "effort" or "wrench", which need no efforts; empty: either.
+    wrench : the wrenches' topic; empty: the only one of its type.
 
     The URDF is the file, or the robot_description in the bag. Raises BagError or RobotModelError
     where one of them can't be read, or no message names a joint of the URDF.
@@ -77,9 +82,13 @@ def examine_bag(
     joints = config.robot.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
     log = read_joint_log(path, joints, joint_states)
     examination = examine(log, text, config)
-    if log.y is None:
+    sensor = target == "wrench" or bool(wrench)
+    if sensor:
         with BagReader(path) as bag:
-            sensor = bool(bag.measured(WRENCH))
+            bag.choose(WRENCH, wrench)  # which says what the bag has instead
+    if log.y is None and target != "effort":
+        with BagReader(path) as bag:
+            sensor = sensor or bool(bag.measured(WRENCH))
         if sensor:  # what is learned are its readings, and efforts need not be there
             kept = [finding for finding in examination.findings if finding.kind != "no efforts"]
             examination = replace(examination, findings=kept)

@@ -70,10 +70,13 @@ def read_joint_log(path: str | Path, joints: Sequence[str], topic: str = "") -> 
     known = set(joints)
     sets = Counter({names: count for names, count in sets.items() if known & set(names)})
     if not sets:
+        from semiparam_dynamics.samples.stream import naming_remedy
+
         named = sorted({name for message in messages[:100] for name in message.name})
         raise BagError(
             f"no message on {topic} of {path} names a joint of the URDF: it has "
             f"{', '.join(named) or 'no names at all'}, the URDF {', '.join(joints)}"
+            + (f"; {remedy}" if (remedy := naming_remedy(named, joints)) else "")
         )
     (most, count), *_ = sets.most_common(1)
     own = tuple(name for name in joints if name in most)

@@ -37,6 +37,7 @@ from semiparam_dynamics.samples.stream import (
     OTHER_FRAME,
     joint_positions,
     joints_together,
+    naming_remedy,
 )
 from semiparam_dynamics.storage import saved_header
 
@@ -218,6 +219,9 @@ def _with_joints(
         return config
     actuated = tree.actuated()
     there = joints_together([message.name for message in messages], actuated)
+    named = [name for message in messages for name in message.name]
+    if not there and (remedy := naming_remedy(named, actuated)):
+        raise BagError(f"no joint state names a joint of the URDF: {remedy}")
     if not there or there == actuated:
         return config
     others = [name for name in actuated if name not in there and name not in published]

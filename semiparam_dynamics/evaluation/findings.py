@@ -26,9 +26,9 @@ NOTICING = (
     "would be noticed in them."
 )
 WHEN = {
-    "delayed": "On half-second blocks not learned yet (delayed)",
-    "frozen": "On motion after learning was stopped (frozen)",
-    "sequential": "Learning each sample right after predicting it (sequential)",
+    "delayed": "on motion it had not seen, in blocks of half a second (delayed)",
+    "frozen": "on motion after learning was stopped (frozen)",
+    "sequential": "learning each sample right after predicting it (sequential)",
 }
 
 
@@ -101,11 +101,17 @@ def _split(evaluation: Evaluation) -> str:
 def _verdict(protocol: str, scores: RunningScores) -> str:
     semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
     if not (np.isfinite(semi) and rigid > 0.0):
-        return f"{WHEN[protocol]}, the measurement never varied: there is nothing to compare with."
-    words = f"{WHEN[protocol]}, the semiparametric model's squared error is"
-    words += f" {semi / rigid:.2f} × the rigid body's"
+        when = WHEN[protocol][0].upper() + WHEN[protocol][1:]
+        return f"{when}, the measurement never varied: there is nothing to compare with."
+    if semi > 2.0 * rigid:
+        how = f"{semi / rigid:.1f} times the squared error of the rigid body"
+    elif (percent := round(100.0 * abs(1.0 - semi / rigid))) == 0:
+        how = "The same squared error as the rigid body"
+    else:
+        how = f"{percent} % {'less' if semi < rigid else 'more'} squared error than the rigid body"
+    words = f"{how} {WHEN[protocol]}"
     if semi > WORSE * rigid:
-        words += ": it is worse than the rigid body alone"
+        words += ": the learned model is worse than the rigid body alone"
     return f"{words} (nmse {number(semi)} against {number(rigid)})."
 
 

@@ -281,7 +281,8 @@ class LivePageNode(Node):  # type: ignore[misc]
 
         def world(point: Point) -> list[float]:
             there: Array = rotation @ np.array([point.x, point.y, point.z]) + origin
-            return there.tolist()  # type: ignore[no-any-return]
+            coordinates: list[float] = there.tolist()
+            return coordinates
 
         color = marker.color
         shade = f"rgba({255 * color.r:.0f},{255 * color.g:.0f},{255 * color.b:.0f},{color.a:.2f})"

@@ -6,7 +6,9 @@ learn from the same measurements.
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter, mul
@@ -366,6 +368,33 @@ def joints_together(lists: Iterable[Sequence[str]], joints: Sequence[str]) -> tu
     """
     kinds = (tuple(name for name in joints if name in names) for names in lists)
     return max(kinds, key=len, default=())
+
+
+def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:
+    """Say what to do where messages' names are the URDF's but for a prefix; empty otherwise."""
+    names = sorted(set(names))
+    for given, wanted, to_bag in ((names, joints, True), (joints, names, False)):
+        found = Counter(
+            name.removesuffix(joint)
+            for name, joint in itertools.product(given, wanted)
+            if joint and name != joint and name.endswith(joint)
+        )
+        (prefix, count), *_ = found.most_common(1) or [("", 0)]
+        if not prefix or 2 * count < min(len(names), len(joints)):
+            continue
+        if not re.fullmatch(r"[\w/.-]+", prefix):  # what comes over the network is in no command
+            continue
+        at = prefix.replace("/", r"\/").replace(".", r"\.")
+        edit = ('"', f'"{at}') if to_bag else (f'"{at}', '"')
+        begin, where = (
+            ("the bag's", "the URDF's lack") if to_bag else ("the URDF's", "the bag's lack")
+        )
+        return (
+            f"{begin} names begin with '{prefix}', which {where}: write a copy of the URDF with "
+            f"the bag's names, by sed -E 's/(<(joint|mimic) [^>]*(name|joint)=){edit[0]}/\\1"
+            f"{edit[1]}/' robot.urdf > renamed.urdf, and name it with --urdf"
+        )
+    return ""
 
 
 class JointMatcher:

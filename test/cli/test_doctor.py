@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,9 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.doctor.joint_log import read_joint_log
+from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
+from semiparam_dynamics.samples.stream import naming_remedy
 
 from ..doctor.logs import arm_log
 from ..dynamics.arms import URDF
@@ -73,3 +77,54 @@ def test_a_bag_of_another_robot_is_refused(
     assert "no message names" in said and "hoist" in said
     assert main(["doctor", str(bag), "--set", "joints=hoist", "--urdf", str(urdf)]) == 2
     assert "names a joint of the URDF" in capsys.readouterr().err
+
+
+def test_a_wrench_that_is_to_be_learned_has_to_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag = str(write(tmp_path / "bag"))
+    for options in (["--target", "wrench"], ["--wrench", "/ft"]):
+        assert main(["doctor", bag, *options]) == 2
+        assert "/joint_states (sensor_msgs/msg/JointState)" in capsys.readouterr().err
+    log = arm_log(2.0)
+    with BagWriter(tmp_path / "sensor") as writer:
+        for stamp, q in zip(log.stamps.tolist(), log.q, strict=True):
+            writer.joint_state(stamp, log.names, q, None, None)
+            writer.wrench(stamp, np.ones(6), "tool")
+    found = {}
+    for target in ("effort", "wrench"):
+        sensor = [str(tmp_path / "sensor"), "--urdf", str(URDF), "--target", target]
+        main(
+            ["doctor", *sensor, "--wrench", "/wrench"]
+            if target == "wrench"
+            else ["doctor", *sensor]
+        )
+        found[target] = capsys.readouterr().out
+    assert "no efforts:" in found["effort"] and "no efforts:" not in found["wrench"]
+
+
+def test_names_with_a_prefix_are_told_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = arm_log(2.0)
+    with BagWriter(tmp_path / "bag") as writer:
+        for stamp, q, y in zip(log.stamps.tolist(), log.q, log.y, strict=True):
+            writer.joint_state(stamp, [f"panda_{name}" for name in log.names], q, None, y)
+    urdf = tmp_path / "robot.urdf"
+    urdf.write_text(URDF.read_text())
+    for verb in (["doctor"], ["evaluate", "--out", str(tmp_path / "out")]):
+        assert main([verb[0], str(tmp_path / "bag"), "--urdf", str(urdf), *verb[1:]]) == 2
+        said = capsys.readouterr().err
+        assert "the bag's names begin with 'panda_', which the URDF's lack" in said
+    # The command does what it says, there and back.
+    command = re.search(r"sed -E '.*' robot.urdf > renamed.urdf", said)
+    assert command
+    subprocess.run(command[0], shell=True, cwd=tmp_path, check=True)
+    renamed = tmp_path / "renamed.urdf"
+    assert read_joint_log(tmp_path / "bag", parse_urdf(renamed.read_text()).actuated()).q.shape[1]
+    back = naming_remedy(log.names, [f"panda_{name}" for name in log.names])
+    command = re.search(r"sed -E '.*' robot.urdf", back)
+    assert command and "the URDF's names begin with 'panda_'" in back
+    urdf.write_text(renamed.read_text())
+    done = subprocess.run(command[0], shell=True, cwd=tmp_path, check=True, capture_output=True)
+    assert parse_urdf(done.stdout.decode()).actuated() == parse_urdf(URDF.read_text()).actuated()

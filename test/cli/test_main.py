@@ -86,7 +86,7 @@ def test_parameters_have_a_help_of_their_own(capsys) -> None:
     ("raised", "code", "printed"),
     [
         (BagError("there is no\n  bag x"), 2, "semiparam: error: there is no bag x\n"),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "semiparam: stopped\n"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_an_exit_code(
@@ -115,6 +115,24 @@ def test_a_mistyped_command_is_told_the_nearest(capsys) -> None:
     assert capsys.readouterr() == ("", told)
     assert main(["xyz"]) == 2
     assert "no command 'xyz': semiparam --help lists them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--trian", "did you mean --train?"),
+        ("--uot=x", "did you mean --out?"),
+        ("--xyzzy", "--help lists the options"),
+    ],
+)
+def test_a_mistyped_option_is_told_the_nearest(capsys, option: str, hint: str) -> None:
+    assert main(["evaluate", "bag", option]) == 2
+    name = option.partition("=")[0]
+    told = f"semiparam: error: evaluate has no option {name}: {hint}\n"
+    assert capsys.readouterr() == ("", told)
+    with pytest.raises(SystemExit):  # abbreviations are argparse's, and what is after -- no option
+        main(["evaluate", "bag", "--urd", "x", "--", "--trian"])
+    assert "required: --out" in capsys.readouterr().err
 
 
 def test_nobody_reads_the_output_any_more() -> None:

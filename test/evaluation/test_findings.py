@@ -49,8 +49,10 @@ def about(evaluation: Evaluation, word: str) -> list[str]:
 
 def test_headline_gives_the_delayed_ratio() -> None:
     findings = find(judged(GOOD))
-    assert "0.25 × the rigid body's" in findings.headline
-    assert "not learned yet" in findings.headline
+    assert (
+        "75 % less squared error than the rigid body on motion it had not seen" in findings.headline
+    )
+    assert "blocks of half a second (delayed)" in findings.headline
     assert len(findings.verdicts) == 2
     assert "400 samples, 40.0 s of motion at 10 Hz" in findings.subject
     assert "4 joints" in findings.subject
