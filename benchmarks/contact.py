@@ -7,6 +7,7 @@
     python benchmarks/contact.py logs --data DATA
     python benchmarks/contact.py again --kept FILE [FILE ...]
     python benchmarks/contact.py links --robot ur10 --data DATA
+    python benchmarks/contact.py alike --robot ur10 --data DATA --kept FILE
 
 DATA holds robots/ and the logs. Pushes of 5 to 50 N last 0.1 to 1 s; on the iCub they are on the
 hand and felt by the sensor, else anywhere on a link but the first, which are felt by the motors.
@@ -15,14 +16,21 @@ misses against false alarms: a fixed threshold on the largest effort or force be
 
 Simulating and learning take nearly all of the time. `--keep FILE` keeps what a detector was shown,
 and `again` shows it to detectors of several thresholds, in some seconds for minutes: their curve of
-misses against alarms. `links` tells how often the touched link is found where the external efforts
-are known but for noise: what any test of efforts can reach.
+misses against alarms, and for each alarm at the usual threshold when and by which axis, and how
+long before which joint had turned round. Ctrl-C ends a run with what it has. `--warming 0.3`:
+friction falls by 30 %, with a time constant of ten minutes. `links` tells how often the touched
+link is found where the external efforts are known but for noise: what any test of efforts can
+reach. `alike` counts the pushes beside which another one, on another link, makes the same efforts
+but for noise of the size that is usual in a kept file: no test of efforts can tell the two.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +40,7 @@ from changes import UR10, learner_of
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
-from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.changes.contact import LEAST, MEAN_S, ContactDetector, MeanErrors
 from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -43,6 +51,10 @@ from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
 
 LEARN = 45.0  # s before the first push
+WARM_S = 600.0  # time constant of friction that warms
+PLACES_TRIED = 40  # points on each other link
+ALIKE = (1.0, 2.0, 3.29)  # standard deviations: 31, 16 and 5 % confused
+TURNED_S = 1.0  # s before an alarm, within which a joint that turned round is told
 TOGETHER = 30  # steps that are learned together
 THRESHOLDS = (4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0)  # standard deviations, of a curve
 URDFS = {
@@ -56,6 +68,8 @@ class Push(NamedTuple):
     end: float
     size: float  # N
     link: str
+    point: Array  # (3,) m, in the link's frame
+    force: Array  # (3,) N, in the base's axes
 
 
 class Kept(ContactDetector):
@@ -121,12 +135,13 @@ class Watched:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("study", choices=("pushes", "quiet", "logs", "again", "links"))
+    parser.add_argument("study", choices=("pushes", "quiet", "logs", "again", "links", "alike"))
     parser.add_argument("--robot", choices=("ur10", "xmate", "icub"), default="ur10")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--pushes", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--warming", type=float, default=0.0, help="share by which friction falls")
     parser.add_argument("--detect", action="store_true", help="other changes, too")
     parser.add_argument("--keep", type=Path, help="file of what the detector is shown, by efforts")
     parser.add_argument("--kept", type=Path, nargs="+", default=[], help="such files, for again")
@@ -140,16 +155,25 @@ def main() -> None:
     arm = arm_of(arguments)
     if arguments.study == "links":
         return links(arm, arguments)
+    if arguments.study == "alike":
+        return alike(arm, arguments)
     detect = {"changes.detect": arguments.detect, "filter.cutoff": 5.0}
     watched = Watched(learner_of(arm, **detect), keep=arguments.keep is not None)
     pushes: list[Push] = []
-    if arguments.study == "quiet":
-        quiet(arm, watched, arguments.minutes)
-    else:
-        pushes += pushed(arm, watched, arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
+    try:
+        if arguments.study == "quiet":
+            quiet(arm, watched, arguments.minutes, arguments.warming)
+        else:
+            pushes += pushed(arm, watched, arguments)
+    except KeyboardInterrupt:
+        print("stopped: of what was until then")
+    if arguments.study == "pushes":
         shown(pushes, watched)
+    else:
+        told_in_quiet(watched)
     if watched.kept is not None:
-        times = np.array([push[:3] for push in pushes]).reshape(-1, 3)
+        times = np.array([push[:3] for push in pushes], dtype=float).reshape(-1, 3)
         scales = expected_scales(watched.learner.model).output
         shown_to = np.array(watched.kept.shown)
         np.savez_compressed(arguments.keep, shown=shown_to, pushes=times, scales=scales)
@@ -166,7 +190,9 @@ def arm_of(arguments: argparse.Namespace) -> ArmSimulator:
     )
 
 
-def pushed(arm: ArmSimulator, watched: Watched, arguments: argparse.Namespace) -> Iterator[Push]:
+def pushed(
+    arm: ArmSimulator, watched: Watched | Followed, arguments: argparse.Namespace
+) -> Iterator[Push]:
     """Push after push, one and a half to two seconds apart."""
     model = watched.learner.model
     rng = np.random.default_rng([arguments.seed, 11])
@@ -192,7 +218,7 @@ def pushed(arm: ArmSimulator, watched: Watched, arguments: argparse.Namespace) -
         arm.hand.push(force, point, link)
         now = until(begin + 0.1 * 10.0 ** rng.uniform())
         arm.hand.push(np.zeros(3), point, link)
-        yield Push(begin, now, size, link)
+        yield Push(begin, now, size, link, point, force)
     until(now + 2.0)
 
 
@@ -257,45 +283,60 @@ def curve(pushes: list[Push], samples: list[tuple[float, float]]) -> None:
         )
 
 
-def quiet(arm: ArmSimulator, watched: Watched, minutes: float) -> None:
-    """False alarms while nothing happens."""
+def quiet(arm: ArmSimulator, watched: Watched, minutes: float, warming: float) -> None:
+    """False alarms while nothing happens, but for friction that falls by a share `warming`."""
+    friction = arm._friction
+    cold = friction._coulomb, friction._stribeck, friction._viscous
     for measurement in simulated(arm, watched.learner.model.config.target):
         watched.take(measurement)
+        left = 1.0 - warming * (1.0 - math.exp(-measurement.stamp * 1e-9 / WARM_S))
+        friction._coulomb, friction._stribeck, friction._viscous = (left * part for part in cold)
         if measurement.stamp * 1e-9 >= LEARN + 60.0 * minutes:
             break
+
+
+def told_in_quiet(watched: Watched) -> None:
     told = [round(e.since * 1e-9, 2) for _, e in watched.events if e.kind == OVER]
-    print(f"{len(told)} contacts told in {minutes:g} min: {told}")
+    minutes = (watched.samples[-1][0] - LEARN) / 60.0
+    print(f"{len(told)} contacts told in {minutes:.1f} min: {told}")
 
 
 def again(files: list[Path]) -> None:
     """Misses, times and alarms of the detector at several thresholds, of what was kept."""
     kept = [dict(np.load(file)) for file in files]
+    for file, of in zip(files, kept, strict=True):
+        for alarm in without_push(begins(of, ChangesConfig().contact), of["pushes"]):
+            print(f"{file.stem}: {alarm_of(alarm, of)}")
     for threshold in THRESHOLDS:
         delays: list[float] = []
         hard: list[bool] = []
         minutes, alarms = 0.0, 0
         for of in kept:
-            begun = begins(of, threshold)
-            pushes = of["pushes"]
-            calm = np.ones(len(begun), dtype=bool)
-            for begin, end, size in pushes:
+            found = begins(of, threshold)
+            begun = np.array([alarm.at for alarm in found])
+            for begin, end, size in of["pushes"]:
                 during = (begun > begin) & (begun < end + 0.05)
-                calm &= ~during
                 delays.append(1e3 * (begun[during][0] - begin) if during.any() else np.nan)
                 hard.append(size >= 10.0)
-            alarms += int(calm.sum())
+            alarms += len(without_push(found, of["pushes"]))
             minutes += float(of["shown"][-1, 0] - of["shown"][0, 0]) / 60.0
-        found = np.array(delays)[np.array(hard, dtype=bool)]
-        known = found[np.isfinite(found)]
+        seen = np.array(delays)[np.array(hard, dtype=bool)]
+        known = seen[np.isfinite(seen)]
         told = ""
         if len(known):
             median, most = np.percentile(known, (50, 95))
-            told = f"{len(known)} of {len(found)} of 10 N seen, {median:.0f} and {most:.0f} ms; "
+            told = f"{len(known)} of {len(seen)} of 10 N seen, {median:.0f} and {most:.0f} ms; "
         print(f"changes.contact {threshold:g}: {told}{alarms} alarms in {minutes:.1f} min")
 
 
-def begins(kept: dict[str, Array], threshold: float) -> Array:
-    """When contacts begin, s, by what a detector was shown."""
+class Alarm(NamedTuple):
+    at: float  # s
+    axis: int  # the number of axes: all together
+    limit: float  # that it exceeded there, in standard deviations
+
+
+def begins(kept: dict[str, Array], threshold: float) -> list[Alarm]:
+    """When contacts begin, by what a detector was shown."""
     n = len(kept["scales"])
     detector = ContactDetector(ChangesConfig(contact=threshold), kept["scales"], by_speed=True)
     told = []
@@ -304,8 +345,27 @@ def begins(kept: dict[str, Array], threshold: float) -> Array:
         if not tested:
             detector.observe(stamp, error, confidence, speeds)
         elif detector.add(stamp, error, confidence, speeds) == "begins":
-            told.append(second)
-    return np.array(told)
+            told.append(Alarm(second, detector._axis, detector.threshold))
+    return told
+
+
+def without_push(told: list[Alarm], pushes: Array) -> list[Alarm]:
+    return [a for a in told if not any(b < a.at < end + 0.05 for b, end, _ in pushes)]
+
+
+def alarm_of(alarm: Alarm, kept: dict[str, Array]) -> str:
+    """What an alarm was: its axis, and which joints turned round shortly before."""
+    shown, n = kept["shown"], len(kept["scales"])
+    times = shown[:, 0]
+    before = slice(*np.searchsorted(times, (alarm.at - TURNED_S, alarm.at)))
+    turned = []
+    for joint, speeds in enumerate(shown[before, 3 + n :].T):
+        turns = np.flatnonzero(np.diff(np.sign(speeds)))
+        if len(turns):
+            turned.append(f"{joint} {1e3 * (alarm.at - times[before][turns[-1]]):.0f} ms")
+    axis = "all" if alarm.axis == n else f"axis {alarm.axis}"
+    joints = ", ".join(turned) or "none"
+    return f"{alarm.at:.2f} s, {axis} beyond {alarm.limit:.1f}; turned round before: {joints}"
 
 
 def links(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
@@ -337,6 +397,79 @@ def links(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
             f"efforts known to {std:g} N m: right link {np.mean(near == 0):.0%}, "
             f"it or one beside it {np.mean(near <= 1):.0%}"
         )
+
+
+class Followed:
+    """Takes measurements for `pushed` as `Watched` does, and keeps where the arm was."""
+
+    def __init__(self, learner: InverseDynamicsLearner) -> None:
+        self.learner = learner
+        self.times: list[float] = []
+        self.q: list[Array] = []
+
+    def take(self, measurement: Measurement) -> None:
+        """Keep the positions."""
+        self.times.append(measurement.stamp * 1e-9)
+        self.q.append(measurement.q)
+
+
+def alike(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
+    """How many pushes another one is alike to: 5 to 50 N, on another link, for as long.
+
+    Two hypotheses whose means differ by d standard deviations are confused in Q(d / 2) of the cases
+    by the best test, which knows both: 5 % where d is 3.29. The noise: means of usual errors over
+    `MEAN_S`, independent from one to the next, of the covariance that a kept file has.
+    """
+    learner = learner_of(arm, **{"changes.detect": False})
+    followed, rng = Followed(learner), np.random.default_rng([arguments.seed, 13])
+    pushes = list(pushed(arm, followed, arguments))
+    touched, model = TouchedLink(learner.model), learner.model
+    tree, told = parse_urdf(model.urdf_text), touched.links
+    root = np.linalg.cholesky(usual_means(dict(np.load(arguments.kept[0]))))
+    least, whose = [], []
+    for push in pushes:
+        middles = np.arange(push.begin + 0.5 * MEAN_S, push.end, MEAN_S)
+        if not len(middles):
+            middles = np.array([0.5 * (push.begin + push.end)])
+        at = [followed.q[k] for k in np.searchsorted(followed.times, middles)]
+
+        def white(link: int, point: Array, force: Array, at: list[Array] = at) -> Array:
+            efforts = [np.linalg.solve(root, touched.efforts(q, link, point, force)) for q in at]
+            return np.concatenate(efforts)
+
+        own = told.index(push.link)
+        seen = white(own, push.point, push.force)
+        best, by = np.inf, -1
+        for other in range(1, len(told)):
+            for _ in range(PLACES_TRIED if other != own else 0):
+                point = rng.uniform(-0.04, 0.04, 3)
+                point += rng.uniform(0.4, 1.0) * way(tree, model.joint_names, told[other])
+                columns = np.column_stack([white(other, point, axis) for axis in np.eye(3)])
+                force = np.linalg.lstsq(columns, seen, rcond=1e-9)[0]
+                off = float(np.linalg.norm(seen - columns @ force))
+                if 5.0 <= np.linalg.norm(force) <= 50.0 and off < best:
+                    best, by = off, other
+        least.append(best)
+        whose.append((own, by))
+    off, hard = np.array(least), np.array([push.size >= 10.0 for push in pushes])
+    for name, chosen in (("5 N and more", off), ("10 N and more", off[hard])):
+        counts = [int((chosen < limit).sum()) for limit in ALIKE]
+        print(f"{name}: of {len(chosen)} pushes {counts} have another within {ALIKE} deviations")
+    pairs = Counter(pair for pair, d in zip(whose, off, strict=True) if d < ALIKE[-1])
+    named = {f"{told[a]} and {told[b]}": count for (a, b), count in pairs.most_common()}
+    print(f"pairs within {ALIKE[-1]}: {named}")
+
+
+def usual_means(kept: dict[str, Array]) -> Array:
+    """(n_axes, n_axes) of means of errors over `MEAN_S` where nothing was pushed."""
+    shown, n = kept["shown"], len(kept["scales"])
+    means = MeanErrors(LEAST * kept["scales"])
+    for row in shown:
+        if row[1] and not any(b < row[0] < end + 0.6 for b, end, _ in kept["pushes"]):
+            means.count(round(row[0] * 1e9), row[3 : 3 + n])
+    covariance = means.covariance()
+    assert covariance is not None, "the kept file is too short"
+    return covariance
 
 
 def logs(data: Path) -> None:

@@ -47,6 +47,8 @@ MAX_LIMIT = 30.0  # beyond it, probabilities are too small to be numbers
 SPEEDS = (0.01, 0.03, 0.06, 0.12, 0.25)
 RECOVERY = 1.0  # rad/s^2 or m/s^2, by which a joint that turned round counts as faster again
 NEIGHBOUR = 2.0  # of the speed of a joint beside, that counts as well
+# Classes of the time, up to these (s), since a joint, or one beside it, was in the slowest one.
+SLOW_S = (0.0, 0.025, 0.06)
 CLASS_PRIOR = 20.0  # samples of all classes that count in each
 UNCORRELATED = 0.1  # share of the correlation that is taken off
 WHITEN_EVERY_S = 0.2
@@ -314,29 +316,32 @@ class ErrorSizes:
     """Usual errors over the last minutes, root mean square.
 
     Of each axis, and with `by_speed` of each class of its joint's speed: where a joint turns round,
-    friction changes its sign within milliseconds, and errors are larger. A joint that has just
-    turned round counts as slow for a while, and so does one beside it, to which the jerk passes on.
+    friction changes its sign within milliseconds, and errors are larger. The low-pass shows that
+    for some 50 ms, in which the joint may be as fast as others that never stopped; so the time
+    since it was slow has classes of its own (`SLOW_S`), and others where a joint beside it was, to
+    which the jerk passes on. After that, one that accelerates counts as slower than it is.
     """
 
     def __init__(self, least: Array, by_speed: bool = False) -> None:
         n_axes = len(least)
         self._least = least
-        n_classes = len(SPEEDS) + 1 if by_speed else 1
+        n_classes = len(SPEEDS) + 1 + 2 * len(SLOW_S) if by_speed else 1
         self._by_speed = by_speed
         # Sums of squares and weights of the axes; the last row is of all classes.
         self._squares: Array = np.zeros((n_classes + 1, n_axes))
         self._weights: Array = np.zeros((n_classes + 1, n_axes))
         self._last = self._at = 0  # ns, stamps of the last error counted, and looked at
         self._speeds: Array = np.full(n_axes, np.inf)
+        self._since: Array = np.full(n_axes, np.inf)  # s since a joint was slow
         self._classes: Indices = np.zeros(n_axes, dtype=np.intp)
 
     def look(self, stamp: int, speeds: Array | None) -> Indices:
         """Choose each axis' class at its joint's speed (n_axes,); None: not known."""
         if self._by_speed and speeds is not None:
-            recovered = RECOVERY * max((stamp - self._at) * 1e-9, 0.0)
+            ahead = max((stamp - self._at) * 1e-9, 0.0)
             self._at = stamp
             classes = np.empty_like(self._classes)
-            _classify(speeds, recovered, self._speeds, classes)
+            _classify(speeds, ahead, self._speeds, self._since, classes)
             self._classes = classes
         return self._classes
 
@@ -367,7 +372,9 @@ class ErrorSizes:
         return {"squares": self._squares.copy(), "weights": self._weights.copy()}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`."""
+        """Continue from a :meth:`state`; from one of an earlier version, of other classes, anew."""
+        if state["squares"].shape != self._squares.shape:
+            return
         self._squares, self._weights = state["squares"].copy(), state["weights"].copy()
         self._last = 0
 
@@ -433,20 +440,31 @@ def _deviate(error: Array, spread: Array, white: Array, scaled: Array, deviation
 
 
 @compiled_in_turn
-def _classify(speeds: Array, recovered: float, slowest: Array, classes: Indices) -> None:
-    """See `ErrorSizes`; `slowest` (n_axes,) are the speeds that count, kept from call to call."""
+def _classify(speeds: Array, ahead: float, slowest: Array, since: Array, classes: Indices) -> None:
+    """See `ErrorSizes`. `slowest` (n_axes,) are the speeds that count, `since` (n_axes,) the times
+    since each joint was in the slowest class; both are kept from call to call."""
     n = speeds.size
     for j in range(n):
-        slowest[j] = min(abs(speeds[j]), slowest[j] + recovered)
+        slowest[j] = min(abs(speeds[j]), slowest[j] + RECOVERY * ahead)
+        since[j] = since[j] + ahead if abs(speeds[j]) > SPEEDS[0] else 0.0
     for j in range(n):
-        speed = slowest[j]
+        speed, beside = slowest[j], np.inf
         if j > 0:
             speed = min(speed, NEIGHBOUR * slowest[j - 1])
+            beside = min(beside, since[j - 1])
         if j < n - 1:
             speed = min(speed, NEIGHBOUR * slowest[j + 1])
-        classes[j] = 0
-        for edge in SPEEDS:
-            classes[j] += speed > edge
+            beside = min(beside, since[j + 1])
+        first, lasts = len(SPEEDS) + 1, since[j]
+        if lasts > SLOW_S[-1]:
+            first, lasts = first + len(SLOW_S), beside
+        if lasts > SLOW_S[-1]:
+            first, lasts = 0, 0.0
+            for edge in SPEEDS:
+                first += speed > edge
+        classes[j] = first
+        for edge in SLOW_S:
+            classes[j] += lasts > edge
 
 
 @compiled_in_turn

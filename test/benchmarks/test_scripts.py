@@ -201,3 +201,22 @@ def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder
     own = "~/external_wrench"
     assert force["| seven, none", own] < 0.5 * force["| seven, none", "URDF"]
     assert force["| seven, 1 kg told", own] < force["| seven, 1 kg", own] < np.inf
+
+
+def test_an_alarm_in_what_was_kept_is_told_with_the_joints_that_turned_round(
+    run: Callable[..., str], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    times = 1.0 + 0.01 * np.arange(3000)
+    errors, speeds = rng.standard_normal((3000, 2)), np.ones((3000, 2))
+    errors[2000:2050, 1] += 20.0  # a push, and then what is none
+    errors[2800:2850, 0] += 20.0
+    speeds[2790:, 1] = -1.0
+    shown = np.column_stack((times, np.ones(3000), np.ones(3000), errors, speeds))
+    pushes = np.array([[times[2000] - 0.005, times[2050], 10.0]])
+    np.savez(tmp_path / "kept.npz", shown=shown, pushes=pushes, scales=np.ones(2))
+    said = run("contact.py", "again", "--kept", str(tmp_path / "kept.npz"))
+    assert re.search(r"^kept: 29\.0\d s, axis 0 beyond 6\.\d; .*: 1 1\d\d ms$", said, re.MULTILINE)
+    assert re.search(
+        r"^changes\.contact 6: 1 of 1 of 10 N seen, .* 1 alarms in 0\.5 min$", said, re.MULTILINE
+    )
