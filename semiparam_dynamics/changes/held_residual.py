@@ -16,8 +16,10 @@ from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, S
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
-# A load is held for seconds: fewer and wider features than the arm's own residual.
-CONFIG = NystromConfig(max_centers=200, length_scale=0.3, penalty=1.0, joint_max_centers=0)
+# As local as the arm's own residual; what is learned in seconds must count soon, so less ridge.
+CONFIG = NystromConfig(
+    max_centers=200, length_scale=0.2, novelty=0.3, penalty=0.2, joint_max_centers=0
+)
 GROUPS = ("position", "velocity")
 
 
@@ -47,7 +49,7 @@ class HeldResidual:
             GROUPS,
             model.n_joints,
             model.n_axes,
-            active=moved > 0.0,
+            active=(moved > 0.0).astype(np.float64),
             turning=model.turning,
             floors=input_floors(model, GROUPS),
         )

@@ -214,7 +214,9 @@ class ChangeMonitor:
 
         prediction: of the learned model.
         """
-        if self.correction.name == BARE or self.contact.active or sample.y is None:
+        # While a payload is weighed its errors pass for contacts, which end as they are learned.
+        touched = self.contact.active and self.correction.estimating is None
+        if self.correction.name == BARE or touched or sample.y is None:
             return
         risen = self._onset + round(Windows.RISE * self._blocks.length * 1e9)
         if sample.stamp > risen and self.verdict(sample.stamp) != DEFER:
