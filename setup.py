@@ -80,6 +80,7 @@ EXTRAS = {
     ],
     # A camera or a video file as images; distributions' python3-opencv does, too.
     "camera": ["opencv-python-headless>=4.5", "pillow>=10"],
+    "lerobot": ["pyarrow>=14"],  # LeRobot data sets as input of `convert`
     "rivals": ["torch>=2.2", "gpytorch>=1.11", "xrfm>=0.4"],  # what benchmarks/rivals compares with
     "distributed": ["dask[array,distributed]>=2024.1", *LEARNING],
     # What `make docs` builds the site with.
@@ -98,8 +99,12 @@ EXTRAS = {
         "setuptools>=70.1",
     ],
 }
-# The package uses none of the rivals, and torch alone is 3 GB.
-ALL = {one for name in EXTRAS.keys() - {"rivals", "ros-jazzy", "docs"} for one in EXTRAS[name]}
+# The package uses none of the rivals, and torch alone is 3 GB; pyarrow is 170 MB for one verb.
+ALL = {
+    one
+    for name in EXTRAS.keys() - {"rivals", "ros-jazzy", "docs", "lerobot"}
+    for one in EXTRAS[name]
+}
 
 
 def data_files():

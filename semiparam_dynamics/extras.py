@@ -28,6 +28,10 @@ EXTRAS = {
         ("dask", "distributed"),
         "Dask: pip install 'semiparam_dynamics[distributed]'",
     ),
+    "lerobot": (
+        ("pyarrow",),
+        "what reads Parquet files: pip install 'semiparam_dynamics[lerobot]'",
+    ),
     "learning": (
         ("sklearn",),
         "scikit-learn: pip install 'semiparam_dynamics[learning]'",

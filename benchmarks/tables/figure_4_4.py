@@ -13,6 +13,7 @@ here one eigendecomposition serves all of them.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,8 @@ def run(part: Split, sigma: float, sizes: list[int], trials: int) -> Times:
         for trial in range(trials):
             for method, value in seconds(inner, sigma, m, trial).items():
                 times[method][m].append(value)
+            ended = ", ".join(f"{method} {times[method][m][-1]:.3g} s" for method in METHODS)
+            print(f"m = {m}, trial {trial + 1}: {ended}", file=sys.stderr, flush=True)
     rows = [(m, *(plus_minus(times[method][m], 3) for method in METHODS)) for m in sizes]
     for label, above in (("exponent of m", 0), ("exponent, m >= 1000", 1000)):
         means = {k: [float(np.mean(v[m])) for m in sizes] for k, v in times.items()}

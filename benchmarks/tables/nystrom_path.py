@@ -9,6 +9,7 @@ rank-one updates of the thesis' algorithm 1 beside the block that this package a
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def main() -> None:
     parser.add_argument("--centers", type=int, help="the largest m of figure 4.2")
     parser.add_argument("--values", type=int, default=50, help="how many m figure 4.2 has")
     parser.add_argument("--full", action="store_true", help="m to 5000, all trials; an hour")
+    parser.add_argument("--grids", action="store_true", help="figure 4.1 alone")
     parser.add_argument("--sets", nargs="+", choices=[p.name for p in PANELS], help="panels")
     parser.add_argument("--out", type=Path, help="folder for the figures")
     args = parser.parse_args()
@@ -108,6 +110,8 @@ def main() -> None:
         figures.append(figure_4_1(args.data, panel, trials, max_centers))
         if panel.name != "cpusmall":  # its published settings are those of its panel
             published(args.data, panel, trials)
+    if args.grids:
+        return
     cpusmall = split(*data_of(args.data, "cpusmall"), 6554, 0).unit_range()
     rows = figure_4_2(cpusmall, args.centers or (5000 if args.full else 2000), args.values)
     algorithm_1(cpusmall, 2000 if args.full else 1000)
@@ -167,6 +171,8 @@ def figure_4_1(
             tests.setdefault(name, []).append(
                 test_error(estimator.set_params(**one.best), part, panel.error)
             )
+        ended = ", ".join(f"{name}: {errors[-1]:.5g}" for name, errors in tests.items())
+        print(f"{panel.name}, trial {trial + 1}: {ended}", file=sys.stderr, flush=True)
     mean = np.mean(grids, axis=0)
     i, j = np.unravel_index(mean.argmin(), mean.shape)
     paper = {f"m={m}, lambda={p:g}": said for m, p, said in panel.claims}

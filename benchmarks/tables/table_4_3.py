@@ -21,7 +21,8 @@ read from their published files, which --files names; they take up to 10^4 centr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,7 @@ PUBLISHED_SCALING: dict[str, Callable[[Split], Split]] = {
 }
 PUBLISHED_SETTINGS = ", published settings"
 BEST_OF_ALL = ", best of all"
+PUBLISHED_METHODS = ("NKRLS", "NYTRO", "early stopping")
 
 
 @dataclass
@@ -162,7 +164,12 @@ def nytro(part: Split, kernel: Kernel, m: int, seed: int, row: Row, early: bool)
 
 
 def published(
-    scaled: Split, kernel: Kernel, m: int, seed: int, threshold: float, full: bool
+    scaled: Split,
+    kernel: Kernel,
+    m: int,
+    seed: int,
+    threshold: float,
+    methods: Collection[str],
 ) -> dict[str, tuple[Cost, float, float]]:
     """Cost, test RMSE and what was chosen of each method with the settings of the authors' code."""
     inner, rule = held_out(scaled), ErrorSlope(10, threshold)
@@ -171,18 +178,21 @@ def published(
     def tested(model: Any) -> float:
         return rmse(scaled.y_test, model.predict(scaled.X_test))
 
-    ridge = NystromKRLS(kernel, n_centers=m, random_state=seed)
-    best, spent, _ = chosen(ridge, scaled, "penalty", PENALTIES)
-    ridge.set_params(penalty=best).fit(inner.X, inner.y)
-    rows = {"NKRLS": (spent, tested(ridge), best)}
-    # The code's step is that of all rows, of which the gradient has four fifths.
-    spectral = NYTRO(kernel, m, max_iter=1, random_state=seed).fit(inner.X, inner.y).step_
-    share = len(inner.X) / len(scaled.X)
-    descent = NYTRO(kernel, m, max_iter=ITERATIONS, stopping=rule, random_state=seed)
-    descent.set_params(step=share * spectral)
-    _, spent = measured(lambda: descent.fit(inner.X, inner.y, validation_data=given))
-    rows["NYTRO"] = (spent, tested(descent), descent.n_iter_)
-    if full:
+    rows: dict[str, tuple[Cost, float, float]] = {}
+    if "NKRLS" in methods:
+        ridge = NystromKRLS(kernel, n_centers=m, random_state=seed)
+        best, spent, _ = chosen(ridge, scaled, "penalty", PENALTIES)
+        ridge.set_params(penalty=best).fit(inner.X, inner.y)
+        rows["NKRLS"] = (spent, tested(ridge), best)
+    if "NYTRO" in methods:
+        # The code's step is that of all rows, of which the gradient has four fifths.
+        spectral = NYTRO(kernel, m, max_iter=1, random_state=seed).fit(inner.X, inner.y).step_
+        share = len(inner.X) / len(scaled.X)
+        descent = NYTRO(kernel, m, max_iter=ITERATIONS, stopping=rule, random_state=seed)
+        descent.set_params(step=share * spectral)
+        _, spent = measured(lambda: descent.fit(inner.X, inner.y, validation_data=given))
+        rows["NYTRO"] = (spent, tested(descent), descent.n_iter_)
+    if "early stopping" in methods:
         (alpha, t), spent = measured(lambda: blockwise_landweber(scaled, kernel, ITERATIONS, rule))
         error = rmse(scaled.y_test, landweber_predictions(scaled, kernel, alpha))
         rows["early stopping"] = (spent, error, t)
@@ -242,11 +252,12 @@ def table(
     exact: bool,
     landweber: bool,
     published_trials: int = 10,
+    published_methods: Collection[str] = PUBLISHED_METHODS,
 ) -> dict[str, Row]:
     """The rows of one data set; `part_of` gives a trial's split.
 
     `exact`: KRLS, KOLS and early stopping by an eigendecomposition. `landweber`: early stopping by
-    iterations. So many trials of the rows of the published settings.
+    iterations. So many trials of the rows of the published settings, of these methods.
     """
     kernel = Gaussian(sigma)
     methods = ("KOLS", "KRLS", "early stopping", "NKRLS", "NYTRO", "NYTRO" + BEST_OF_ALL)
@@ -256,9 +267,9 @@ def table(
     tried = ", ".join(f"{key} {error:.4f}" for key, error in errors.items())
     print(f"{name}: validation RMSE of NKRLS by the inputs' scaling: {tried}", flush=True)
     target, reached = float(THESIS[name]["NYTRO"][1]), []
+    n_rows = {"n": len(part_of(0).X), "n_test": len(part_of(0).X_test)}
     for trial in range(trials):
         part = SCALINGS[scaling](part_of(trial))
-        n_rows = {"n": len(part.X), "n_test": len(part.X_test)}
         if exact:
             ols, spent = measured(lambda p=part: KRLS(kernel, filter="ols").fit(p.X, p.y))
             rows["KOLS"].add(spent, rmse(part.y_test, ols.predict(part.X_test)))
@@ -279,13 +290,26 @@ def table(
         nytro(part, kernel, m, trial, rows["NYTRO"], early=True)
         curve = nytro(part, kernel, m, trial, rows["NYTRO" + BEST_OF_ALL], early=False)
         reached.append(int(np.argmax(curve <= target)) + 1 if curve.min() <= target else None)
-    times = ", ".join("not within 500" if t is None else str(t) for t in reached)
-    print(f"NYTRO's iterations to a validation RMSE of the thesis' {target}: {times}", flush=True)
+    if trials:
+        times = ", ".join("not within 500" if t is None else str(t) for t in reached)
+        print(
+            f"NYTRO's iterations to a validation RMSE of the thesis' {target}: {times}", flush=True
+        )
+    wanted = set(published_methods)
+    if not (landweber or exact):
+        wanted.discard("early stopping")
     for trial in range(published_trials):
         part = PUBLISHED_SCALING.get(name, Split.symmetric_range)(part_of(trial))
-        found = published(part, kernel, m, trial, THRESHOLDS[name], landweber or exact)
+        found = published(part, kernel, m, trial, THRESHOLDS[name], wanted)
         for method, values in found.items():
             rows.setdefault(method + PUBLISHED_SETTINGS, Row()).add(*values)
+            spent, error, parameter = values
+            print(
+                f"{name}, trial {trial + 1}, {method}: {error:.5g} at {parameter:.3g}, "
+                f"{spent.seconds:.1f} s, {spent.megabytes:.0f} MB",
+                file=sys.stderr,
+                flush=True,
+            )
     printed = []
     for method, row in rows.items():
         original = method.removesuffix(PUBLISHED_SETTINGS)
@@ -328,9 +352,16 @@ def table(
 
 def main() -> None:
     parser = data_parser(__doc__ or "")
-    parser.add_argument("--trials", type=int, default=1)
+    parser.add_argument("--trials", type=int, default=1, help="of the settings by validation")
     parser.add_argument(
         "--published-trials", type=int, default=10, help="of the published settings"
+    )
+    parser.add_argument(
+        "--published-methods",
+        nargs="+",
+        default=PUBLISHED_METHODS,
+        choices=PUBLISHED_METHODS,
+        help="of the published settings",
     )
     parser.add_argument("--sets", nargs="+", default=["insurance", "adult"], choices=THESIS)
     parser.add_argument("--files", type=Path, nargs="+", help="of a set that has its own files")
@@ -352,6 +383,7 @@ def main() -> None:
             False,
             arguments.full,
             arguments.published_trials,
+            arguments.published_methods,
         )
     if "insurance" in arguments.sets:
         a = load(data, "insurance")
@@ -366,6 +398,7 @@ def main() -> None:
             True,
             False,
             arguments.published_trials,
+            arguments.published_methods,
         )
     if "adult" in arguments.sets:
         table(
@@ -377,6 +410,7 @@ def main() -> None:
             False,
             arguments.full,
             arguments.published_trials,
+            arguments.published_methods,
         )
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 
 DESCRIPTION = """\
-Write a log in an npz or CSV file to a rosbag2 folder in MCAP. An npz file's arrays: q (samples x
-joints, rad); t (samples, s) or dt (s); tau (samples x joints, N m) and/or wrench (samples x 6: fx
-fy fz in N, tx ty tz in N m); optionally dq (rad/s) and names. A CSV file's first line names its
-columns: t, q_elbow (or q1), dq_elbow, tau_elbow, fx to tz. tau becomes the joint states' effort."""
+Write a log in an npz or CSV file, or an episode of a LeRobot data set, to a rosbag2 folder in MCAP.
+An npz file's arrays: q (samples x joints, rad); t (samples, s) or dt (s); tau (samples x joints, N
+m) and/or wrench (samples x 6: fx fy fz in N, tx ty tz in N m); optionally dq (rad/s) and names. A
+CSV file's first line names its columns: t, q_elbow (or q1), dq_elbow, tau_elbow, fx to tz. A
+LeRobot folder (v2.0 to v3.0) needs a column of efforts. tau becomes the joint states' effort."""
 EXAMPLES = (
     "semiparam convert log.npz bag --urdf robot.urdf",
     "semiparam convert log.csv bag --names shoulder,elbow,wrist",
-    "semiparam convert log.npz bag --wrench-frame tool0 --overwrite",
+    "semiparam convert so101_pick bag --episode 3 --degrees --effort-column observation.torque",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    parser.add_argument("log", metavar="LOG", help="an npz or CSV file")
+    parser.add_argument("log", metavar="LOG", help="an npz or CSV file, or a LeRobot folder")
     parser.add_argument("bag", metavar="BAG", help="the folder to make")
     parser.add_argument("--names", metavar="A,B,...", help="the joints' names, in the log's order")
     parser.add_argument(
@@ -32,6 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--wrench-frame", default="", metavar="FRAME", help="frame_id of the wrenches"
+    )
+    parser.add_argument(
+        "--degrees", action="store_true", help="positions and velocities are in degrees"
+    )
+    parser.add_argument(
+        "--episode", type=int, metavar="N", help="episode of a LeRobot data set (default 0)"
+    )
+    parser.add_argument(
+        "--effort-column", default="", metavar="NAME", help="its column of efforts, N m"
     )
     parser.add_argument(
         "--overwrite",
@@ -54,6 +64,9 @@ def run(args: argparse.Namespace) -> int:
         start=args.start,
         wrench_frame=args.wrench_frame,
         overwrite=args.overwrite,
+        episode=args.episode,
+        effort_column=args.effort_column,
+        degrees=args.degrees,
     )
     warn(done.warnings)
     print(

@@ -31,7 +31,7 @@ VERBS = {
     "gains": "drive gains, where efforts are currents",
     "control": "what a controller gains by the learner",
     "excite": "a motion that identifies a robot's parameters well",
-    "convert": "turn an npz log into a rosbag2",
+    "convert": "turn npz, CSV or LeRobot logs into a rosbag2",
     "compile": "compile the numerical core once, for every later start",
     "completion": "commands and options completed by the shell",
     "layouts": "pages of plots for PlotJuggler and Foxglove",

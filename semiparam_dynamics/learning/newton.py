@@ -118,6 +118,9 @@ class LogisticNewton:
         """
         w, f, offsets = at.weights, at.predictions, at.offsets
         if not w.size:  # a kernel that is zero on all centres
+            if self._intercept:
+                offsets[:] = self._log_odds(tolerance)
+                f[:] = offsets
             return np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1]))
         coefficients = np.zeros_like(w)
         residuals: list[Array] = []
@@ -150,6 +153,19 @@ class LogisticNewton:
             if follow is not None and follow(len(residuals), coefficients):
                 break
         return coefficients, np.array(residuals)
+
+    def _log_odds(self, tolerance: float) -> Array:
+        """The minimisers among constant functions, (T,).
+
+        A class that no row has would have them infinite: it counts with the share at which the
+        residual, the share's root then, is the tolerance.
+        """
+        least = max(tolerance**2, float(np.finfo(float).tiny))
+        positive, negative = (
+            np.maximum(np.sum(self._share * (self._Y == sign), axis=0), least)
+            for sign in (1.0, -1.0)
+        )
+        return np.asarray(np.log(positive / negative))
 
     def _gradient(
         self, each: list[Preconditioner], penalty: float, at: Iterate, columns: Indices

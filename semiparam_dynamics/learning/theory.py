@@ -262,8 +262,8 @@ def falkon(
     `output_range`. With one, theorem 5: lambda = n^(-1 / (2 r + gamma)),
     t = log(n) + 5 + 2 log(a + 3 kappa^2), and with l = log(8 kappa^2 / (lambda delta)) uniform
     centres M = 70 (1 + N_inf(lambda)) l or, drawn by leverage scores that are right up to a factor
-    q, `leverage_scores`, M = 220 (2 + q^2 N(lambda)) l. That is what theorem 4 asks of M, with 215
-    for 220, for the error of the iteration to fall as exp(-t / 2). At most n centres.
+    q, `leverage_scores`, M = 220 (2 + q^2 N(lambda)) l. At most n centres. Of another penalty:
+    :func:`falkon_centers`.
 
     `dimension`, `confidence` and `kappa2` as in :func:`nystrom`.
     """
@@ -276,16 +276,51 @@ def falkon(
         return Choice(0.5, n**-0.5, _whole(m, n), iterations=_whole(t))
     r = min(r, 1.0)
     penalty = n ** (-1.0 / (2.0 * r + capacity))
-    logarithm = math.log(8.0 * kappa2 / (penalty * confidence))
-    if leverage_scores is None:
-        size = dimension(penalty) if dimension else kappa2 / penalty
-        m = 70.0 * (1.0 + size) * logarithm
-    else:
-        size = dimension(penalty) if dimension else kappa2 * penalty**-capacity
-        m = 220.0 * (2.0 + positive(leverage_scores, "leverage_scores") ** 2 * size) * logarithm
+    constant, size = 70.0, dimension(penalty) if dimension else kappa2 / penalty
+    if leverage_scores is not None:
+        constant, size = 220.0, dimension(penalty) if dimension else kappa2 * penalty**-capacity
+    m = _falkon_centers(constant, penalty, size, leverage_scores, confidence, kappa2)
     t = math.log(n) + 5.0 + 2.0 * math.log(output_range + 3.0 * kappa2)
     rate = 2.0 * r / (2.0 * r + capacity)
     return Choice(rate, penalty, _whole(m, n), iterations=_whole(t))
+
+
+def falkon_centers(
+    n: int,
+    penalty: float,
+    dimension: float,
+    *,
+    leverage_scores: float | None = None,
+    confidence: float = 0.05,
+    kappa2: float = 1.0,
+) -> int:
+    """M with which FALKON's error falls as exp(-t / 2) in t iterations, whatever the penalty.
+
+    With l = log(8 kappa^2 / (lambda delta)) uniform centres M = 70 (1 + N_inf(lambda)) l, or, drawn
+    by leverage scores that are right up to a factor q, `leverage_scores`,
+    M = 215 (2 + q^2 N(lambda)) l; `dimension` is N_inf or N, `confidence` delta. At most n (Rudi,
+    Carratino, Rosasco 2017, theorem 4). Raises ConfigurationError for numbers out of range.
+    """
+    _check(n, 0.5, 1.0, {"confidence": confidence}, kappa2=kappa2, dimension=dimension)
+    constant = 70.0 if leverage_scores is None else 215.0
+    positive(penalty, "penalty")
+    m = _falkon_centers(constant, penalty, dimension, leverage_scores, confidence, kappa2)
+    return _whole(m, n)
+
+
+def _falkon_centers(
+    constant: float,
+    penalty: float,
+    size: float,
+    leverage_scores: float | None,
+    confidence: float,
+    kappa2: float,
+) -> float:
+    """The M of FALKON's theorems 4 and 5, which differ in a constant."""
+    logarithm = math.log(8.0 * kappa2 / (penalty * confidence))
+    if leverage_scores is None:
+        return constant * (1.0 + size) * logarithm
+    return constant * (2.0 + positive(leverage_scores, "leverage_scores") ** 2 * size) * logarithm
 
 
 def _whole(value: float, most: int | None = None) -> int:

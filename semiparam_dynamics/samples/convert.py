@@ -1,6 +1,6 @@
-"""Logs in npz and CSV files turned into rosbag2, which every tool of ROS 2 can read and play.
+"""Logs turned into rosbag2, which every tool of ROS 2 can read and play.
 
-Such logs are arrays over time, as scripts in Python and MATLAB and spreadsheets leave them.
+Such logs are arrays over time, as scripts, MATLAB, spreadsheets and LeRobot leave them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 from semiparam_dynamics.samples.csv_log import read_csv
+from semiparam_dynamics.samples.lerobot_log import INFO, is_lerobot, read_lerobot
 from semiparam_dynamics.storage import MALFORMED
 
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
@@ -63,8 +64,11 @@ def convert_log(
     start: float = START,
     wrench_frame: str = "",
     overwrite: bool = False,
+    episode: int | None = None,
+    effort_column: str = "",
+    degrees: bool = False,
 ) -> Conversion:
-    """Write the npz or CSV file `log` (see `read_log`) to the rosbag2 folder `bag`.
+    """Write the log `log` (see `read_log`, with its last arguments) to the rosbag2 folder `bag`.
 
     The same log always gives the same messages: the first stamp is `start`, in seconds, whatever
     ``t`` begins with. The joints' names are `names`, or those in the log, or the URDF's actuated
@@ -74,7 +78,7 @@ def convert_log(
     Raises SampleError on a bad log or wrong names, RobotModelError on a bad URDF, BagError where
     the bag can't be written.
     """
-    data = read_log(log)
+    data = read_log(log, episode=episode, effort_column=effort_column, degrees=degrees)
     joints = data.q.shape[1]
     if not 0 < start < 2**31 - data.time[-1] / SECOND:
         raise SampleError(f"the start must be positive seconds before the year 2038, not {start}")
@@ -125,15 +129,29 @@ class ArmLog:
     warnings: tuple[str, ...]
 
 
-def read_log(path: str | Path) -> ArmLog:
+def read_log(
+    path: str | Path,
+    *,
+    episode: int | None = None,
+    effort_column: str = "",
+    degrees: bool = False,
+) -> ArmLog:
     """Read and check a log; SampleError says what is missing or wrong in it.
 
     Arrays: ``q`` (n, joints); ``t`` (n,) in seconds or the scalar ``dt``; at least one of ``tau``
     (n, joints) and ``wrench`` (n, 6); optionally ``dq`` (n, joints) and ``names`` (joints,). Text
-    is a table with a line of names, see `csv_log.read_csv`.
+    is a table with a line of names, see `csv_log.read_csv`; a folder is a LeRobot data set, see
+    `lerobot_log.read_lerobot`, of which `episode` (default 0) and `effort_column` are.
+
+    degrees : positions and velocities are in degrees; they become radians.
     """
     path = Path(path).expanduser()
-    arrays = _load(path)
+    if path.is_dir():
+        arrays = _from_lerobot(path, episode or 0, effort_column)
+    elif episode is not None or effort_column:
+        raise SampleError(f"{path} is a file: episodes and columns are those of LeRobot data sets")
+    else:
+        arrays = _load(path)
     if "q" not in arrays:
         found = ", ".join(arrays) or "nothing"
         raise SampleError(f"{path} has no array 'q' (joint positions); it has: {found}")
@@ -145,6 +163,9 @@ def read_log(path: str | Path) -> ArmLog:
     for name, columns in (("dq", joints), ("tau", joints), ("wrench", 6)):
         if name in arrays:
             parts[name] = _matrix(path, name, arrays[name], (n, columns))
+    if degrees:
+        q = np.deg2rad(q)
+        parts["dq"] = None if parts["dq"] is None else np.deg2rad(parts["dq"])
     if parts["tau"] is None and parts["wrench"] is None:
         raise SampleError(f"{path} has neither 'tau' nor 'wrench': there is nothing to learn from")
     names: tuple[str, ...] = ()
@@ -206,6 +227,21 @@ def _from_table(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     except UnicodeDecodeError:
         raise SampleError(f"{path} is text in another encoding than UTF-8") from None
     read, names, unused = read_csv(path, text)
+    return _named(read, names, unused)
+
+
+def _from_lerobot(
+    path: Path, episode: int, effort_column: str
+) -> dict[str, npt.NDArray[np.generic]]:
+    if not is_lerobot(path):
+        raise SampleError(f"{path} is a folder without {INFO}: a LeRobot data set has one")
+    return _named(*read_lerobot(path, episode, effort_column))
+
+
+def _named(
+    read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[str]
+) -> dict[str, npt.NDArray[np.generic]]:
+    """The arrays of an npz file for what was read, those not used as empty ones."""
     arrays: dict[str, npt.NDArray[np.generic]] = {**read, **{name: EMPTY for name in unused}}
     if names:
         arrays["names"] = np.array(names)
@@ -293,5 +329,8 @@ def _warnings(arrays: dict[str, npt.NDArray[np.generic]], q: Array) -> tuple[str
         warnings.append(f"not used: {', '.join(unknown)}")
     largest = float(np.abs(q).max())
     if largest > MAX_ANGLE:
-        warnings.append(f"'q' reaches {largest:.4g}: are these degrees? they are taken as radians")
+        warnings.append(
+            f"'q' reaches {largest:.4g}: are these degrees? they are taken as "
+            "radians without --degrees"
+        )
     return tuple(warnings)

@@ -47,7 +47,7 @@ def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], 
             time_at, times[name] = at, scale
         elif (axis := _wrench_axis(name)) and axis not in parts["wrench"]:
             parts["wrench"][axis] = at
-        elif (found := _joint_column(name)) and found[1] not in parts[found[0]]:
+        elif (found := joint_column(name)) and found[1] not in parts[found[0]]:
             parts[found[0]][found[1]] = at
         else:
             unused.append(name)
@@ -120,8 +120,8 @@ def _wrench_axis(name: str) -> str:
     return ""
 
 
-def _joint_column(name: str) -> tuple[str, str] | None:
-    """The kind of a joint's column, and the joint; None where it is neither."""
+def joint_column(name: str) -> tuple[str, str] | None:
+    """Tell a column's kind, of `KINDS`, and its joint; None where the name is of neither."""
     before = re.fullmatch(r"([A-Za-z]+)[\s._/\[(]*(.+?)[\])]?", name)
     if before and (kind := _KIND_OF.get(before[1].lower())):
         return kind, before[2]

@@ -93,6 +93,7 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
             ["--sets", "adult", "--n", "400", "--m", "50", "--full", "--published-trials", "1"],
             "early stopping, published settings",
         ),
+        ("adult_exact", ["--rows", "300", "--factor", "--n", "400"], "KRLS, one factor"),
         (
             "table_6_2",
             ["--published", "--sets", "breast cancer", "--trials", "1", "--passes", "2"],

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learning import Gaussian, RandomFeaturesKRLS, theory
+from semiparam_dynamics.learning import Falkon, Gaussian, RandomFeaturesKRLS, theory
 
 
 def spline(exponent: float, terms: int = 1000) -> Any:
@@ -139,6 +141,95 @@ def test_nytro_and_falkon_iterate_as_their_theorems_say() -> None:
     assert five.iterations == math.ceil(math.log(10**10) + 5.0 + 2.0 * math.log(4.0))
 
 
+def test_bachs_number_of_centers() -> None:
+    size = (32.0 * 7.0 / 0.5 + 2.0) * math.log(20.0 * 10**6 / (0.5 * 1e-3))
+    found = theory.centers_for_penalty(10**6, 1e-3, 7.0, norm=20.0, factor=0.5)
+    assert found == math.ceil(size)
+    # Without the largest eigenvalue its bound n, and never more than there are rows.
+    assert theory.centers_for_penalty(10**6, 1e-3, 7.0) == math.ceil(226.0 * math.log(10**15))
+    assert theory.centers_for_penalty(100, 1e-3, 7.0) == 100
+
+
+def test_falkon_converges_as_theorem_4_says() -> None:
+    logarithm = math.log(8.0 * 4.0 / (0.01 * 0.1))
+    options: Any = {"confidence": 0.1, "kappa2": 4.0}
+    assert theory.falkon_centers(10**6, 0.01, 3.0, **options) == math.ceil(280.0 * logarithm)
+    drawn = theory.falkon_centers(10**6, 0.01, 3.0, leverage_scores=2.0, **options)
+    assert drawn == math.ceil(215.0 * 14.0 * logarithm)
+    # On the circle, with the dimension that its spectrum has.
+    penalty, kernel = 1.0, spline(2.0)
+    kappa2 = float(kernel(np.zeros((1, 1)), np.zeros((1, 1))).item())
+    dimension = exact_dimension(2.0, penalty)
+    m = theory.falkon_centers(2000, penalty, dimension, confidence=0.5, kappa2=kappa2)
+    assert 500 < m < 1500
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 1))
+    y = np.sign(np.sin(9.0 * X[:, 0])) + rng.standard_normal(2000)
+
+    def predicted(iterations: int, centers: int) -> np.ndarray:
+        model = Falkon(kernel, penalty, centers, max_iter=iterations, tolerance=0.0, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return np.asarray(model.fit(X, y).predict(X))
+
+    exact = predicted(60, m)
+    first = np.linalg.norm(exact)
+    for t in (1, 3, 6, 10):
+        assert np.linalg.norm(predicted(t, m) - exact) < math.exp(-t / 2.0) * first
+
+
+@pytest.mark.parametrize(
+    ("exponent", "source"), [(2.0, 0.5), (2.0, 0.75), (2.0, 1.0), (4.0, 0.75), (4.0, 1.0)]
+)
+def test_the_chosen_penalty_has_the_rate_of_known_exponents(exponent: float, source: float) -> None:
+    # Eigenvalues k^-exponent, which is the capacity 1 / exponent, and the coefficients of L^r g,
+    # for a g whose squares just converge: bias and variance of ridge regression are sums.
+    k = np.arange(1.0, 2e5)
+    values, squares = k**-exponent, k ** (-2.0 * exponent * source - 1.05)
+
+    def risk(n: float, penalty: float) -> float:
+        bias = np.sum((penalty / (penalty + values)) ** 2 * squares)
+        return float(bias + np.sum((values / (values + penalty)) ** 2) / n)
+
+    sizes, capacity = (10**6, 10**7, 10**8, 10**9), 1.0 / exponent
+    choices = [theory.nystrom(n, source, capacity) for n in sizes]
+    for n, choice in zip(sizes, choices, strict=True):
+        penalty = choice.penalty
+        assert penalty is not None
+        assert penalty == pytest.approx(theory.falkon(n, source, capacity).penalty)
+        assert penalty == pytest.approx(theory.random_features(n, source, capacity).penalty)
+        # No other penalty does much better.
+        others = [risk(n, p) for p in np.logspace(-12, 0, 40)]
+        assert risk(n, penalty) < 4.0 * min(others)
+    risks = [risk(n, choice.penalty or 0.0) for n, choice in zip(sizes, choices, strict=True)]
+    slope = -np.polyfit(np.log(sizes), np.log(risks), 1)[0]
+    assert slope == pytest.approx(choices[0].rate, abs=0.06)  # a logarithm where r = 1
+
+
+def test_the_rate_is_that_of_drawn_rows_too() -> None:
+    exponent, source = 4.0, 0.75
+    k, kernel = np.arange(1.0, 200.0), spline(exponent)
+    coefficients = k ** (-exponent * source - 0.52)
+    new = np.linspace(0.0, 1.0, 100, endpoint=False)[:, None]
+
+    def target(x: np.ndarray) -> np.ndarray:
+        return np.asarray(2.0 * np.cos(2.0 * np.pi * x * k) @ coefficients)
+
+    truth, sizes, risks = target(new), (50, 100, 200, 400), []
+    for n in sizes:
+        penalty, drawn = theory.nystrom(n, source, 1.0 / exponent).penalty, []
+        assert penalty is not None
+        for seed in range(4000 // n):
+            rng = np.random.default_rng(seed)
+            X = rng.random((n, 1))
+            y = target(X) + 0.3 * rng.standard_normal(n)
+            alpha = np.linalg.solve(kernel(X, X) + penalty * n * np.eye(n), y)
+            drawn.append(np.mean((kernel(new, X) @ alpha - truth) ** 2))
+        risks.append(np.mean(drawn))
+    slope = -np.polyfit(np.log(sizes), np.log(risks), 1)[0]
+    assert slope == pytest.approx(theory.nystrom(100, source, 1.0 / exponent).rate, abs=0.15)
+
+
 def test_the_chosen_features_reach_the_error_of_many_more() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (4000, 1))
@@ -164,6 +255,9 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: theory.sgm(10, tuned="width"), 'tuned must be "passes" or "step"'),
     (lambda: theory.nytro(10, -1.0), "signal_to_noise must be"),
     (lambda: theory.centers_for_penalty(10, 0.0, 1.0), "penalty must be"),
+    (lambda: theory.falkon_centers(10, 0.0, 1.0), "penalty must be"),
+    (lambda: theory.falkon_centers(10, 0.1, -1.0), "dimension must be"),
+    (lambda: theory.falkon_centers(10, 0.1, 1.0, leverage_scores=0.0), "leverage_scores must be"),
 ]
 
 
