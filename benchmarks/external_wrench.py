@@ -1,6 +1,6 @@
 """Wrenches at the tool found from joint efforts, on logs to whose efforts known ones were added.
 
-    python benchmarks/external_wrench.py DATA [--logs xmate7p ur10 ...] [--seconds 60]
+    python benchmarks/external_wrench.py DATA [--logs xmate7p ur10 ...] [--seconds 60] [--draws 5]
 
 DATA holds robots. Each model learns the training part of its log and then stays as it is. On the
 test part a wrench at the tool acts for two seconds, then none for two, and so on; through the
@@ -123,6 +123,10 @@ class Methods:
     def _errors(self, name: str) -> Errors:
         return self.errors.setdefault(name, Errors())
 
+    def begin_anew(self) -> None:
+        """Let the next sample be of another recording, for the estimators."""
+        self._estimators.clear()
+
     def tell(self, title: str) -> None:
         """Print a row for each."""
         for name, errors in sorted(self.errors.items(), key=lambda item: item[0] == OWN):
@@ -134,11 +138,13 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--logs", nargs="+", default=[*SPLITS, "sim_seven"], metavar="NAME")
     parser.add_argument("--seconds", type=float, default=0.0, help="of each log, 0: all")
+    parser.add_argument("--draws", type=int, default=1, help="of wrenches, counted together")
+    parser.add_argument("--first", type=int, default=0, help="the first draw's seed")
     args = parser.parse_args()
     say_what_is_missing()
     header("log, frame")
     for split in splits(args.data, args.logs, args.seconds):
-        tell(split)
+        tell(split, range(args.first, args.first + args.draws))
 
 
 def say_what_is_missing() -> None:
@@ -153,7 +159,8 @@ def header(first: str) -> None:
     print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
 
 
-def tell(split: Split) -> None:
+def tell(split: Split, seeds: range = range(1)) -> None:
+    """The rows of a log, of the wrenches drawn with these seeds together."""
     model = RobotModel(split.urdf, split.config.robot)
     learner = InverseDynamicsLearner(model, split.config)
     train: list[Sample] = []
@@ -163,7 +170,23 @@ def tell(split: Split) -> None:
                 train.append(step.sample)
                 learner.update(learner.admit(step))
     methods = Methods(model)
-    stamps, wrenches = wrenches_along(split.test)
+    learned = learner.copy()
+    for seed in seeds:
+        count(split, learner, methods, train, seed)
+        learner = learned.copy()
+    methods.tell(f"{split.name}, {methods.motion.frame}")
+
+
+def count(
+    split: Split,
+    learner: InverseDynamicsLearner,
+    methods: Methods,
+    train: list[Sample],
+    seed: int,
+) -> None:
+    """Count the errors of all methods with one draw of wrenches; nothing is learned."""
+    model = learner.model
+    stamps, wrenches = wrenches_along(split.test, seed)
     steps = [
         step
         for measurement in measurements(
@@ -184,7 +207,7 @@ def tell(split: Split) -> None:
         counts = since >= SETTLED and k < len(wrenches)
         truth = wrenches[k] if counts else None
         methods.find(sample, efforts, truth, truth is not None and bool(truth.any()))
-    methods.tell(f"{split.name}, {methods.motion.frame}")
+    methods.begin_anew()
 
 
 def lstm(
@@ -214,10 +237,10 @@ def lstm(
     return [{"LSTM": (row, stds)} for row in predicted[len(whole) :]]
 
 
-def wrenches_along(log: JointLog) -> tuple[Array, Array]:
+def wrenches_along(log: JointLog, seed: int = 0) -> tuple[Array, Array]:
     """Stamps (n,) of a log, and the wrench (n, 6) at each of its messages."""
     holds = (log.times // HOLD).astype(int)
-    return log.stamps, drawn_wrenches(int(holds.max()) + 1)[holds]
+    return log.stamps, drawn_wrenches(int(holds.max()) + 1, seed)[holds]
 
 
 def drawn_wrenches(count: int, seed: int = 0) -> Array:

@@ -23,6 +23,7 @@ LINKS = [
     )
 ]
 URDF = f'<robot name="made_arm"><link name="base"/>{"".join(LINKS)}\n</robot>'
+PERIOD = 15.0  # s, after which the motion repeats
 JOINTS = ("joint1", "joint2", "joint3")
 
 
@@ -37,7 +38,7 @@ def record(
     rng = np.random.default_rng(seed)
     t = np.arange(int(seconds * rate)) / rate
     q, dq, ddq = (np.zeros((len(t), 3)) for _ in range(3))
-    for w in rng.uniform(0.5, 3.0, (5, 3)):
+    for w in 2.0 * np.pi / PERIOD * rng.integers(1, 8, (5, 3)):
         angle = t[:, None] * w + rng.uniform(0.0, 2.0 * np.pi, 3)
         q += 0.5 / w * np.sin(angle)
         dq += 0.5 * np.cos(angle)

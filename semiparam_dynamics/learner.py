@@ -166,7 +166,7 @@ class InverseDynamicsLearner:
         unchanged = prediction = self._predict(sample)
         if self.changes is not None:
             with self._changes_lock:
-                prediction = self.changes.correction.apply(unchanged, sample.regressor)
+                prediction = self.changes.apply(sample, unchanged)
         if prediction is not unchanged:
             bound = self.estimator.bound if self._published is None else self._published.bound
             within = bound(prediction.semiparametric, unchanged.semiparametric)
@@ -242,7 +242,9 @@ class InverseDynamicsLearner:
                 break
             first = self._deferred.popleft()
             self._kept_out += verdict == EXCLUDE
-            target = None if verdict == EXCLUDE else self._without_changes(first.sample)
+            target = None if verdict == EXCLUDE else self._without_changes(first)
+            with self._changes_lock:
+                self.changes.learn_held(first.sample, first.unchanged)
             admitted.append(dataclasses.replace(first, target=target))
         return admitted
 
@@ -263,12 +265,13 @@ class InverseDynamicsLearner:
         self._deferred.clear()
         return waiting
 
-    def _without_changes(self, sample: Sample) -> Array | None:
+    def _without_changes(self, step: Step) -> Array | None:
+        sample = step.sample
         if sample.y is None or not sample.informative:
             return None
         if self.changes is None or not self.changes.correction.active:
             return sample.y
-        return sample.y - self.changes.correction.effort(sample.regressor)
+        return sample.y - self.changes.effort(sample, step.unchanged)
 
     def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
         """The estimator's `feedforward`, with the changes noticed, such as a payload.
@@ -283,7 +286,7 @@ class InverseDynamicsLearner:
                 return predicted
             for k, state in enumerate(zip(q, dq, ddq, strict=True)):
                 sample = model.sample(*state, stops=None if stops is None else stops[k])
-                changed = self.changes.correction.apply(model.predict(sample), sample.regressor)
+                changed = self.changes.apply(sample, model.predict(sample))
                 for name in ("rigid_body", "semiparametric"):
                     predicted.values[name][k] = model.bound.within(getattr(changed, name))
                     predicted.stds[name][k] = getattr(changed, f"{name}_std")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter, deque
 
@@ -32,6 +33,7 @@ from semiparam_dynamics.changes.correction import (
     Correction,
     Estimate,
 )
+from semiparam_dynamics.changes.held_residual import HeldResidual
 from semiparam_dynamics.changes.hypotheses import (
     FRICTION,
     OFFSET,
@@ -40,6 +42,7 @@ from semiparam_dynamics.changes.hypotheses import (
     Causes,
     Finding,
     Hypothesis,
+    Windows,
     hypotheses,
     weigh,
 )
@@ -65,6 +68,7 @@ MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not tol
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
 KNOWN_MARGIN = 10.0  # by which a new payload must beat the known ones, which are more probable
 MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
+LIKELY_SHARE = 0.5  # of its largest evidence, until which a payload that is likely is not learned
 MAX_REACHES = 2.0  # of `payload_reach`, beyond which no payload's centre of mass is
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
@@ -91,7 +95,8 @@ class ChangeMonitor:
     status: after the last sample. events: the last ones, oldest first. counts: of all, by cause.
     external: (n_axes,) measured minus predicted of the last sample, by which contacts are looked
         for; None where it was not measured. contact: looks for them.
-    correction: the present changes. snapshots: known payloads. exclusions: from learning.
+    correction: the present changes. held: the errors under a payload beside them.
+    snapshots: known payloads. exclusions: from learning.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class ChangeMonitor:
     ) -> None:
         self.config = config
         self.causes = Causes(model, config)
+        self.held = HeldResidual(model, self.causes)
         self.snapshots = Snapshots()
         self._cutoff, self._gap = filter_config.cutoff, filter_config.max_gap
         n = model.n_axes
@@ -122,6 +128,7 @@ class ChangeMonitor:
         gains = np.where(i == j, own, LASTING_TURN)
         common = self.config.effort_gain_common_std if self._efforts else 0.0
         self.correction = Correction(self.causes, gains, common)
+        self.held.drop()
         self.exclusions = LearningExclusions()
         self.events: deque[ChangeEvent] = deque(maxlen=MAX_EVENTS)
         self.counts: Counter[str] = Counter()
@@ -129,6 +136,7 @@ class ChangeMonitor:
         self._last: int | None = None  # stamp of the last sample
         self._learned_s = 0.0
         self._unclear_blocks = 0  # for which evidence was found, but no clear cause
+        self._likely = 0.0  # the largest evidence for a payload that was not named
         self._blocks_since_contact = self._blocks_since_end = AFTER_CONTACT_BLOCKS + 1
         self._estimated_s = 0.0
         self._onset = 0  # ns, of the change that is being estimated
@@ -161,14 +169,16 @@ class ChangeMonitor:
         if sample.y is None or not prediction.residual.ready:
             return self._report(sample.stamp, None)
         confidence = prediction.confidence
+        self.held.observe(sample, prediction)
+        beside = self._beside(sample, prediction)
         corrected = self.correction.apply(prediction, sample.regressor)
-        external = sample.y - corrected.semiparametric
+        external = sample.y - corrected.semiparametric - beside
         before = sample
         if fast is not None and sample.fast is not None and sample.fast.y is not None:
             before = sample.fast
             corrected = self.correction.apply(fast, before.regressor)
         assert before.y is not None
-        self.external = before.y - corrected.semiparametric
+        self.external = before.y - corrected.semiparametric - beside
         speeds = before.dq if self._efforts else None
         if self._learned_s >= self.config.settle:
             self._test_contact(sample.stamp, self.external, confidence, speeds)
@@ -176,6 +186,8 @@ class ChangeMonitor:
             self.contact.observe(sample.stamp, self.external, confidence, speeds)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
+        if self.correction.estimating is None:
+            error = error - beside
         std = np.maximum(prediction.spread, 1e-12)
         if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
             self.ratios.push(sample.stamp, external / std, confidence)
@@ -184,6 +196,41 @@ class ChangeMonitor:
         if block is not None:
             self._test_block(block)
         return self._report(sample.stamp, external)
+
+    def apply(self, sample: Sample, prediction: Prediction) -> Prediction:
+        """The prediction of the robot as it is now, from that of the learned model."""
+        changed = self.correction.apply(prediction, sample.regressor)
+        if not self._holding:
+            return changed
+        beside = self._beside(sample, prediction)
+        return dataclasses.replace(changed, semiparametric=changed.semiparametric + beside)
+
+    def effort(self, sample: Sample, prediction: Prediction) -> Array:
+        """(n_axes,) what of a sample's measurement is not the arm's own: it is not learned."""
+        return self.correction.effort(sample.regressor) + self._beside(sample, prediction)
+
+    def learn_held(self, sample: Sample, prediction: Prediction) -> None:
+        """Learn the errors under a payload, of a sample whose verdict is known.
+
+        prediction: of the learned model.
+        """
+        # While a payload is weighed its errors pass for contacts, which end as they are learned.
+        touched = self.contact.active and self.correction.estimating is None
+        if self.correction.name == BARE or touched or sample.y is None:
+            return
+        risen = self._onset + round(Windows.RISE * self._blocks.length * 1e9)
+        if sample.stamp > risen and self.verdict(sample.stamp) != DEFER:
+            self.held.learn(sample, prediction, self.correction.theta)
+
+    @property
+    def _holding(self) -> bool:
+        return self.held.n_learned > 0 and self.correction.name != BARE
+
+    def _beside(self, sample: Sample, prediction: Prediction) -> Array:
+        """(n_axes,) of the errors under a payload that is held."""
+        if not self._holding:
+            return np.zeros(len(self._kinds))
+        return self.held.value(sample, prediction, self.correction.theta)
 
     def _check_pause(self, stamp: int) -> None:
         """End a contact at a pause, or where the clock went back."""
@@ -244,9 +291,11 @@ class ChangeMonitor:
         pushed = finding is None or finding.hypothesis.cause == PUSH
         if finding is None or pushed or finding.score <= self.threshold:
             self._unclear_blocks = 0
-            if not self.contact.suspicious:
+            if not self.contact.suspicious and not self._payload_is_likely():
                 self.exclusions.release()
             return
+        if finding.hypothesis.cause == PAYLOAD:
+            self._likely = max(self._likely, finding.score)
         if not self._is_body(finding):
             # Something is there, but does not weigh anything for sure yet.
             self.exclusions.defer(block.start)
@@ -261,6 +310,17 @@ class ChangeMonitor:
             self._accept(finding, block)
         else:
             self.exclusions.defer(block.start)
+
+    def _payload_is_likely(self) -> bool:
+        """Whether the evidence for a payload still stands: it has not fallen to half its largest.
+
+        What is learned meanwhile hides the payload, and is wrong when it is named.
+        """
+        names = (PAYLOAD, *self.snapshots.names)
+        evidence = max(self._evidence.get(name, -np.inf) for name in names)
+        if evidence <= LIKELY_SHARE * self._likely:
+            self._likely = 0.0
+        return self._likely > 0.0
 
     def _is_body(self, finding: Finding) -> bool:
         """Whether what a new payload's parameters are found to be is nearly a body, of some mass.
@@ -336,10 +396,12 @@ class ChangeMonitor:
         found = finding.hypothesis
         self._onset = block.end - round(finding.length * self._blocks.length * 1e9)
         self._unclear_blocks, self._estimated_s = 0, finding.length * self._blocks.length
+        self._likely = 0.0
         self.contact.reset()
         self._blocks_since_contact = self._blocks_since_end = AFTER_CONTACT_BLOCKS + 1
         if found.cause == PAYLOAD:
             self.exclusions.exclude(self._onset)
+            self.held.drop()
         if found.name:
             self._set_payload(found.name, block.end, finding.score)
             return
@@ -352,6 +414,7 @@ class ChangeMonitor:
     def _set_payload(self, name: str, stamp: int, evidence: float) -> None:
         """Hold a known payload, or none, from the change's onset on."""
         self.correction.set_payload(name, self.snapshots[name])
+        self.held.drop()
         self._payload = None
         self._record(stamp, self._onset, PAYLOAD, name, evidence)
         self.innovations.restart()
@@ -390,6 +453,7 @@ class ChangeMonitor:
             return
         if best is not found and score > found.evidence(seen) + CLEAR_MARGIN:
             self.correction.switch(best)
+            self.held.drop()
             if best.cause == PAYLOAD:
                 self.exclusions.exclude(block.start)
             else:
@@ -397,6 +461,7 @@ class ChangeMonitor:
             self._record(block.end, self._onset, best.cause, "", score)
         if self._estimated_s >= self.config.payload_time:
             self.correction.accept()
+            self.innovations.restart()  # errors are now those beside what was learned of the load
             self._resume_learning(block.end)
 
     def _is_push(self, found: Hypothesis, pushes: list[Hypothesis]) -> bool:
@@ -414,6 +479,7 @@ class ChangeMonitor:
     def _retract(self, stamp: int) -> None:
         """Withdraw the change: without it the blocks since are explained better."""
         self.correction.retract()
+        self.held.drop()
         self.innovations.restart()
         self._record(stamp, self._onset, UNEXPLAINED)
         self._resume_learning(stamp)
@@ -474,6 +540,7 @@ class ChangeMonitor:
     def recall(self, name: str) -> None:
         """Set the payload held from now on, or none ("bare"). Raises ConfigurationError."""
         self.correction.set_payload(name, self.snapshots[name])
+        self.held.drop()
         self._payload = None
         self.innovations.restart()
         self.contact.reset()
@@ -489,6 +556,7 @@ class ChangeMonitor:
             "contact": self.contact.state(),
             "ratios": self.ratios.state(),
             "snapshots": self.snapshots.state(),
+            "held": self.held.state(),
         }
         state = {f"{n}.{key}": value for n, own in parts.items() for key, value in own.items()}
         link = as_array(self.causes.link)
@@ -513,6 +581,7 @@ class ChangeMonitor:
         self.contact.restore(sub_state(state, "contact."))
         self.ratios.restore(sub_state(state, "ratios."))
         self.snapshots.restore(sub_state(state, "snapshots."))
+        self.held.restore(sub_state(state, "held."))
         self._learned_s = float(state["settled"])
 
 

@@ -382,3 +382,11 @@ def test_a_payload_taken_in_a_pause_is_found(warm, body) -> None:
     follow(of, later)
     found = monitor(of).payload
     assert found is not None and found.mass == pytest.approx(body[0], rel=0.1)
+
+
+def test_a_likely_payload_waits_until_its_evidence_has_halved() -> None:
+    of = monitor(learner())
+    of._likely = 40.0
+    for evidence, waits in ((39.0, True), (21.0, True), (19.0, False), (30.0, False)):
+        of._evidence = {"payload": -5.0, "bare": evidence}
+        assert of._payload_is_likely() is waits

@@ -1,0 +1,134 @@
+"""What the robot's errors are while it holds a payload, beside the payload's own part of them.
+
+Links that twist under a load turn the weight of the arm itself, and friction grows with what the
+joints carry: no body at the hand explains that, and the arm without the load has none of it. So it
+is learned apart from the arm, for as long as the load is held, and dropped with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes.hypotheses import Causes
+from semiparam_dynamics.dynamics.residual import KernelResidual, NystromConfig, input_floors
+from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.storage import sub_state
+
+# As local as the arm's own residual; what is learned in seconds must count soon, so less ridge.
+CONFIG = NystromConfig(
+    max_centers=200, length_scale=0.2, novelty=0.3, penalty=0.2, joint_max_centers=0
+)
+GROUPS = ("position", "velocity")
+
+
+class HeldResidual:
+    """A local kernel model of the errors under a load, for whatever the load is said to be.
+
+    Regressed are the errors of the learned model and the columns of all causes, with one gain, so
+    that the rest for today's estimate theta of the changes is a difference of what was learned
+    (see `dynamics.residual.KernelResidual`): while a payload is weighed theta moves with each
+    block. Where the load was not moved yet it is 0.
+
+    Parameters
+    ----------
+    model: the robot. causes: of its changes.
+
+    Attributes
+    ----------
+    n_learned: samples since the load is held.
+    """
+
+    def __init__(self, model: RobotModel, causes: Causes) -> None:
+        self._n = causes.n_held
+        self._combination: Array = causes.combination[:, : self._n]
+        moved = expected_scales(model).active.astype(float) @ np.abs(self._combination)
+        self._residual = KernelResidual(
+            CONFIG,
+            GROUPS,
+            model.n_joints,
+            model.n_axes,
+            active=(moved > 0.0).astype(np.float64),
+            turning=model.turning,
+            floors=input_floors(model, GROUPS),
+        )
+        self._blank = self._residual.shared.state()
+        self._last: tuple[Sample, Array, ResidualPrediction] | None = None
+        self.n_learned = 0
+
+    def observe(self, sample: Sample, prediction: Prediction) -> None:
+        """Take the inputs' scales from the first seconds of motion; after them this does nothing.
+
+        prediction: of the learned model.
+        """
+        standardizer = self._residual.standardizer
+        if not standardizer.settled and sample.teaches:
+            x = self._inputs(sample, prediction)
+            if standardizer.observe(sample.stamp, x) and self.n_learned:
+                self.drop()
+
+    def drop(self) -> None:
+        """Forget all that was learned: the load is gone, or another."""
+        self._last = None
+        if self.n_learned:
+            self._residual.shared.restore(self._blank)
+            self.n_learned = 0
+
+    def value(self, sample: Sample, prediction: Prediction, theta: Array) -> Array:
+        """(n_axes,) N m or N, what is left at a sample of the changes theta (n_columns,).
+
+        prediction: of the learned model.
+        """
+        return self._predict(sample, prediction, theta).value
+
+    def learn(self, sample: Sample, prediction: Prediction, theta: Array) -> None:
+        """Learn a measured sample under the load; prediction: of the learned model."""
+        if not self._residual.standardizer.settled or not sample.teaches:
+            return
+        assert sample.y is not None
+        known = self._predict(sample, prediction, theta)
+        self._residual.update(
+            sample.stamp,
+            self._inputs(sample, prediction),
+            known,
+            sample.y - prediction.semiparametric,
+            sample.regressor @ self._combination,
+            prediction.rigid_body,
+            np.full(len(sample.y), sample.weight),
+        )
+        self._last = None
+        self.n_learned += 1
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        learned = np.array(self.n_learned)
+        if self.n_learned:
+            return self._residual.state() | {"learned": learned}
+        scales = self._residual.standardizer.state()
+        return {f"standardizer.{name}": value for name, value in scales.items()} | {
+            "learned": learned
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`; from an empty one, of an earlier version, anew."""
+        self.drop()
+        if not state:
+            return
+        if int(state["learned"]):
+            self._residual.restore(state)
+        else:
+            self._residual.standardizer.restore(sub_state(state, "standardizer."))
+        self.n_learned = int(state["learned"])
+
+    def _inputs(self, sample: Sample, prediction: Prediction) -> Array:
+        return self._residual.inputs(sample.q, sample.dq, sample.ddq, prediction.rigid_body)
+
+    def _predict(self, sample: Sample, prediction: Prediction, theta: Array) -> ResidualPrediction:
+        last = self._last
+        if last is not None and last[0] is sample and last[1] is theta:
+            return last[2]
+        x = self._inputs(sample, prediction)
+        known = self._residual.predict(x, theta[: self._n])
+        self._last = sample, theta, known
+        return known

@@ -1,0 +1,97 @@
+"""Errors under a payload that no body explains: learned apart, dropped with the payload."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.changes.config import ChangesConfig
+from semiparam_dynamics.changes.held_residual import HeldResidual
+from semiparam_dynamics.changes.hypotheses import Causes
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+
+from ..dynamics.arms import motion
+from .changing_arm import MODEL, ON, errors, follow, held, learner, monitor, moving, seconds
+
+END = ON + 30.0
+
+
+@pytest.fixture(scope="module")
+def samples():
+    """Of a motion, with the learned model's predictions: nothing was learned, so all are 0."""
+    estimator = SemiparametricEstimator(MODEL)
+    t = np.arange(1500) / 50.0
+    states = zip(*motion(MODEL, t), t, strict=True)
+    found = [
+        estimator.sample(q, dq, ddq, np.zeros(4), 1 + round(1e9 * time))
+        for q, dq, ddq, time in states
+    ]
+    return [(sample, estimator.predict(sample)) for sample in found]
+
+
+def twisted(sample) -> np.ndarray:
+    """An effort (4,) that depends on the positions."""
+    return np.sin(2.0 * sample.q[:1]) * np.array([1.0, -0.5, 0.3, 0.2])
+
+
+def with_errors(samples, left):
+    """The samples, measured so that `left` (of a sample) is what is predicted too little."""
+    return [(dataclasses.replace(s, y=p.semiparametric + left(s)), p) for s, p in samples]
+
+
+def test_what_is_left_is_that_of_the_present_estimate_whatever_it_was(samples) -> None:
+    """Learned under a wrong estimate of the load, it gives the rest beside the right one."""
+    causes = Causes(MODEL, ChangesConfig())
+    of, right = HeldResidual(MODEL, causes), np.zeros(causes.n_columns)
+    right[0] = 1.0
+    rows = with_errors(samples, lambda s: causes.columns_of(s) @ right + twisted(s))
+    for sample, prediction in rows[:600]:
+        of.observe(sample, prediction)
+    assert of.n_learned == 0 and not of.value(*rows[0], right).any()
+    for sample, prediction in rows[:900]:
+        of.learn(sample, prediction, np.zeros(causes.n_columns))
+    told = np.array([of.value(s, p, right) for s, p in rows[900:1100]])
+    true = np.array([twisted(s) for s, _ in rows[900:1100]])
+    assert np.sqrt(np.mean((told - true) ** 2)) < 0.3 * np.sqrt(np.mean(true**2))
+    again = HeldResidual(MODEL, causes)
+    again.restore(of.state())
+    np.testing.assert_array_equal(again.value(*rows[950], right), of.value(*rows[950], right))
+    of.drop()
+    assert of.n_learned == 0 and not of.value(*rows[950], right).any()
+
+
+def test_nothing_is_said_far_from_what_was_held(samples) -> None:
+    causes = Causes(MODEL, ChangesConfig())
+    of, none = HeldResidual(MODEL, causes), np.zeros(causes.n_columns)
+    rows = with_errors(samples, twisted)
+    for sample, prediction in rows:
+        of.observe(sample, prediction)
+    for sample, prediction in rows[:20]:
+        of.learn(sample, prediction, none)
+    sample, prediction = rows[10]
+    far = dataclasses.replace(sample, q=sample.q + 3.0)
+    assert np.abs(of.value(*rows[10], none)).max() > 0.1 * np.abs(twisted(sample)).max()
+    assert np.abs(of.value(far, prediction, none)).max() < 1e-6
+
+
+def test_errors_that_come_with_a_payload_are_learned_and_go_with_it(body) -> None:
+    """An effort that depends on the positions comes with a payload: then the arm is as it was."""
+    payload = held(body, ON, END)
+
+    def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        (q,), _, _ = motion(MODEL, np.array([t]))
+        twist = 0.1 * np.abs(columns[:, 0]).max() * np.sin(3.0 * q[0] + 2.0 * q[1])
+        return payload(t, dq, columns) + (twist if ON <= t < END else 0.0)
+
+    of = learner()
+    steps = follow(of, moving(ON, change))
+    steps += follow(of, moving(END, change, begin=ON))
+    assert monitor(of).payload is not None and monitor(of).held.n_learned > 500
+    with_it = [s for s in steps if ON + 15.0 < seconds(s.stamp) < END]
+    left = np.array([s.y - monitor(of).correction.effort(s.sample.regressor) for s in with_it])
+    left -= np.array([s.unchanged.semiparametric for s in with_it])
+    assert np.all(errors(steps, ON + 15.0, END) < 0.7 * np.sqrt(np.mean(left**2, axis=0)))
+    follow(of, moving(END + 3.0, change, begin=END))
+    assert monitor(of).payload is None and monitor(of).held.n_learned == 0
