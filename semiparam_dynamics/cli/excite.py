@@ -84,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="narrower position limits than the URDF's (rad or m); may be given several times",
     )
     parser.add_argument("--meshes", metavar="DIR", help="of the collision meshes' packages")
+    parser.add_argument("--no-collisions", action="store_true", help="check none")
     configs = (ExcitationConfig, FreeJointsConfig, ExportConfig, CollisionConfig)
     flags = [entry for config in configs for entry in parameters(config)]
     for entry in flags:
@@ -119,11 +120,13 @@ def run(args: argparse.Namespace) -> int:
         free=_group(args, FreeJointsConfig),
     )
     folders = [Path(f) for f in (args.meshes, _folder(args.urdf)) if f]
-    collisions = Collisions(effort_model, _group(args, CollisionConfig), folders)
+    collisions = None
+    if not args.no_collisions:
+        collisions = Collisions(effort_model, _group(args, CollisionConfig), folders)
     out = Path(args.out).expanduser()
     table, figure, bag, trial = files = [out / name for name in FILES]
     with reserved(files, overwrite=args.overwrite):
-        warn([*limits.warnings, *collisions.notes])
+        warn([*limits.warnings, *(collisions.notes if collisions else ())])
         for path in (bag, trial):
             check_bag_place(path, overwrite=args.overwrite)
         with ProgressBar("searching", sys.stderr) as progress:
@@ -153,8 +156,8 @@ def _folder(urdf: str) -> Path | None:
     return None if "<" in urdf else Path(urdf).expanduser().parent
 
 
-def _collisions_told(excitation: Excitation, collisions: Collisions) -> str:
-    if excitation.approach is None:
+def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> str:
+    if excitation.approach is None or collisions is None:
         return "Collisions were not checked."
     floor = "no floor" if collisions.floor is None else f"a floor at {collisions.floor:g} m"
     return (

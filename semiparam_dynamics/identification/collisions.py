@@ -1,8 +1,8 @@
 """Distances of a moving robot's links from one another and from a floor.
 
 The shapes are the URDF's collision elements, read by pinocchio; coal gives the distances (GJK; EPA
-for the depth where shapes overlap). A mesh counts as its convex hull, which is never smaller. Two
-links whose hulls come nearer than the clearance by their build are compared by meshes.
+for the depth where shapes overlap). A mesh counts as its convex hull, which is never smaller: a
+distance of two meshes of some thousand corners takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import copy
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import coal
 import numpy as np
@@ -129,35 +129,28 @@ class Collisions:
             notes.append("the URDF has no collision elements")
         self._shapes = [geometry.name for geometry in self._geometry.geometryObjects]
         self._links = [self._link(g.parentFrame) for g in self._geometry.geometryObjects]
-        meshes = self._to_hulls()
+        self._to_hulls()
         low, high = model.position_limits
         self._neutral = np.clip(np.zeros(model.n_joints), low, high)
         ends = np.isfinite(low) & np.isfinite(high)
         self._half = np.where(ends, 0.5 * (high - low), np.pi)
         self._middle = np.where(ends, 0.5 * (np.where(ends, low, 0) + np.where(ends, high, 0)), 0.0)
         self._floor(config.floor, np.array(model.config.gravity), notes)
-        self._choose(config.clearance, meshes, notes)
+        self._choose(config.clearance, notes)
         self._reach = self._lever_arms(model)
         self.notes = tuple(notes)
 
     def _link(self, frame: int) -> str:
         return str(self._model.frames[frame].name)
 
-    def _to_hulls(self) -> list[Any]:
-        """Replace meshes by their hulls; the meshes, None of other shapes."""
-        meshes = []
+    def _to_hulls(self) -> None:
+        """Replace meshes by their hulls."""
         for shape in self._geometry.geometryObjects:
-            mesh = shape.geometry if isinstance(shape.geometry, coal.BVHModelBase) else None
-            meshes.append(mesh)
-            if mesh is not None:
-                mesh.computeLocalAABB()
-                try:
-                    mesh.buildConvexHull(True, "Qt")
-                except (ValueError, RuntimeError):  # of a flat mesh
-                    continue
-                shape.geometry = mesh.convex
+            if isinstance(shape.geometry, coal.BVHModelBase):
+                with suppress(ValueError, RuntimeError):  # of a flat mesh
+                    shape.geometry.buildConvexHull(True, "Qt")
+                    shape.geometry = shape.geometry.convex
             shape.geometry.computeLocalAABB()
-        return meshes
 
     def _floor(self, asked: str, gravity: Array, notes: list[str]) -> None:
         """Add the floor where there is one; `self.floor` is its height, m, or None."""
@@ -203,7 +196,7 @@ class Collisions:
             heights.append(coal.distance(*ground, shape.geometry, there, request, result))
         return float(min(heights))
 
-    def _choose(self, clearance: float, meshes: list[Any], notes: list[str]) -> None:
+    def _choose(self, clearance: float, notes: list[str]) -> None:
         """Choose the pairs, and the distance that each has to keep."""
         shapes = self._geometry.geometryObjects
         bodies = [shape.parentJoint for shape in shapes]
@@ -222,10 +215,6 @@ class Collisions:
                     self._geometry.addCollisionPair(pin.CollisionPair(first, second))
         self._prepare()
         apart = self._by_build()
-        touched = np.flatnonzero(apart < max(clearance, TOLERANCE))
-        if any([self._by_meshes(self._geometry.collisionPairs[int(i)], meshes) for i in touched]):
-            self._prepare()
-            apart = self._by_build()
         touching = [self._pair(int(i)) for i in np.flatnonzero(apart <= 0.0)]
         left = self._ids[apart > 0.0]
         self._geometry.removeAllCollisionPairs()
@@ -259,29 +248,6 @@ class Collisions:
             there = self._distances(self._middle + q * self._half, only)
             apart[floor] = np.maximum(apart[floor], there[floor])
         return apart
-
-    def _by_meshes(self, pair: Any, meshes: list[Any]) -> bool:
-        """Compare a pair by meshes from now on; False where neither has one, or with the floor."""
-        if FLOOR in (self._links[pair.first], self._links[pair.second]):
-            return False  # the lowest point of a hull is the mesh's
-        changed = False
-        ids: list[int] = []
-        for index in (pair.first, pair.second):
-            shape = self._geometry.geometryObjects[index]
-            if meshes[index] is not None and not isinstance(shape.geometry, coal.BVHModelBase):
-                exact = shape.copy()
-                exact.name, exact.geometry = f"{shape.name} (mesh)", meshes[index]
-                if self._geometry.existGeometryName(exact.name):
-                    index = self._geometry.getGeometryId(exact.name)
-                else:
-                    index = self._geometry.addGeometryObject(exact)
-                    self._links.append(self._links[pair.first if not ids else pair.second])
-                    meshes += [None] * (index + 1 - len(meshes))
-                changed = True
-            ids.append(index)
-        if changed:
-            pair.first, pair.second = ids
-        return changed
 
     def _prepare(self) -> None:
         shapes = self._geometry.geometryObjects
