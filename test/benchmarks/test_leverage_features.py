@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from leverage_features import FEATURES, SKEW, Circle, Skewed, Way, drawn, leverage
+import pytest
+from leverage_features import FEATURES, SKEW, Circle, Skewed, Way, drawn, leverage, table
 
 from semiparam_dynamics.learning.feature_sampling import leverage_importance
 
@@ -40,3 +41,11 @@ def test_drawn_features_keep_the_kernel_whatever_q() -> None:
     B, spread = drawn(way, circle, E, 0.1, 0)
     assert spread > 0.3 and B.shape == (7, FEATURES[-1])
     np.testing.assert_allclose(B @ B.T / B.shape[1], np.diag(circle.decay(4.0)), atol=0.1)
+
+
+def test_the_table_has_a_row_for_each_way(capsys: pytest.CaptureFixture[str]) -> None:
+    ways = [Way("theta"), Way("skewed", 100, leverage(10), Skewed)]
+    table(ways, 7 / 8, 1 / 4, 1.0, n=100, repetitions=1, draws=1)
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [row.split("|")[1].strip() for row in rows[1:]] == ["theta", "skewed"]
+    assert "nan" not in "".join(rows)
