@@ -383,7 +383,7 @@ class ExcitationProblem:
         self._bases = [b @ self._directions for b in series_basis(t, harmonics, period)]
         self._values_at: tuple[bytes, Array, Array, Array] | None = None
         self._slopes_at: tuple[bytes, Array, Array] | None = None
-        self._distance_at: tuple[bytes, float, Array] | None = None
+        self._distance_at: tuple[bytes, float] | None = None
 
     def trajectory(self, x: Array) -> FourierTrajectory:
         """The motion that the unknowns describe."""
@@ -448,20 +448,21 @@ class ExcitationProblem:
         states, _, efforts = self._forward(x)
         rows = [1.0 - _smooth(r)[0] for r in self._ratios(states, efforts)]
         if self.collisions and self._pairs:
-            rows.append(np.array([self._distance(x)[0]]))
+            rows.append(np.array([self._distance(x, self.collisions)]))
         return np.concatenate(rows)
 
-    def _distance(self, x: Array) -> tuple[float, Array]:
-        """The constraint on distances, and its slope by the positions at the search's instants."""
+    def _distance(self, x: Array, collisions: Collisions) -> float:
+        """The constraint on distances."""
         key = x.tobytes()
-        if self.collisions is not None and (
-            self._distance_at is None or self._distance_at[0] != key
-        ):
-            margin, slope = self.collisions.smooth_margin(self._forward(x)[0][0], self._pairs)
-            self._distance_at = (key, (margin - self._extra) / _DISTANCE_SCALE, slope)
-        if self._distance_at is None:
-            raise ConfigurationError("no collisions are checked")
-        return self._distance_at[1], self._distance_at[2] / _DISTANCE_SCALE
+        if self._distance_at is None or self._distance_at[0] != key:
+            margin = collisions.smooth_margin(self._looked_at(x), self._pairs)
+            self._distance_at = (key, (margin - self._extra) / _DISTANCE_SCALE)
+        return self._distance_at[1]
+
+    def _looked_at(self, x: Array) -> Array:
+        """(n / 2, n_joints) rad or m, the positions whose distances the search looks at."""
+        positions: Array = self._forward(x)[0][0]
+        return positions[::2]
 
     def jacobian(self, x: Array) -> Array:
         """(len(constraints), len(x)) of `constraints`."""
@@ -522,7 +523,8 @@ class ExcitationProblem:
             rows[1, joint, :, joint] = -scale * (self._bases[1].T @ weights[1][:, joint])
         jacobian = rows.reshape(3 * n, k * n)
         if self.collisions and self._pairs:
-            by_unknowns = self._bases[0].T @ self._distance(x)[1] * half
+            slope = self.collisions.smooth_slope(self._looked_at(x), self._pairs)
+            by_unknowns = self._bases[0][::2].T @ (slope / _DISTANCE_SCALE) * half
             jacobian = np.vstack([jacobian, by_unknowns.ravel()])
         return gradient.ravel(), jacobian
 

@@ -117,10 +117,8 @@ def test_slopes_are_those_of_finite_differences() -> None:
     rng = np.random.default_rng(3)
     q, step = rng.uniform(-1.0, 1.0, (10, 3)), 1e-6 * rng.standard_normal((10, 3))
     pairs = range(len(collisions.pairs))
-    change = (
-        collisions.smooth_margin(q + step, pairs)[0] - collisions.smooth_margin(q - step, pairs)[0]
-    )
-    value, slope = collisions.smooth_margin(q, pairs)
+    change = collisions.smooth_margin(q + step, pairs) - collisions.smooth_margin(q - step, pairs)
+    value, slope = collisions.smooth_margin(q, pairs), collisions.smooth_slope(q, pairs)
     assert np.sum(2 * step * slope) == pytest.approx(change, rel=1e-3, abs=1e-10)
     assert value <= collisions.margins(q).min()
 
