@@ -30,8 +30,10 @@ OBJECTIVES = ("condition", "determinant")
 N_RANDOM_MOTIONS = 20
 _MAX_TRIES = 20  # random motions of which none keeps the effort limits
 _MAX_POSTURES = 500  # random middles of motions of which none is free of collisions
-_ROUNDS = 4  # of a search whose result collides between the instants that it looks at
-_ROOM = 0.01  # m that each further round keeps more
+_STEPS_AT_ONCE = 20  # of a search that has to keep clear of collisions
+_FAILURES = 4  # of these in a row, after which it ends
+_WORTH = 1e-3  # by which the objective has to fall
+_ROOM = 0.005  # m that it keeps more after each failure
 _DISTANCE_SCALE = 0.1  # m, of the constraint on distances
 _INSTANTS_PER_CYCLE = 40  # of the highest harmonic, on the grid that checks the limits
 _SEARCH_INSTANTS_PER_CYCLE = 16  # on the search's own
@@ -171,38 +173,46 @@ def _search(
         steps += 1
         progress(min(steps / iterations, 1.0))
 
-    best = start
-    problem.begin_search(start)
-    for _ in range(_ROUNDS if problem.collisions else 1):
+    def search(x: Array, at_most: int) -> Array:
         result = minimize(
             problem.value,
-            best,
+            x,
             jac=problem.gradient,
             method="SLSQP",
             constraints={"type": "ineq", "fun": problem.constraints, "jac": problem.jacobian},
             callback=count,
-            options={"maxiter": iterations, "ftol": 1e-5},
+            options={"maxiter": at_most, "ftol": 1e-5},
         )
         # Between the instants of the search's grid, or where it was stopped, a limit may be passed.
         shrunk = (factor * result.x for factor in _RESULT_FACTORS)
-        x = next((candidate for candidate in shrunk if _use(problem, candidate).kept), start)
-        if problem.missed(x) <= 0.0:
-            best = x
-            break
-        problem.demand(x, _ROOM)
-        best = _toward(problem, best, x)
-    return best if problem.value(best) < problem.value(start) else start
+        return next((candidate for candidate in shrunk if _use(problem, candidate).kept), start)
+
+    problem.begin_search(start)
+    if not problem.collisions:
+        best = search(start, iterations)
+        return best if problem.value(best) < problem.value(start) else start
+    best, failures = start, 0
+    while steps < iterations and failures < _FAILURES:
+        # Distances have kinks and hidden sides: a long search loses its way among them.
+        x = search(best, min(_STEPS_AT_ONCE, iterations - steps))
+        found = _toward(problem, best, x)
+        if problem.value(found) < problem.value(best) - _WORTH:
+            best, failures = found, 0
+        else:
+            failures += 1
+            problem.demand(x, _ROOM)
+    return best
 
 
 def _toward(problem: ExcitationProblem, start: Array, x: Array) -> Array:
-    """The last of ten motions from `start`, which is allowed, to x before one that is not."""
-    best = start
-    for share in np.linspace(0.1, 0.9, 9):
-        between = start + share * (x - start)
-        if not _use(problem, between).kept or problem.missed(between) > 0.0:
+    """The best allowed one of ten motions from `start`, which is allowed, to x."""
+    between = [start + share * (x - start) for share in np.linspace(1.0, 0.1, 10)]
+    for candidate in sorted(between, key=problem.value):
+        if problem.value(candidate) >= problem.value(start):
             break
-        best = between
-    return best
+        if _use(problem, candidate).kept and problem.missed(candidate) <= 0.0:
+            return candidate
+    return start
 
 
 def _condition(problem: ExcitationProblem, x: Array) -> float:
@@ -396,6 +406,10 @@ class ExcitationProblem:
         self._pairs, self._extra = [], 0.0
         if self.collisions:
             self.demand(start, 0.0)
+            # The smooth minimum lies below the minimum: the start is not to be left for that.
+            if self._pairs:
+                self._extra = min(0.0, _DISTANCE_SCALE * self._distance(start, self.collisions))
+                self._distance_at = None
 
     def demand(self, x: Array, more: float) -> None:
         """Look at the pairs near each other at x too, and keep `more` (m) more from now on."""
