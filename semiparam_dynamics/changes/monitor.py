@@ -459,7 +459,7 @@ class ChangeMonitor:
             self._record(block.end, self._onset, best.cause, "", score)
         if self._estimated_s >= self.config.payload_time:
             self.correction.accept()
-            self.innovations.restart()  # errors are now those beside what was learned of the load
+            self.innovations.restart()  # errors are those with the load from now on
             self._resume_learning(block.end)
 
     def _is_push(self, found: Hypothesis, pushes: list[Hypothesis]) -> bool:

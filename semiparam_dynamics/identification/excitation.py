@@ -206,7 +206,7 @@ def _search(
 
 def _toward(problem: ExcitationProblem, start: Array, x: Array) -> Array:
     """The best allowed one of ten motions from `start`, which is allowed, to x."""
-    between = [start + share * (x - start) for share in np.linspace(1.0, 0.1, 10)]
+    between: list[Array] = [start + share * (x - start) for share in np.linspace(1.0, 0.1, 10)]
     for candidate in sorted(between, key=problem.value):
         if problem.value(candidate) >= problem.value(start):
             break
