@@ -102,11 +102,10 @@ class Skeleton:
 
     def frame(self, name: str) -> tuple[Array, Array] | None:
         """Rotation (3, 3) and origin (3,) of a link or joint as placed last; None: unknown."""
-        if not self._model.existFrame(name):
+        kinds = pin.FrameType.BODY, pin.FrameType.JOINT, pin.FrameType.FIXED_JOINT
+        kind = next((kind for kind in kinds if self._model.existFrame(name, kind)), None)
+        if kind is None:
             return None
-        kind = pin.FrameType.BODY
-        if not self._model.existFrame(name, kind):
-            kind = pin.FrameType.JOINT | pin.FrameType.FIXED_JOINT
         index = self._model.getFrameId(name, kind)
         placed = pin.updateFramePlacement(self._model, self._data, index)
         return placed.rotation, placed.translation

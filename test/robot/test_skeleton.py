@@ -34,6 +34,13 @@ def test_capsules_go_from_joint_to_joint() -> None:
     np.testing.assert_allclose(rotation, hand.rotation, atol=1e-12)
     np.testing.assert_allclose(origin, hand.translation, atol=1e-12)
     assert skeleton.frame("nothing") is None
+    fixed = next(f for f in model.frames if f.type == pin.FrameType.FIXED_JOINT)
+    for name, placed in (
+        ("joint3", data.oMi[3]),
+        (fixed.name, data.oMf[model.getFrameId(fixed.name)]),
+    ):
+        _, origin = skeleton.frame(name)  # markers of joint frames, such as a sensor's
+        np.testing.assert_allclose(origin, placed.translation, atol=1e-12)
 
 
 def test_unknown_names_and_numbers_that_are_none_move_nothing() -> None:
