@@ -23,7 +23,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from common import print_table
-from random_features import FEATURES, Circle, first_within, krls, random_features
+from random_features import (
+    FEATURES,
+    Circle,
+    data_set,
+    first_within,
+    random_features,
+    risks_of_krls,
+)
 
 from semiparam_dynamics.arrays import Array
 
@@ -138,13 +145,8 @@ def table(
     spreads, best = np.zeros(len(ways)), np.zeros(repetitions)
     for seed in range(repetitions):
         circle = Circle(r, gamma)
-        draw = np.random.default_rng([n, seed])
-        E = circle.basis(draw.random(n))
-        y = E @ circle.target + noise * draw.standard_normal(n)
-        gram, moments = E.T @ E / n, E.T @ y / n
-        penalties = np.logspace(-9, 1, 201)
-        found = krls(circle, gram, moments, penalties)
-        of_krls = np.sum((found - circle.target[:, None]) ** 2, axis=0)
+        draw, E, gram, moments = data_set(circle, noise, n, seed)
+        penalties, of_krls = risks_of_krls(circle, gram, moments)
         best[seed], penalty = of_krls.min(), float(penalties[of_krls.argmin()])
         for state in draw.integers(2**31, size=draws):
             for i, way in enumerate(ways):

@@ -217,6 +217,23 @@ def first_within(risks: Array, of_krls: Any) -> Array:
     return result
 
 
+def data_set(
+    circle: Circle, noise: float, n: int, seed: int
+) -> tuple[np.random.Generator, Array, Array, Array]:
+    """The generator that drew it, the rows' basis E, E'E / n and E'y / n."""
+    draw = np.random.default_rng([n, seed])
+    E = circle.basis(draw.random(n))
+    y = E @ circle.target + noise * draw.standard_normal(n)
+    return draw, E, E.T @ E / n, E.T @ y / n
+
+
+def risks_of_krls(circle: Circle, gram: Array, moments: Array) -> tuple[Array, Array]:
+    """Penalties, and KRLS's excess risk with each."""
+    penalties = np.logspace(-9, 1, 201)
+    found = krls(circle, gram, moments, penalties)
+    return penalties, np.sum((found - circle.target[:, None]) ** 2, axis=0)
+
+
 def simulation(
     circle: Circle, noise: float, n: int, seed: int, draws: int, importance: str | None
 ) -> Simulation:
@@ -224,13 +241,8 @@ def simulation(
 
     All fits come from E'E and E'y of the rows' basis E: K = E D E' and the features are E B.
     """
-    draw = np.random.default_rng([n, seed])
-    E = circle.basis(draw.random(n))
-    y = E @ circle.target + noise * draw.standard_normal(n)
-    gram, moments = E.T @ E / n, E.T @ y / n
-    penalties = np.logspace(-9, 1, 201)
-    coefficients = krls(circle, gram, moments, penalties)
-    risks = np.sum((coefficients - circle.target[:, None]) ** 2, axis=0)
+    draw, E, gram, moments = data_set(circle, noise, n, seed)
+    penalties, risks = risks_of_krls(circle, gram, moments)
     best = int(risks.argmin())
     of_features = []
     for _ in range(draws):
