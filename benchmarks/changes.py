@@ -265,7 +265,7 @@ def bound(args: argparse.Namespace, seed: int) -> dict[str, float]:
         "mass kg": mass,
         "mass std %": 100.0 * float(np.sqrt(allowed[0, 0])) / mass,
         "centre std mm": 1e3 * float(np.sqrt(np.trace(centers))),
-        "share of centres within 10 mm": share_within(centers, 0.01),
+        "share within 10 mm": share_within(centers, 0.01),
     }
 
 
