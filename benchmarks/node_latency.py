@@ -10,6 +10,7 @@ Beside it a bare echo of the same messages in rclpy, which is what no learner in
     python benchmarks/node_latency.py --seconds 600                          # the default residual
     python benchmarks/node_latency.py --residual random_fourier --features 1000 --seconds 600
     python benchmarks/node_latency.py --busy 3 --set changes.detect=true
+    python benchmarks/node_latency.py --busy 3 --fifo 20     # needs the right to it
     python benchmarks/node_latency.py --arms 2
     python benchmarks/node_latency.py --page chromium                        # the live page, open
     python benchmarks/node_latency.py --target wrench
@@ -65,6 +66,8 @@ def main() -> None:
     arguments = parse()
     use_own_network()
     threadpool_limits(1)
+    if arguments.fifo:  # inherited by all threads and processes to come
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(arguments.fifo))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         urdf = folder / "arm.urdf"
@@ -104,6 +107,13 @@ def parse() -> argparse.Namespace:
         metavar="BROWSER",
         help="the node live_page beside the learner, open in this headless browser; `none`: unread",
     )
+    parser.add_argument(
+        "--fifo",
+        type=int,
+        default=0,
+        metavar="PRIORITY",
+        help="of publisher, echo and node, with realtime_priority, as a driver has it",
+    )
     parser.add_argument("--busy", type=int, default=0, help="processes beside that want a core")
     parser.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of the node"
@@ -126,6 +136,7 @@ def described(arguments: argparse.Namespace) -> str:
     parts += [f"{arguments.arms} arms"] if arguments.arms > 1 else []
     parts += [f"{arguments.busy} busy processes"] if arguments.busy else []
     parts += [f"live page in {Path(arguments.page).name}"] if arguments.page else []
+    parts += [f"SCHED_FIFO {arguments.fifo}"] if arguments.fifo else []
     return ", ".join(parts + arguments.set)
 
 
@@ -133,6 +144,8 @@ def described(arguments: argparse.Namespace) -> str:
 def busy(count: int) -> Iterator[None]:
     """So many processes of normal priority that never rest."""
     program = [sys.executable, "-c", "while True: pass"]
+    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) == os.SCHED_FIFO:
+        program = ["chrt", "--other", "0", *program]  # else they would keep all others out
     processes = [subprocess.Popen(program) for _ in range(count)]
     try:
         yield
@@ -181,6 +194,7 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
         "nystrom.joint_max_centers": arguments.joint_centers,
         f"{arguments.residual}.window": min(10.0, 0.8 * arguments.first),
         "target": arguments.target,
+        "realtime_priority": arguments.fifo,
         **({"sensor_frame": SENSOR} if arguments.target == "wrench" else {}),
         **dict(pair.split("=", 1) for pair in arguments.set),
     }
