@@ -48,7 +48,7 @@ def verdict(examination: Examination) -> str:
 
 def summary(examination: Examination) -> str:
     """The verdict, and a line for each finding with what to do, for a terminal."""
-    lines = [f"{_subject(examination)}", verdict(examination)]
+    lines = [*textwrap.wrap(verdict(examination), 98), *textwrap.wrap(_subject(examination), 98)]
     for finding in examination.findings:
         mark = "!" if finding.fault else "-"
         text = f"{finding.kind}: {finding.evidence}. To do: {finding.advice}."

@@ -216,7 +216,7 @@ def _on_persistence(protocol: str) -> str:
             "That is usual where the residual hardly changes between two samples: judge a model "
             "by the delayed and frozen scores."
         )
-    return "The residual model has not earned its keep here."
+    return "The residual model gained nothing here."
 
 
 def _data_warnings(evaluation: Evaluation) -> Iterator[str]:

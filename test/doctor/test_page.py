@@ -34,7 +34,7 @@ def test_what_is_mended_is_on_the_page_and_on_the_terminal() -> None:
     assert "samples.effort_scale: [1.0, -1.0, 1.0, 1.0]" in page
     assert page.count("<svg viewBox") >= 2 * len(LOG.names)
     said = summary(examination).splitlines()
-    assert said[1] == "1 fault found: effort sign."
+    assert said[0] == "1 fault found: effort sign."
     assert said[2].startswith("! effort sign: ") and max(map(len, said)) <= 100
 
 

@@ -68,7 +68,7 @@ def test_persistence_that_wins_is_said_for_each_protocol() -> None:
     found = about(judged(GOOD | {"persistence": 0.05}), "persistence")
     assert len(found) == 3
     assert "usual" in next(w for w in found if w.startswith("Sequential"))
-    assert "earned its keep" in next(w for w in found if w.startswith("Delayed"))
+    assert "gained nothing here" in next(w for w in found if w.startswith("Delayed"))
 
 
 def test_worse_than_the_rigid_body_names_the_axes() -> None:
