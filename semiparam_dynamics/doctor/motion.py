@@ -7,7 +7,6 @@ it, and whatever happens to it doesn't happen to the node.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,7 +32,6 @@ def save_motion(
 
 def main(path: str) -> None:
     """Print the faults of the motion in a file, and the parameters that mend them, as JSON."""
-    os.nice(19)
     from semiparam_dynamics.doctor.examination import examine_motion  # slow to import
 
     identity, flat = saved_header(path)

@@ -227,7 +227,7 @@ class SessionReport:
         }
         if session.delays:
             delays = np.fromiter(session.delays, np.float64, len(session.delays))
-            behind = float(np.median(delays))
+            behind = float(np.sort(delays)[len(delays) // 2])  # np.median takes ten times as long
             values["outputs behind the joint states [ms]"] = f"{behind:.1f}"
             accurate, fast = learner.config.filter.lags
             values["delay of ~/predicted, ~/external [ms]"] = f"{behind + 1e3 * accurate:.1f}"

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -64,6 +64,9 @@ class InverseDynamicsNode(ManagedNode):
         super().__init__("inverse_dynamics", **options)
         self._config = parameters.declare(self, InverseDynamicsNodeConfig)
         parameters.follow(self, self._config, self._configure, self._refuse)
+        # Those of DDS are there by now, and those to come inherit it.
+        if problem := runtime.raise_priority(self._config.realtime_priority):
+            self.get_logger().warning(problem)
         self._urdf = os.path.expanduser(self._config.urdf)
         self._joints: tuple[str, ...] = ()  # chosen by what is published
         self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
@@ -166,6 +169,7 @@ class InverseDynamicsNode(ManagedNode):
         self._release_session()
 
     def _release_session(self) -> None:
+        self.drop_report()
         if self._desired is not None:
             self._desired.destroy()
             self._desired = None
@@ -282,6 +286,8 @@ class InverseDynamicsNode(ManagedNode):
                     self._contacts.publish(step.stamp)
                 if self._changes is not None:
                     self._changes.publish(step)
+            if not (self._delay.behind or session.working):
+                self.continue_report()
 
         self._inputs.append(
             MonitoredSubscription(
@@ -342,31 +348,35 @@ class InverseDynamicsNode(ManagedNode):
             return self.problem or f"the node is {self.state}"
         return f"waiting for the robot's URDF: {self._description.problem()}"
 
-    def report(self) -> DiagnosticStatus:
+    def report_parts(self) -> Generator[None, None, DiagnosticStatus]:
         """The session's figures and what is wrong, if anything."""
         if self.session is not None and self.state == "active":
             self._choose_joints(self.session)
-        if self.session is None or self._report is None or self._outputs is None:
+        session, report, outputs = self.session, self._report, self._outputs
+        if session is None or report is None or outputs is None:
             level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
             return self.status(level, self._waiting(), {})
         silent = [problem for topic in self._inputs if (problem := topic.problem())]
-        silent += filter(None, [self.session.stream.moved()])
-        with self.session.paused():
+        silent += filter(None, [session.stream.moved()])
+        with session.paused():
             if self.state == "active":
-                self._outputs.publish_parameters(self.session.learner.estimator.rigid_body)
-            level, summary = self._report.summary(silent)
-            values = self._report.values()
-        self.session.save_if_due()
-        if (motion := self.session.first_motion) is not None:
+                outputs.publish_parameters(session.learner.estimator.rigid_body)
+            level, summary = report.summary(silent)
+        yield
+        with session.paused():
+            values = report.values()
+        session.save_if_due()
+        yield
+        if (motion := session.first_motion) is not None:
             values |= motion.values()
             for sentence in motion.news():
                 self.get_logger().warning(sentence)
-        quiet = level != ERROR and not self.session.autosave.trouble()
+        quiet = level != ERROR and not session.autosave.trouble()
         if self.state != "active" and quiet:
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         if self._model_services.set_aside:
             values["model set aside"] = self._model_services.set_aside
-        values |= self._outputs.values()
+        values |= outputs.values()
         if self._desired is not None:
             values |= self._desired.values()
         if self._changes is not None:

@@ -70,6 +70,11 @@ class LearnerThread(Generic[T]):
         return sum(map(self._size, tuple(self._queue)))
 
     @property
+    def working(self) -> bool:
+        """Whether an entry is being worked off, or `idle`."""
+        return self._working
+
+    @property
     def busy(self) -> bool:
         """Whether an entry waits or is being worked off."""
         return self._working or bool(self._queue)

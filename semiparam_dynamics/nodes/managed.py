@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import time
 import traceback
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import rclpy
@@ -24,6 +24,7 @@ SUCCESS = TransitionCallbackReturn.SUCCESS
 LASTS = 3.0  # s that something has been wrong before it is logged
 REPEAT = 60.0  # s until it is logged again
 REPORT_PERIOD = 1.0  # s
+OFTEN = 100  # messages a second, from which on the report is made in parts after them
 
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
@@ -42,6 +43,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.managed = False  # others have changed its state: it changes it no more by itself
         self._changing = False  # it changes its state by itself
         self._wrong, self._tell_at = "", 0.0  # what was wrong a second ago; when to log it, s
+        self._answered = 0  # messages since the last report began
+        self._left: Iterator[None] = iter(())  # what is left to do of the report
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: with use_sim_time and no /clock it would never publish.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -78,6 +81,23 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         """The node's state, for `/diagnostics`; a node with more to say overrides it."""
         level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.OK
         return self.status(level, self.problem or f"the node is {self.state}", {})
+
+    def report_parts(self) -> Generator[None, None, DiagnosticStatus]:
+        """The same in parts, between which messages are answered; see :meth:`continue_report`."""
+        return self.report()
+        yield
+
+    def continue_report(self) -> None:
+        """Do the next part of a report: a message was answered, no other is due yet.
+
+        All of it together may take a millisecond, for which several messages would have to wait.
+        """
+        self._answered += 1
+        next(self._left, None)
+
+    def drop_report(self) -> None:
+        """Leave out what is left of a report: what it is about is no more."""
+        self._left = iter(())
 
     def start(self) -> bool:
         """Bring it up as its parameters say; False if that failed."""
@@ -163,7 +183,15 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         return SUCCESS
 
     def _publish_report(self) -> None:
-        status = self.report()
+        deque(self._left, maxlen=0)  # whoever did not continue it
+        self._left = self._reported()
+        if self._answered < OFTEN:
+            deque(self._left, maxlen=0)
+        self._answered = 0
+
+    def _reported(self) -> Iterator[None]:
+        status = yield from self.report_parts()
+        yield
         self._tell(status)
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()

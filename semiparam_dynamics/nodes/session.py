@@ -27,7 +27,8 @@ from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.storage import saved_header
 
-TIMINGS = 2000  # steps over which the percentiles are taken
+TIMINGS = 1000  # steps over which the percentiles are taken
+DELAYS = 100  # steps over which the delay's median is taken
 TOGETHER = 30_000_000  # ns of steps that go to the thread together
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
@@ -103,6 +104,7 @@ class Session:
         self._together = []
         with self.paused():
             self.learner.reset()
+            self.external.forget()
             self.autosave.mark_saved()
             self._thread.restart()
             self._thread.dropped = 0
@@ -120,7 +122,7 @@ class Session:
         self._not_learned: Counter[str] = Counter()
         self.predict_us: deque[float] = deque(maxlen=TIMINGS)
         self.learn_us: deque[float] = deque(maxlen=TIMINGS)
-        self.delays: deque[float] = deque(maxlen=TIMINGS)  # ms, see `_steps`
+        self.delays: deque[float] = deque(maxlen=DELAYS)  # ms, see `_steps`
         self.last: Step | None = None
         self._unpublished = False
         self._publish_after = 0.0  # monotonic s
@@ -391,6 +393,11 @@ class Session:
             self.autosave.step()
 
     # For diagnostics.
+
+    @property
+    def working(self) -> bool:
+        """Whether something is being learned at this instant, for which `paused` would wait."""
+        return self._thread.working
 
     def learned(self) -> str:
         """The amount of what was learned, in words."""

@@ -86,7 +86,7 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
     [
-        ("learned_widths", ["--sets", "diabetes", "--centers", "50"], "diabetes"),
+        ("learned_widths", ["--sets", "diabetes", "--centers", "50", "--full-grid"], "full grid"),
         ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
         (
             "table_4_3",
@@ -201,6 +201,16 @@ def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder
     own = "~/external_wrench"
     assert force["| seven, none", own] < 0.5 * force["| seven, none", "URDF"]
     assert force["| seven, 1 kg told", own] < force["| seven, 1 kg", own] < np.inf
+
+
+def test_the_bound_of_a_simulated_payload_comes_out(
+    run: Callable[..., str], simulator: None
+) -> None:
+    sizes = ["--runs", "1", "--learn", "8", "--weigh", "3"]
+    lines = run("changes.py", "bound", "--robot", "icub", "--calibrated", *sizes).splitlines()
+    values = {line[:30].strip(): float(line[30:].split()[0]) for line in lines[2:]}
+    assert 0.0 < values["mass std %"] < 100.0 and 0.0 < values["centre std mm"] < 1000.0
+    assert 0.0 <= values["share within 10 mm"] <= 1.0
 
 
 def test_an_alarm_in_what_was_kept_is_told_with_the_joints_that_turned_round(

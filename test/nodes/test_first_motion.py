@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -86,3 +89,13 @@ def test_closing_ends_an_examination_under_way(make_session, monkeypatch):
     session.first_motion.close()
     assert time.monotonic() - begun < PATIENCE
     assert "not examined" in session.first_motion.state
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such policy")
+def test_an_examination_runs_when_nobody_else_wants_the_processor() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    first_motion.yield_processor(process.pid)
+    assert os.sched_getscheduler(process.pid) == os.SCHED_IDLE
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+    process.communicate(b"\n")
+    first_motion.yield_processor(process.pid)  # it has ended

@@ -101,6 +101,46 @@ def test_what_is_wrong_is_logged_once_it_lasts(ros_environment, monkeypatch, cap
     rclpy.try_shutdown()
 
 
+class InParts(Wrong):
+    """A node that notes how far its report is."""
+
+    done = 0
+
+    def report_parts(self):
+        for _ in range(3):
+            self.done += 1
+            yield
+        return self.report()
+
+
+def test_a_report_is_made_in_parts_after_messages_that_come_often(ros_environment) -> None:
+    rclpy.init()
+    node = InParts("in_parts")
+    node._publish_report()  # no message came: at once
+    assert node.done == 3
+    for _ in range(managed.OFTEN):
+        node.continue_report()
+    node._publish_report()
+    counts = []
+    for _ in range(5):
+        counts.append(node.done)
+        node.continue_report()
+    assert counts == [3, 4, 5, 6, 6]
+    for _ in range(managed.OFTEN):
+        node.continue_report()
+    node._publish_report()
+    node.continue_report()
+    node._publish_report()  # what is left of the last one comes first
+    assert node.done == 12
+    for _ in range(managed.OFTEN):
+        node.continue_report()
+    node._publish_report()
+    node.drop_report()
+    node.continue_report()
+    assert node.done == 12
+    rclpy.try_shutdown()
+
+
 def test_a_callback_may_unsubscribe(node: Node) -> None:
     taken: list[int] = []
 
