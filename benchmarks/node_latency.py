@@ -10,7 +10,9 @@ Beside it a bare echo of the same messages in rclpy, which is what no learner in
     python benchmarks/node_latency.py --seconds 600                          # the default residual
     python benchmarks/node_latency.py --residual random_fourier --features 1000 --seconds 600
     python benchmarks/node_latency.py --busy 3 --set changes.detect=true
+    python benchmarks/node_latency.py --busy 3 --fifo 20     # needs the right to it
     python benchmarks/node_latency.py --arms 2
+    python benchmarks/node_latency.py --page chromium                        # the live page, open
     python benchmarks/node_latency.py --target wrench
     python benchmarks/node_latency.py --seconds 600 --rate 4000 --features 300
     python benchmarks/node_latency.py --seconds 30 --executors events single
@@ -35,7 +37,7 @@ from output import machine, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
+from semiparam_dynamics.nodes.processes import NodeProcess, answers, free_port, use_own_network
 from semiparam_dynamics.robot.model import RobotModel
 
 PROGRAM = Path(__file__).resolve().parent / "node_process.py"
@@ -64,6 +66,8 @@ def main() -> None:
     arguments = parse()
     use_own_network()
     threadpool_limits(1)
+    if arguments.fifo:  # inherited by all threads and processes to come
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(arguments.fifo))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         urdf = folder / "arm.urdf"
@@ -98,6 +102,18 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--target", default="effort", choices=("effort", "wrench"))
     parser.add_argument("--arms", type=int, default=1, help="nodes in the one process")
+    parser.add_argument(
+        "--page",
+        metavar="BROWSER",
+        help="the node live_page beside the learner, open in this headless browser; `none`: unread",
+    )
+    parser.add_argument(
+        "--fifo",
+        type=int,
+        default=0,
+        metavar="PRIORITY",
+        help="of publisher, echo and node, with realtime_priority, as a driver has it",
+    )
     parser.add_argument("--busy", type=int, default=0, help="processes beside that want a core")
     parser.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of the node"
@@ -119,6 +135,8 @@ def described(arguments: argparse.Namespace) -> str:
     parts = [arguments.residual, f"D = {arguments.features}", models, f"target {arguments.target}"]
     parts += [f"{arguments.arms} arms"] if arguments.arms > 1 else []
     parts += [f"{arguments.busy} busy processes"] if arguments.busy else []
+    parts += [f"live page in {Path(arguments.page).name}"] if arguments.page else []
+    parts += [f"SCHED_FIFO {arguments.fifo}"] if arguments.fifo else []
     return ", ".join(parts + arguments.set)
 
 
@@ -126,6 +144,8 @@ def described(arguments: argparse.Namespace) -> str:
 def busy(count: int) -> Iterator[None]:
     """So many processes of normal priority that never rest."""
     program = [sys.executable, "-c", "while True: pass"]
+    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) == os.SCHED_FIFO:
+        program = ["chrt", "--other", "0", *program]  # else they would keep all others out
     processes = [subprocess.Popen(program) for _ in range(count)]
     try:
         yield
@@ -133,6 +153,33 @@ def busy(count: int) -> Iterator[None]:
         for process in processes:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def watched(arguments: argparse.Namespace, node: str, urdf: Path) -> Iterator[int]:
+    """The live page of the learner, and a browser that shows it; gives the page's process."""
+    if not arguments.page or node == "echo":
+        yield 0
+        return
+    port, log = free_port(0), urdf.parent / "page.log"
+    with NodeProcess("live_page", {"urdf": urdf, "port": port}, log) as page:
+        for _ in range(round(STARTING / 0.1)):
+            page.check()
+            if answers(port):
+                break
+            time.sleep(0.1)
+        if arguments.page == "none":
+            yield page.pid
+            return
+        flags = "--headless --no-sandbox --disable-gpu --no-first-run --remote-debugging-port=0"
+        folder = f"--user-data-dir={urdf.parent / 'browser'}"
+        program = [arguments.page, *flags.split(), folder, f"http://127.0.0.1:{port}/"]
+        browser = subprocess.Popen(program, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            yield page.pid
+        finally:
+            browser.terminate()
+            browser.wait()
 
 
 def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str, object]:
@@ -147,6 +194,7 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
         "nystrom.joint_max_centers": arguments.joint_centers,
         f"{arguments.residual}.window": min(10.0, 0.8 * arguments.first),
         "target": arguments.target,
+        "realtime_priority": arguments.fifo,
         **({"sensor_frame": SENSOR} if arguments.target == "wrench" else {}),
         **dict(pair.split("=", 1) for pair in arguments.set),
     }
@@ -168,6 +216,7 @@ def measure(
     with (
         busy(arguments.busy),
         NodeProcess(node, parameters(arguments, node, urdf), log, program=program) as process,
+        watched(arguments, node, urdf) as page,
     ):
         first = peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True)
         startup = time.monotonic() - started
@@ -179,10 +228,12 @@ def measure(
         patience = 20.0 if node == "learner" else 0.0
         before = peer.listen(Exchange(arguments.arms), PAUSE, patience)
         memory = resident_mb(process.pid)
+        shown = cpu_seconds(page) if page else 0.0
         used, own, stolen = cpu_seconds(process.pid), cpu_seconds(os.getpid()), stolen_seconds()
         done = peer.send(stream, rate, round(arguments.seconds * rate))
         used, own = cpu_seconds(process.pid) - used, cpu_seconds(os.getpid()) - own
         stolen = stolen_seconds() - stolen
+        shown = cpu_seconds(page) - shown if page else 0.0
         after = peer.listen(done, PAUSE, patience)
         process.check()
         grown = resident_mb(process.pid)
@@ -203,6 +254,8 @@ def measure(
         learned = f"{100.0 * known / predicted:.1f} %"
     else:
         lost_from = str(unanswered)
+    if page:
+        print(f"live_page: {shown / elapsed:.3f} cores", file=sys.stderr)
     p50, p99 = np.percentile(trips, (50, 99))
     return [
         *(node, executor, str(sent), f"{np.percentile(done.late, 99) * 1e-3:.0f}"),

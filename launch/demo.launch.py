@@ -44,21 +44,17 @@ def generate_launch_description() -> LaunchDescription:
     ]
     arguments += [
         DeclareLaunchArgument(
-            "live_page", default_value="true", description="serve a page that shows it live"
+            "page", default_value="true", description="serve a page that shows it live"
         ),
-        DeclareLaunchArgument(
-            "live_page_port", default_value="8700", description="port of that page"
-        ),
+        DeclareLaunchArgument("page_port", default_value="8700", description="port of that page"),
     ]
     page = Node(
         package="semiparam_dynamics",
         executable="live_page",
         name="live_page",
         namespace=LaunchConfiguration("namespace"),
-        parameters=[
-            {"port": ParameterValue(LaunchConfiguration("live_page_port"), value_type=int)}
-        ],
-        condition=IfCondition(LaunchConfiguration("live_page")),
+        parameters=[{"port": ParameterValue(LaunchConfiguration("page_port"), value_type=int)}],
+        condition=IfCondition(LaunchConfiguration("page")),
         output="both",
         emulate_tty=True,
     )

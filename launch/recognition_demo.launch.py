@@ -81,7 +81,7 @@ def generate_launch_description() -> LaunchDescription:
             description="file that the objects are kept in",
         ),
         DeclareLaunchArgument(
-            "port", default_value="8701", description="port of the page, on this machine alone"
+            "page_port", default_value="8701", description="port of the page, on this machine alone"
         ),
         DeclareLaunchArgument(
             "reliable",
@@ -107,7 +107,7 @@ def generate_launch_description() -> LaunchDescription:
         namespace=LaunchConfiguration("namespace"),
         parameters=[
             {
-                "port": ParameterValue(LaunchConfiguration("port"), value_type=int),
+                "port": ParameterValue(LaunchConfiguration("page_port"), value_type=int),
                 "reliable": ParameterValue(LaunchConfiguration("reliable"), value_type=bool),
             }
         ],

@@ -87,6 +87,15 @@ class InverseDynamicsNodeConfig:
         high=10.0,
         live=True,
     )
+    realtime_priority: int = parameter(
+        0,
+        "priority of the node's threads under SCHED_FIFO, as ros2_control gives its loop 50: with "
+        "it messages are answered in time whatever else runs; stay below the driver's; the user "
+        "needs the right to it (rtprio in /etc/security/limits.conf); Linux; 0: as any other "
+        "process",
+        low=0,
+        high=98,
+    )
     defer_learning: bool = parameter(
         True,
         "predictions go first: learn in a thread beside the messages; false: "

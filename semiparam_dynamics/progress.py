@@ -31,6 +31,7 @@ class ProgressBar:
 
     WIDTH = 40
     TOLD_AFTER = 3.0  # s: by a shorter time the rest cannot be told
+    TOLD_FROM = 0.01  # share done: by less of the work neither
     LINE_PERIOD = 30.0  # s
 
     def __init__(self, label: str, stream: TextIO, left: float | None = None) -> None:
@@ -59,7 +60,8 @@ class ProgressBar:
         self._stream.flush()
 
     def _expected_end(self, share: float, now: float) -> float | None:
-        if self._end is not None or share <= 0.0 or now - self._start < self.TOLD_AFTER:
+        early = share < self.TOLD_FROM or now - self._start < self.TOLD_AFTER
+        if self._end is not None or early:
             return self._end
         return self._start + (now - self._start) / share
 

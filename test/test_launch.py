@@ -288,7 +288,7 @@ def test_recognition_demo_shows_a_folder_and_ends_with_it(
     folder.mkdir()
     for k in range(10):
         pillow.new("RGB", (64, 48), (20 * k, 60, 120)).save(folder / f"{k}.png")
-    given = [f"video:={folder}", "loop:=false", "port:=0", "namespace:=bot"]
+    given = [f"video:={folder}", "loop:=false", "page_port:=0", "namespace:=bot"]
     given.append(f"model_file:={tmp_path / 'objects.npz'}")
     topics = {"/bot/object_recognition/label": String}
     heard, text = watch("recognition_demo.launch.py", tmp_path / "log", given, topics, 10**6)

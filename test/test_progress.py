@@ -40,9 +40,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_rest_is_told_by_the_share_done(clock: list[float]) -> None:
     stream = Terminal()
     with ProgressBar("learning", stream) as bar:
-        for after, share in ((1.0, 0.1), (40.0, 0.2)):
+        for after, share in ((1.0, 0.1), (30.0, 0.001), (40.0, 0.2)):
             clock[0] = 100.0 + after
             bar(share)
+    assert "h left" not in stream.getvalue()
     assert " 10%   " in stream.getvalue() and " 20%, 3 min left" in stream.getvalue()
 
 

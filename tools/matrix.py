@@ -2,13 +2,13 @@
 
     python tools/matrix.py --out OUT
     python tools/matrix.py --out OUT --pythons 3.12 --ros none jazzy --tests test
-    python tools/matrix.py --out OUT --pythons 3.10 --ros none --oldest
 
-A cell is a version of Python and a ROS 2: none, or the wheels of Kilted or Jazzy. Each gets a
-virtual environment of its own below OUT, the wheel that is built here of the committed files with
-its dependencies, `pip check`, `semiparam --version`, and the tests, which lie in a clone. With
---oldest the dependencies are the oldest that setup.py allows. Interpreters are `pythonX.Y` on the
-PATH or pyenv's. Each cell's output is kept in OUT/CELL.log.
+A cell is a version of Python and a ROS 2: none, or the wheels of Kilted or Jazzy. A fourth,
+`oldest`, has no ROS 2, and of each dependency the oldest version that setup.py allows and that has
+a wheel for this Python, as uv finds it (uv comes from PyPI, into an environment of its own). Each
+gets a virtual environment of its own below OUT, the wheel that is built here of the committed files
+with its dependencies, `pip check`, `semiparam --version`, and the tests, which lie in a clone.
+Interpreters are `pythonX.Y` on the PATH or pyenv's. Each cell's output is kept in OUT/CELL.log.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-EXTRAS = {"none": (), "kilted": ("ros",), "jazzy": ("ros-jazzy",)}
+EXTRAS = {"none": (), "oldest": (), "kilted": ("ros",), "jazzy": ("ros-jazzy",)}
 # Beside the extra `offline`; without a simulator and an image network, whose wheels are not for
 # every Python.
 TOOLS = ("pytest>=7.4", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
@@ -39,7 +40,7 @@ QUICK = (
 )
 # Pinocchio's wheels need numpy 2.2, and what was built for numpy 1 does not load beside it. What
 # setup.py allows below is for distributions, whose Pinocchio is built for their own numpy.
-WITH_WHEELS = {"numpy": "2.2", "numba": "0.61", "scipy": "1.14", "matplotlib": "3.9"}
+WITH_WHEELS = ("numpy>=2.2", "numba>=0.61", "scipy>=1.14", "matplotlib>=3.9")
 HEADER = ("Python", "ROS 2", "install, s", "MB", "pip check", "tests", "minutes")
 
 
@@ -87,11 +88,38 @@ def build_wheel(clone: Path, out: Path) -> Path:
     return max(out.glob("semiparam_dynamics-*.whl"), key=lambda path: path.stat().st_mtime)
 
 
-def oldest(setup: str) -> list[str]:
-    """The lowest versions that the requirements of setup.py's text allow, as pip's constraints."""
-    found = re.findall(r"""["']([A-Za-z0-9_.-]+)>=([0-9.]+)""", setup)
-    required = [(name, WITH_WHEELS.get(name, low)) for name, low in found]
-    return [f"{name}=={low if '.' in low else low + '.0'}.*" for name, low in required]
+def requirements(wheel: Path, extra: str) -> list[str]:
+    """What the wheel requires, with one of its extras."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        lines = archive.read(name).decode().splitlines()
+    required = []
+    for line in lines:
+        if line.startswith("Requires-Dist: "):
+            what = line.removeprefix("Requires-Dist: ")
+            what = re.sub(rf'(;| and) *extra == "{extra}"', "", what)
+            if "extra ==" not in what:
+                required.append(what)
+    return required
+
+
+def oldest(wheel: Path, python: str, out: Path) -> Path:
+    """The oldest versions with wheels for a Python that the wheel's requirements allow.
+
+    Returns a file of pip's constraints. The tests' tools are not among them. Raises
+    CalledProcessError.
+    """
+    home = out / "uv"
+    if not home.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "-q", "uv"]
+        subprocess.run(pip, check=True)
+    asked, found = out / "required.txt", out / f"oldest-python{python}.txt"
+    asked.write_text("\n".join([*requirements(wheel, "offline"), *WITH_WHEELS]) + "\n")
+    command = [str(home / "bin" / "uv"), "pip", "compile", "-q", "--only-binary=:all:"]
+    command += ["--resolution=lowest-direct", f"--python-version={python}", "-o", str(found)]
+    subprocess.run([*command, str(asked)], check=True, stdout=subprocess.DEVNULL)
+    return found
 
 
 class Trial:
@@ -135,9 +163,11 @@ class Trial:
         shutil.rmtree(self._folder, ignore_errors=True)
         subprocess.run([python, "-m", "venv", str(self._folder)], check=True)
         extras = f"[{','.join(EXTRAS[cell.ros])}]" if EXTRAS[cell.ros] else ""
-        limits = [] if constraints is None else ["-c", str(constraints)]
+        # Old versions without a wheel would be compiled. (empy, of ROS 2's, has none.)
+        limits = [] if constraints is None else ["--only-binary=:all:", "-c", str(constraints)]
         begin = time.perf_counter()
-        code, said = self.run("python", "-m", "pip", "install", *limits, f"{wheel}{extras}")
+        install = ("python", "-m", "pip", "install", *limits)
+        code, said = self.run(*install, f"{wheel}{extras}")
         cell.seconds = time.perf_counter() - begin
         if code:
             missing = re.search(r"No matching distribution found for (\S+)", said)
@@ -150,16 +180,14 @@ class Trial:
         code, said = self.run("semiparam", "--version")
         if code:
             cell.check = "semiparam does not start"
-        code, said = self.run(
-            "python", "-m", "pip", "install", *limits, f"{wheel}[offline]", *TOOLS
-        )
+        code, said = self.run(*install, f"{wheel}[offline]", *TOOLS)
         if code:
             cell.tests = "the tests' tools are not installed"
             return
         begin = time.perf_counter()
         workers = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
         chosen = tests.split()
-        if cell.ros == "none":
+        if not EXTRAS[cell.ros]:
             workers.append("--ignore-glob=*/test/nodes/*")
             chosen = [path for path in chosen if not path.startswith("test/nodes")]
         nicely = ["nice", "-n", str(self._nice)] if self._nice else []
@@ -187,7 +215,6 @@ def main() -> int:
     parser.add_argument("--pythons", nargs="+", default=PYTHONS, metavar="X.Y")
     parser.add_argument("--ros", nargs="+", default=list(EXTRAS), choices=EXTRAS)
     parser.add_argument("--tests", default=QUICK, help="paths; 'test' for all (default: some)")
-    parser.add_argument("--oldest", action="store_true", help="the oldest dependencies allowed")
     parser.add_argument("--nice", type=int, default=0, help="of the tests, on a shared machine")
     parser.add_argument("--keep", action="store_true", help="keep each environment")
     arguments = parser.parse_args()
@@ -200,15 +227,12 @@ def main() -> int:
     wheel = build_wheel(clone, out)
     # The tests are to meet what is installed, not the sources beside them.
     shutil.move(clone / "semiparam_dynamics", clone / "sources")
-    constraints = None
-    if arguments.oldest:
-        constraints = out / "oldest.txt"
-        constraints.write_text("\n".join(oldest((ROOT / "setup.py").read_text())) + "\n")
     cells = []
     for python in arguments.pythons:
         for ros in arguments.ros:
             cells.append(Cell(python, ros))
             trial = Trial(cells[-1], out, clone, arguments.nice)
+            constraints = oldest(wheel, python, out) if ros == "oldest" else None
             trial.make(wheel, arguments.tests, constraints)
             print("| " + " | ".join(cells[-1].row()) + " |", flush=True)
             if not arguments.keep:

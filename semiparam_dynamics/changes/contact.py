@@ -40,6 +40,8 @@ GROWTH = 0.1  # 1/s, by which the largest usual deviation grows at most after th
 SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
 SHORT_GROWTH = 1.5  # by which such a one raises the largest usual deviation at most
 UNKNOWN_MOTION_FACTOR = 3.0  # of the standard deviation in motion that isn't known
+NEW_SHARE = 2.0  # times the usual share that isn't known, from which on motion is new
+NEW_MEAN_S = 0.5  # over which that share is averaged
 CLIPPED = 4.0  # standard deviations that an error counts for at most, after `FIRST_S`
 LEAST = 0.005  # of an output's scale, that a standard deviation is at least
 MAX_LIMIT = 30.0  # beyond it, probabilities are too small to be numbers
@@ -93,6 +95,7 @@ class ContactDetector:
         self._seen = 0.0  # s of usual errors
         self.scaled: Array = np.zeros(n_axes)
         self._means = MeanErrors(LEAST * scales)
+        self._novelty = Novelty()
         self._usual: Array = np.zeros(n_axes + 1)  # of each axis, and of all together
         self._limits: Array = self._usual  # of a threshold and these usual deviations
         self._limits_of: tuple[float, Array] = -1.0, self._usual
@@ -141,7 +144,7 @@ class ContactDetector:
 
     def spread(self, confidence: float) -> Array:
         """(n_axes,) standard deviations of the last sample's errors at a confidence."""
-        return self.sizes.spread(confidence)
+        return self.sizes.spread(min(confidence, 1.0 - self._novelty.level))
 
     def mean_covariance(self) -> Array:
         """(n_axes, n_axes) of the means of usual errors over `MEAN_S`.
@@ -240,6 +243,7 @@ class ContactDetector:
             "correlation": self._correlation,
             "white": self._white,
             "means": self._means.sums,
+            "unknown": self._novelty.sums,
         }
         return sizes | {name: value.copy() for name, value in usual.items()}
 
@@ -256,12 +260,15 @@ class ContactDetector:
         self._correlation, self._white = state["correlation"].copy(), state["white"].copy()
         if "means" in state:  # an earlier version had none
             self._means.sums = state["means"].copy()
+        if "unknown" in state:
+            self._novelty.sums = state["unknown"].copy()
 
     def _look(self, stamp: int, error: Array, confidence: float, speeds: Array | None) -> Usual:
         classes = self.sizes.look(stamp, speeds)
+        self._novelty.look(stamp, confidence, grows=not self.active)
         n = len(error)
         scaled, deviations = np.empty(n), np.empty(n + 1)
-        _deviate(error, self.sizes.spread(confidence), self._white, scaled, deviations)
+        _deviate(error, self.spread(confidence), self._white, scaled, deviations)
         self.scaled = scaled
         return Usual(stamp, error, confidence, classes, scaled, deviations)
 
@@ -280,6 +287,7 @@ class ContactDetector:
         first = self._seen < FIRST_S
         ahead = self.sizes.count(usual, math.inf if first else CLIPPED)
         self._means.count(usual.stamp, usual.error)
+        self._novelty.count(ahead, usual.confidence)
         self._seen += ahead
         grown = usual.deviations
         if not first:
@@ -377,6 +385,41 @@ class ErrorSizes:
             return
         self._squares, self._weights = state["squares"].copy(), state["weights"].copy()
         self._last = 0
+
+
+class Novelty:
+    """How new the motion is, in [0, 1], and was within the last seconds.
+
+    A residual of random features is confident nearly anywhere: what tells a motion that it does not
+    know is that its confidence lacks several times what it usually lacks. The errors of such a
+    motion are not known when the residual begins to know it, but `FIRST_S` later.
+
+    Attributes
+    ----------
+    sums: (2,) of what confidences lacked over the last minutes, and the weight.
+    level: 0 where motion is as usual.
+    """
+
+    def __init__(self) -> None:
+        self.sums: Array = np.zeros(2)
+        self.level = 0.0
+        self._lacks = 0.0
+        self._at = 0  # ns
+
+    def look(self, stamp: int, confidence: float, *, grows: bool = True) -> None:
+        """Follow the level to a sample; unless it `grows`, as in a contact, it only decays."""
+        ahead = min(max((stamp - self._at) * 1e-9, 0.0), 1.0)
+        self._at = stamp
+        self._lacks += (1.0 - math.exp(-ahead / NEW_MEAN_S)) * (1.0 - confidence - self._lacks)
+        self.level *= math.exp(-ahead / FIRST_S)
+        total, weight = self.sums
+        if grows and weight > 0.0 and self._lacks * weight > NEW_SHARE * total:
+            self.level = max(self.level, 1.0 - NEW_SHARE * float(total / weight) / self._lacks)
+
+    def count(self, ahead: float, confidence: float) -> None:
+        """Count a sample, `ahead` s after the last one, as usual."""
+        self.sums *= math.exp(-ahead / USUAL_HORIZON_S)
+        self.sums += ahead * (1.0 - confidence), ahead
 
 
 class MeanErrors:

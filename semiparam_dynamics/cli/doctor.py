@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--urdf", metavar="FILE", default="", help="default: the robot_description in the bag"
     )
     parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
+        "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
     )
     parser.add_argument("--target", choices=("effort", "wrench"), help="what is to be learned")
     parser.add_argument(

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
     parser.add_argument("--urdf", metavar="FILE", required=True, help="the robot")
     parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
+        "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
     )
     parser.add_argument("--loaded", metavar="BAG", default="", help="motion with a known load")
     for name, default, text in (

@@ -163,7 +163,7 @@ def add_topics_and_output(
     """Add ``--target``, the topics, ``--out``, ``--params`` and ``--set``, which come last."""
     parser.add_argument("--target", choices=("effort", "wrench"), help=target)
     parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one of its type"
+        "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
     )
     parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
     parser.add_argument("--out", metavar=metavar, required=True, help=f"where {out}")

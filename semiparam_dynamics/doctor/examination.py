@@ -22,6 +22,7 @@ from semiparam_dynamics.doctor.messages import (
     repaired,
 )
 from semiparam_dynamics.doctor.physics import EXCHANGED, Physics, physics_findings, unexplained
+from semiparam_dynamics.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.robot.model import RobotModel
@@ -38,7 +39,8 @@ class Examination:
     log: as it was sent, efforts times the configured scale.
     clean: without what would spoil the columns of the dynamics.
     findings: faults first.
-    physics: None where the dynamics could not be looked at; `skipped` says why.
+    physics: None where the efforts were not compared with the dynamics; `skipped` says why.
+    not_examined: what else was left out, each with the reason.
     config: the configuration with what parameters mend.
     mended: the names of these parameters.
     """
@@ -50,6 +52,8 @@ class Examination:
     skipped: str
     config: InverseDynamicsConfig
     mended: tuple[str, ...]
+    not_examined: tuple[str, ...] = ()
+    wrenches: int = 0  # that were examined
 
 
 def examine_bag(
@@ -83,16 +87,28 @@ def examine_bag(
     log = read_joint_log(path, joints, joint_states)
     examination = examine(log, text, config)
     sensor = target == "wrench" or bool(wrench)
-    if sensor:
+    if log.y is None and target != "effort" and not sensor:
         with BagReader(path) as bag:
-            bag.choose(WRENCH, wrench)  # which says what the bag has instead
-    if log.y is None and target != "effort":
-        with BagReader(path) as bag:
-            sensor = sensor or bool(bag.measured(WRENCH))
-        if sensor:  # what is learned are its readings, and efforts need not be there
-            kept = [finding for finding in examination.findings if finding.kind != "no efforts"]
-            examination = replace(examination, findings=kept)
-    return examination
+            sensor = len(bag.measured(WRENCH)) == 1
+    if not sensor:
+        return examination
+    return _with_wrenches(examination, read_wrench_log(path, wrench), text)
+
+
+def _with_wrenches(examination: Examination, wrenches: WrenchLog, urdf: str) -> Examination:
+    """The examination with a sensor's readings, that are learned: efforts need not be there."""
+    found, why = wrench_findings(wrenches, examination.clean, urdf, examination.config)
+    findings = [f for f in examination.findings if f.kind != "no efforts"] + found
+    findings.sort(key=lambda finding: not finding.fault)
+    left = (f"the wrenches beside the URDF's weight: {why}",) if why else ()
+    skipped = "" if examination.log.y is None else examination.skipped
+    return replace(
+        examination,
+        findings=findings,
+        skipped=skipped,
+        not_examined=left,
+        wrenches=len(wrenches),
+    )
 
 
 def examine(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Examination:

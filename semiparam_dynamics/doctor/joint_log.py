@@ -85,7 +85,7 @@ def read_joint_log(path: str | Path, joints: Sequence[str], topic: str = "") -> 
     q, dq, y = (_column(chosen, field, place) for field in ("position", "velocity", "effort"))
     return JointLog(
         own,
-        np.array([_stamp(message) for message in chosen], dtype=np.int64),
+        np.array([stamp_of(message) for message in chosen], dtype=np.int64),
         q,
         None if np.isnan(dq).all() else dq,
         None if np.isnan(y).all() else y,
@@ -104,6 +104,7 @@ def _column(messages: Sequence[Any], field: str, place: Sequence[int]) -> Array:
     return values
 
 
-def _stamp(message: Any) -> int:
+def stamp_of(message: Any) -> int:
+    """A stamped message's time, ns."""
     stamp = message.header.stamp
     return int(stamp.sec) * SECOND + int(stamp.nanosec)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask
+from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.doctor.finding import Finding
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.errors import listing
@@ -47,7 +47,7 @@ class JointFacts:
 def message_findings(log: JointLog, facts: JointFacts) -> Iterator[Finding]:
     """All that can be seen without the dynamics."""
     yield from _names(log)
-    yield from _stamps(log)
+    yield from stamp_findings(log.stamps)
     yield from _numbers(log)
     yield from _units(log, facts)
     clean = repaired(log, facts)
@@ -81,7 +81,7 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
     later[log.stamps <= 0] = False
     log = log.rows(later)
     log = dataclasses.replace(log, q=_unwrapped(log.q, facts))
-    good: Mask = np.asarray(~_spikes(log.q).any(axis=1))
+    good: Mask = np.asarray(~spikes(log.q).any(axis=1))
     return log.rows(good)
 
 
@@ -156,8 +156,9 @@ def _names(log: JointLog) -> Iterator[Finding]:
         )
 
 
-def _stamps(log: JointLog) -> Iterator[Finding]:
-    steps = np.diff(log.stamps) / SECOND
+def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
+    """What the stamps (n,), in ns, of one topic's messages show."""
+    steps = np.diff(stamps) / SECOND
     if not steps.size:
         return
     ahead = steps[steps > 0.0]
@@ -165,7 +166,7 @@ def _stamps(log: JointLog) -> Iterator[Finding]:
         yield Finding("stamps stand", "no stamp is later than the one before", "stamp the messages")
         return
     usual = float(np.median(ahead))
-    if zero := int(np.sum(log.stamps <= 0)):
+    if zero := int(np.sum(stamps <= 0)):
         yield Finding("zero stamps", f"{zero} stamps are zero", "stamp the messages", amount=zero)
     if back := int(np.sum(steps < 0.0)):
         most = -1e3 * float(steps.min())
@@ -181,7 +182,7 @@ def _stamps(log: JointLog) -> Iterator[Finding]:
             f"{same} stamps are the same as the one before",
             "only the first message of a stamp counts: one publisher a topic",
             amount=same,
-            fault=same > MISSING * len(log),
+            fault=same > MISSING * len(stamps),
         )
     gaps = ahead[(ahead > GAP) & (ahead > GAP_STEPS * usual)]
     if gaps.size:
@@ -273,18 +274,18 @@ def _units(log: JointLog, facts: JointFacts) -> Iterator[Finding]:
             amount=float(jumps.sum()),
         )
     q = _unwrapped(finite.q, facts)
-    spikes = _spikes(q)
-    if spikes.any():
-        joints = np.flatnonzero(spikes.any(axis=0))
+    wrong = spikes(q)
+    if wrong.any():
+        joints = np.flatnonzero(wrong.any(axis=0))
         yield Finding(
             "wrong positions",
-            f"{int(spikes.sum())} positions of {listing(_named(log, joints))} are far from the "
+            f"{int(wrong.sum())} positions of {listing(_named(log, joints))} are far from the "
             "ones before and after",
             "broken readings: look at the driver or the bus",
             _named(log, joints),
-            amount=float(spikes.sum()),
+            amount=float(wrong.sum()),
         )
-    q = q[~spikes.any(axis=1)]
+    q = q[~wrong.any(axis=1)]
     out = np.mean((q < facts.low - 1e-3) | (q > facts.high + 1e-3), axis=0)
     beyond = np.flatnonzero(out > 0.01)
     if beyond.size and not jumps.any():
@@ -515,13 +516,16 @@ def _unwrapped(q: Array, facts: JointFacts) -> Array:
     return unwrapped
 
 
-def _spikes(q: Array) -> Mask:
-    """(n, k) single positions far from both neighbours, which are near to each other."""
-    spikes = np.zeros(q.shape, dtype=bool)
+def spikes(q: Array, least: float = SPIKE) -> Mask:
+    """(n, k) single values far from both neighbours, which are near to each other.
+
+    least: the smallest distance that counts, in the values' unit.
+    """
+    found = np.zeros(q.shape, dtype=bool)
     if len(q) < 10:
-        return spikes
+        return found
     away = np.abs(q[1:-1] - 0.5 * (q[:-2] + q[2:]))
     across = np.abs(q[2:] - q[:-2])
     usual = np.quantile(away, 0.95, axis=0)
-    spikes[1:-1] = (away > np.maximum(SPIKE, 20.0 * usual)) & (across < 0.5 * away)
-    return spikes
+    found[1:-1] = (away > np.maximum(least, 20.0 * usual)) & (across < 0.5 * away)
+    return found

@@ -38,6 +38,8 @@ SHOWN = 1500  # points of a line
 def verdict(examination: Examination) -> str:
     """In a sentence, how the recording is."""
     faults = [finding.kind for finding in examination.findings if finding.fault]
+    if not faults and (left := _not_examined(examination)):
+        return f"No fault was found, but not all was examined. Not examined: {'; '.join(left)}."
     if not faults:
         return "No fault was found."
     kinds = [f"{kind} ({n} times)" if n > 1 else kind for kind, n in Counter(faults).items()]
@@ -46,7 +48,7 @@ def verdict(examination: Examination) -> str:
 
 def summary(examination: Examination) -> str:
     """The verdict, and a line for each finding with what to do, for a terminal."""
-    lines = [f"{_subject(examination)}", verdict(examination)]
+    lines = [*textwrap.wrap(verdict(examination), 98), *textwrap.wrap(_subject(examination), 98)]
     for finding in examination.findings:
         mark = "!" if finding.fault else "-"
         text = f"{finding.kind}: {finding.evidence}. To do: {finding.advice}."
@@ -107,10 +109,17 @@ def _subject(examination: Examination) -> str:
     seconds = float(times.max()) * 1e-9
     usual = float(np.median(np.diff(np.sort(log.stamps)))) * 1e-9 if len(log) > 1 else 0.0
     rate = f" at {1.0 / usual:.0f} Hz" if usual > 0.0 else ""
-    skipped = f" The dynamics were not looked at: {examination.skipped}." * bool(
-        examination.skipped
-    )
-    return f"{len(log)} joint states, {seconds:.1f} s{rate}, {len(log.names)} joints.{skipped}"
+    wrenches = f", {examination.wrenches} wrenches" if examination.wrenches else ""
+    left = _not_examined(examination) if any(f.fault for f in examination.findings) else []
+    skipped = f" Not examined: {'; '.join(left)}." if left else ""
+    joints = f"{len(log)} joint states, {seconds:.1f} s{rate}, {len(log.names)} joints"
+    return f"{joints}{wrenches}.{skipped}"
+
+
+def _not_examined(examination: Examination) -> list[str]:
+    """What was not looked at, each with the reason."""
+    efforts = f"the efforts beside the robot's dynamics: {examination.skipped}"
+    return [efforts] * bool(examination.skipped) + list(examination.not_examined)
 
 
 def _pictures(examination: Examination) -> list[str]:

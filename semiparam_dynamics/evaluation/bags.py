@@ -225,7 +225,7 @@ def _with_joints(
     if not there or there == actuated:
         return config
     others = [name for name in actuated if name not in there and name not in published]
-    told = f"; {', '.join(others)} are taken to stand at 0" if others else ""
+    told = f"; taken to stand at 0: {', '.join(others)}" if others else ""
     bags.warnings.append(
         f"the URDF has {len(actuated)} joints, the bag {len(there)} of them, which are learned: "
         f"{', '.join(there)}{told}"

@@ -30,6 +30,7 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training
+UNSCORED = "not scored, standing still before anything was learned"
 
 # Steps at the end that are timed, and before them some that make what they need ready.
 TIMED, WARM_UP = 128, 16
@@ -152,7 +153,8 @@ def evaluate(
     With `train`, the models first learn those, and `test` is scored under the three protocols;
     likewise with `start`, a saved model that the estimator continues from. (The nonparametric
     baseline is in no file: it learns `test` only, and has no frozen scores.) Without either,
-    `test` is scored from the first sample on, sequential and delayed; the models as they are after
+    `test` is scored from its first motion on, sequential and delayed: while the arm stands before
+    anything was learned, the learned models have nothing to say. The models as they are after
     60 % of its time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
     `delayed_rest`, the other two protocols' scores on that rest alone.
 
@@ -181,6 +183,7 @@ def evaluate(
     evaluation.skipped.clear()  # the results speak of the test recordings
     dropped = first.dropped
     _noticed(first, test, 0)
+    begun = frozen is not None
     with ThreadPoolExecutor(1) as worker:
         learning = JoinedRuns(first, worker)
         for number, recording in enumerate(test):
@@ -188,7 +191,9 @@ def evaluate(
                 if frozen is None and done - trained + elapsed > split:
                     learning.score_rest()
                     frozen = learning.branch("frozen", learned.repeats())
-                learning.step(sample)
+                begun = begun or sample.informative
+                evaluation.skipped[UNSCORED] += not begun and sample.y is not None
+                learning.step(sample, score=begun)
                 if frozen is not None:
                     if frozen.every_sample or not sample.between:
                         frozen.step(sample)
@@ -204,6 +209,7 @@ def evaluate(
     runs = {"sequential": first, "delayed": learning.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
     evaluation.skipped.update(first.dropped - dropped)
+    evaluation.skipped += Counter()  # drops what was counted zero times
     evaluation.timing = _live_steps(first.in_turn(), list(last))
     if not first.scores.samples:
         reasons = (

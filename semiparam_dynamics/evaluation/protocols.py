@@ -287,14 +287,14 @@ class JoinedRuns:
         self._waiting = WaitingBlock()
         self._rest = False
 
-    def step(self, sample: Sample) -> None:
+    def step(self, sample: Sample, score: bool = True) -> None:
         """Take in a sample, for both."""
         if not self.shared:
-            self.sequential.step(sample)
+            self.sequential.step(sample, score)
             if self.delayed is not None and not sample.between:
-                self.delayed.step(sample)
+                self.delayed.step(sample, score)
         elif sample.y is not None:
-            self._waiting.add(sample, True, self._rest)
+            self._waiting.add(sample, score, self._rest)
             if self._waiting.seconds() >= BLOCK:
                 self._advance()
 

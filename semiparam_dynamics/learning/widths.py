@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -187,7 +189,7 @@ def leave_one_out(
     ridge = float(np.exp(log_penalty)) * n
     H = K.T @ K + ridge * own
     factor = _factor(H)
-    B = cho_solve(factor, K.T).T
+    B = _solved_rows(factor[0], K)
     alpha = cho_solve(factor, K.T @ Y)
     leverage = np.minimum(np.einsum("ij,ij->i", B, K), 1.0 - 1e-10)
     rest = 1.0 - leverage[:, None]
@@ -197,11 +199,16 @@ def leave_one_out(
     by_leverage = np.sum(by_residual * errors, axis=1)
     v = cho_solve(factor, -(K.T @ by_residual))
     crossed = v @ alpha.T
-    scaled = np.sqrt(by_leverage)[:, None] * B  # which numpy multiplies by itself in half the time
-    by_H = -(scaled.T @ scaled) - 0.5 * (crossed + crossed.T)
-    by_K = 2.0 * by_leverage[:, None] * B - by_residual @ alpha.T + Y @ v.T + 2.0 * (K @ by_H)
+    B *= np.sqrt(by_leverage)[:, None]
+    by_H = -(B.T @ B) - 0.5 * (crossed + crossed.T)  # B'B takes half the time of another product
+    B *= np.sqrt(by_leverage)[:, None]
+    by_K = K @ by_H
+    by_K += B
+    by_K *= 2.0
+    by_K += np.hstack((Y, -by_residual)) @ np.hstack((v, alpha)).T
+    by_K *= K
     by_own = ridge * by_H
-    slopes = _by_widths(by_K * K, A, C) + _by_widths(by_own * own, C, C)
+    slopes = _by_widths(by_K, A, C) + _by_widths(by_own * own, C, C)
     return value, np.append(slopes, np.sum(by_own * own))
 
 
@@ -217,6 +224,18 @@ def _factor(H: Array) -> tuple[Array, bool]:
             continue
         return factor
     raise LearningError("The kernel's values are not finite: scale the inputs.")
+
+
+def _solved_rows(lower: Array, K: Array) -> Array:
+    """H^-1 k of each row k of K (n, m), of H's lower factor.
+
+    Products with the factor's inverse take half the time of triangular solutions, and are as
+    accurate; one product with H^-1 is not.
+    """
+    inverse, _ = dtrtri(lower, lower=1)
+    once = dtrmm(1.0, inverse, K.T, lower=1)
+    rows: Array = dtrmm(1.0, inverse, once, lower=1, trans_a=1, overwrite_b=1).T
+    return rows
 
 
 def _gaussian(A: Array, C: Array) -> Array:

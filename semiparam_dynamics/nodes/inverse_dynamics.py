@@ -64,6 +64,9 @@ class InverseDynamicsNode(ManagedNode):
         super().__init__("inverse_dynamics", **options)
         self._config = parameters.declare(self, InverseDynamicsNodeConfig)
         parameters.follow(self, self._config, self._configure, self._refuse)
+        # Those of DDS are there by now, and those to come inherit it.
+        if problem := runtime.raise_priority(self._config.realtime_priority):
+            self.get_logger().warning(problem)
         self._urdf = os.path.expanduser(self._config.urdf)
         self._joints: tuple[str, ...] = ()  # chosen by what is published
         self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m

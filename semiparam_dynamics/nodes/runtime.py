@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import getpass
+import os
 import signal
 import sys
 import time
@@ -102,6 +104,29 @@ def open_network() -> Iterator[Event]:
         for number, handler in before.items():
             signal.signal(number, handler)
         rclpy.try_shutdown()
+
+
+def raise_priority(priority: int) -> str:
+    """Give all threads of this process a real-time priority (SCHED_FIFO); 0 changes nothing.
+
+    Threads and processes that they start have it, too. Returns why that could not be, as a
+    sentence; empty where it was done.
+    """
+    if not priority:
+        return ""
+    if sys.platform != "linux":
+        return "realtime_priority is left out: it is for Linux"
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            with suppress(ProcessLookupError):  # it may have ended
+                os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(priority))
+    except PermissionError:
+        return (
+            f"realtime_priority {priority} is left out, since this user has no right to it: add "
+            f"'{getpass.getuser()} - rtprio {priority}' to /etc/security/limits.conf and log in "
+            "again, or in Docker use --cap-add=sys_nice"
+        )
+    return ""
 
 
 def spin_managed(node: ManagedNode, executor: Executor) -> int:

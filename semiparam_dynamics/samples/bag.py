@@ -139,7 +139,9 @@ class BagReader:
     def choose(self, kind: str, asked: str = "") -> str:
         """The topic `asked` for, or the only one of the type `kind`; else BagError says which.
 
-        What a learner's node published is not measured, so that it is only taken if asked for.
+        Of several topics of joint states the only one with efforts is taken: a gripper's beside an
+        arm's has none. What a learner's node published is not measured, so that it is only taken if
+        asked for.
         """
         if asked:
             name = asked if asked in self.topics else f"/{asked}"
@@ -148,6 +150,8 @@ class BagReader:
             found = "has no topic" if name not in self.topics else f"has no {kind} on"
             raise BagError(f"{self.path} {found} '{asked}'; it has: {self._listed()}")
         candidates = self.measured(kind)
+        if kind == JOINT_STATE and len(candidates) > 1:
+            candidates = list(filter(self._has_efforts, candidates)) or candidates
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
@@ -174,6 +178,12 @@ class BagReader:
         """The topics of a type that no learner's node published."""
         names = [name for name, topic in self.topics.items() if topic.type == kind]
         return [name for name in names if not self._is_prediction(name)]
+
+    def _has_efforts(self, name: str) -> bool:
+        """Whether the first joint state of a topic has an effort that is not 0."""
+        message = next((message for _, message, _ in self.messages([name])), None)
+        efforts = np.asarray([] if message is None else message.effort, dtype=np.float64)
+        return bool(np.any(np.nan_to_num(efforts)))
 
     def _is_prediction(self, name: str) -> bool:
         """Whether a topic is one of the node inverse_dynamics', whatever that was called."""

@@ -86,7 +86,7 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
     [
-        ("learned_widths", ["--sets", "diabetes", "--centers", "50"], "diabetes"),
+        ("learned_widths", ["--sets", "diabetes", "--centers", "50", "--full-grid"], "full grid"),
         ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
         (
             "table_4_3",

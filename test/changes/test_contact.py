@@ -9,12 +9,14 @@ from scipy import stats
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import (
     END_TIME_S,
+    FIRST_S,
     SHORT_GROWTH,
     UNKNOWN_MOTION_FACTOR,
     USUAL_FACTOR,
     ContactDetector,
     ErrorSizes,
     MeanErrors,
+    Novelty,
     as_rare,
 )
 
@@ -104,6 +106,45 @@ def test_deviations_are_in_what_the_errors_are() -> None:
     )
     detector.add((start + 1) * STEP, np.array([np.nan, 2.0]))
     assert detector.scaled[0] == 0.0
+
+
+@pytest.mark.parametrize("lacks", [0.01, 0.15])  # random features, and a local residual
+def test_errors_count_for_less_in_motion_that_is_new_and_ten_seconds_after(lacks: float) -> None:
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
+    rng = np.random.default_rng(0)
+
+    def look(k: int, lacking: float, size: float = 1.0) -> str:
+        error = size * STD * np.clip(rng.standard_normal(2), -3.0, 3.0)
+        return detector.add(k * STEP, error, 1.0 - lacking)
+
+    for k in range(3000):
+        assert look(k, lacks * rng.uniform(0.2, 1.8)) == ""
+    usual = detector.spread(1.0)
+    np.testing.assert_allclose(usual, STD, rtol=0.1)
+    for k in range(3000, 3100):
+        look(k, 6.0 * lacks)
+    assert (detector.spread(1.0) > 2.0 * usual).all()
+    # Now it is known, but its errors are three times as large.
+    for k in range(3100, 3900):
+        assert look(k, lacks, 3.0) == ""
+    for k in range(3900, 3900 + round(4.0 * FIRST_S * 1e9 / STEP)):
+        look(k, lacks)
+    assert (detector.spread(1.0) < 2.0 * usual).all()
+    other = ContactDetector(detector.config, np.ones(2))
+    other.restore(detector.state())
+    np.testing.assert_array_equal(other._novelty.sums, detector._novelty.sums)
+
+
+def test_a_contact_that_leads_into_new_motion_does_not_hide_itself() -> None:
+    novelty = Novelty()
+    for k in range(2000):
+        novelty.look(k * STEP, 0.9)
+        novelty.count(STEP * 1e-9, 0.9)
+    for k in range(2000, 2100):
+        novelty.look(k * STEP, 0.0, grows=False)
+    assert novelty.level == 0.0
+    novelty.look(2100 * STEP, 0.0)
+    assert novelty.level > 0.5
 
 
 def test_each_axis_has_its_own_usual_errors() -> None:

@@ -10,9 +10,10 @@ import pytest
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import STANDING
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.evaluation.experiment import UNSCORED, evaluate
 from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, MODELS
 from semiparam_dynamics.learner import InverseDynamicsLearner
@@ -213,6 +214,25 @@ def test_a_node_scores_as_an_evaluation_and_its_recent_scores_are_of_motion() ->
         np.testing.assert_allclose(learner.scores.nmse(name), scores.nmse(name), rtol=1e-6)
     np.testing.assert_array_equal(learner.recent.nmse("rigid_body"), recent)
     assert (recent < 0.1 * learner.scores.nmse("rigid_body")).all()
+
+
+def test_what_stands_before_the_first_motion_is_not_scored() -> None:
+    """The efforts that hold the arm, which nobody has learned yet, would outweigh all errors."""
+    model = small_arm()
+    moving = list(measurements(model, 6.0, start=11_000_000_000))
+    first = moving[0]
+    stands = [
+        Measurement(first.stamp - (1000 - k) * 10_000_000, first.q, 0.0 * first.q, first.y + 9.0)
+        for k in range(900)
+    ]
+    found, alone = (evaluate(model, CONFIG, [log]) for log in ([*stands, *moving], moving))
+    assert found.skipped[UNSCORED] == found.skipped[STANDING] == found.samples - alone.samples > 890
+    assert not alone.skipped
+    for protocol in ("sequential", "delayed"):
+        scores, expected = found.runs[protocol].scores, alone.runs[protocol].scores
+        assert scores.samples == expected.samples
+        for name in ("rigid_body", "semiparametric"):
+            np.testing.assert_allclose(scores.nmse(name), expected.nmse(name), rtol=0.02)
 
 
 def test_results_have_every_model_and_axis() -> None:

@@ -42,6 +42,23 @@ def test_with_all_rows_as_the_sketch_the_scores_are_exact(penalty: float) -> Non
     np.testing.assert_allclose(limited, scores, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("penalty", [1e-1, 1e-3])
+def test_from_a_sketch_they_are_the_naive_formula(penalty: float) -> None:
+    """Row by row: the score within the sketch's span, and what is outside over penalty n."""
+    X, kernel = points(), Gaussian()
+    sketch = X[::12]  # far from each other: their matrix has an accurate inverse
+    K, own = kernel(X, sketch), np.linalg.inv(kernel(sketch))
+    inverse = np.linalg.inv(K.T @ K + penalty * len(X) * kernel(sketch))
+    expected = []
+    for k in K:
+        inside = k @ inverse @ k  # a (A'A + penalty n I)^-1 a', for any A with A A' = K own K'
+        outside = 1.0 - k @ own @ k
+        expected.append(min(inside + outside / (penalty * len(X)), 1.0))
+    found = approximate_leverage_scores(X, sketch, kernel, penalty)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    assert np.ptp(found) > 0.01
+
+
 def test_from_a_sketch_they_are_of_the_right_size_and_get_closer() -> None:
     X = points()
     exact = exact_scores(X, 1e-3)

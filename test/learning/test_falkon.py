@@ -17,9 +17,11 @@ from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.centers import choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.falkon_system import Preconditioner
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, Preconditioner
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
+from semiparam_dynamics.learning.rows import Rows
 
 from .oracles import direct, in_long_double, peak_memory, relative
 
@@ -249,6 +251,43 @@ def test_the_factor_is_that_of_the_definition(centers: Array, weighted: bool) ->
     K = Gaussian(1.0)(basis.centers[basis.kept])
     np.testing.assert_allclose(L @ L.T, K, atol=1e-8)
     np.testing.assert_allclose(B.to_coefficients(eye), np.linalg.inv(L).T, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("drawn", ["uniform", "leverage_scores"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_preconditioners_mean_is_the_papers_row_by_row(
+    weighted: bool, drawn: str, sampled: bool
+) -> None:
+    """A'A - penalty I: a row that was drawn with probability p stands for 1 / (n p) rows."""
+    n, kernel = 90, Gaussian(1.0)
+    w = np.random.default_rng(1).uniform(0.1, 3.0, n) if weighted else np.ones(n)
+    rows = Rows.from_arrays(X[:n], y[:n], w if weighted else None)
+    centers = choose_centers(drawn, rows, 20, kernel, 1e-2, random_state=0)
+    sample = uniform(rows, 40, 1) if sampled else None
+    system = FalkonSystem(rows, kernel, centers, sample=sample)
+    assert centers.indices is not None
+    expected = np.zeros((system.basis.n_features,) * 2)
+
+    def add(index: int, count: float) -> None:
+        phi = system.basis.transform(X[[index]])[0]
+        expected[:] += count * w[index] / w.sum() * np.outer(phi, phi)
+
+    if sample is None:
+        for k, index in enumerate(centers.indices):
+            p = 1.0 / n if centers.probabilities is None else centers.probabilities[k]
+            add(index, 1.0 / (len(centers.indices) * p))
+    else:
+        assert sample.indices is not None
+        own = set(centers.indices.tolist())
+        others = [i for i in sample.indices if i not in own]
+        for index in own:
+            add(index, 1.0)  # each is there once, however often it was drawn
+        for index in others:
+            add(index, (n - len(own)) / len(others))
+    A = np.linalg.inv(system.preconditioner(1e-3).to_features(np.eye(len(expected))))
+    found = A.T @ A - 1e-3 * np.eye(len(expected))
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
 
 
 def test_what_it_was_given_stays() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.metrics import hinge_loss, log_loss, mean_absolute_error
@@ -52,6 +54,28 @@ def test_values_equal_scikit_learns() -> None:
     probabilities = 1.0 / (1.0 + np.exp(-f))
     np.testing.assert_allclose(as_loss("logistic").value(y, f).mean(), log_loss(y, probabilities))
     np.testing.assert_allclose(as_loss("absolute").value(y, f).mean(), mean_absolute_error(y, f))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_values_and_slopes_are_the_definitions_row_by_row(name: str) -> None:
+    loss = as_loss(name, 0.3)
+    y, f = targets_and_predictions(loss.labels)
+    found, slopes = loss.value(y, f), loss.derivative(y, f)
+    for i, (target, prediction) in enumerate(zip(y.tolist(), f.tolist(), strict=True)):
+        margin, distance = target * prediction, prediction - target
+        sign = 1.0 if distance > 0.0 else -1.0
+        value, slope = {
+            "square": (distance * distance / 2.0, distance),
+            "hinge": (1.0 - margin, -target) if margin < 1.0 else (0.0, 0.0),
+            "logistic": (math.log(1.0 + math.exp(-margin)), -target / (1.0 + math.exp(margin))),
+            "exponential": (math.exp(-margin), -target * math.exp(-margin)),
+            "absolute": (abs(distance), sign),
+            "epsilon_insensitive": (
+                (abs(distance) - 0.3, sign) if abs(distance) > 0.3 else (0.0, 0.0)
+            ),
+        }[name]
+        assert found[i] == pytest.approx(value, rel=1e-12, abs=1e-15)
+        assert slopes[i] == pytest.approx(slope, rel=1e-12, abs=1e-15)
 
 
 def test_the_logistic_loss_does_not_overflow() -> None:

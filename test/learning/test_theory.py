@@ -84,6 +84,26 @@ def test_random_features_of_the_thesis_examples() -> None:
     assert theory.random_features(n, 3.0) == theory.random_features(n, 1.0)  # saturates
 
 
+@pytest.mark.parametrize("source", [0.5, 0.75, 1.0, 4.0])
+@pytest.mark.parametrize("capacity", [0.25, 1.0])
+def test_center_exponents_are_those_of_a_known_spectrum(source: float, capacity: float) -> None:
+    # Eigenvalues k^(-1 / capacity): with the penalty that is best for this source, centres drawn by
+    # leverage scores are as many as N(penalty) grows, uniform ones on the circle too, and where
+    # nothing is known of the largest score 1 / penalty of them.
+    sizes = (10.0**8, 10.0**12)
+    penalties = [n ** (-1.0 / (2.0 * min(source, 1.0) + capacity)) for n in sizes]
+    k = np.arange(1.0, 3e5)
+    for compatibility in (capacity, 1.0):
+        rate, exponent = theory.center_exponents(source, capacity, compatibility)
+        assert rate == theory.feature_exponents(source, capacity, compatibility)[0]
+        numbers = [
+            np.sum(1.0 / (1.0 + p * k ** (1.0 / capacity))) if compatibility < 1.0 else 1.0 / p
+            for p in penalties
+        ]
+        slope = math.log(numbers[1] / numbers[0]) / math.log(sizes[1] / sizes[0])
+        assert exponent == pytest.approx(slope, abs=0.01)
+
+
 def test_centers_follow_theorem_1_and_its_dimension() -> None:
     n, delta = 10**9, 0.1
     choice = theory.nystrom(n, 0.75, 0.5, dimension=lambda p: 2.0 / p, confidence=delta)

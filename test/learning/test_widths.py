@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import cho_factor
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Falkon, Gaussian, Laplacian, NystromKRLS, Rows, learn_widths
-from semiparam_dynamics.learning.widths import leave_one_out
+from semiparam_dynamics.learning.widths import JITTER, _solved_rows, leave_one_out
 
 RNG = np.random.default_rng(0)
 
@@ -45,6 +46,17 @@ def test_the_gradient_is_the_differences(outputs: int, penalty: float) -> None:
         approx_fprime(theta, value, -steps)
     )
     np.testing.assert_allclose(found, numeric, rtol=2e-5, atol=1e-8)
+
+
+def test_long_widths_keep_the_digits_of_triangular_solutions() -> None:
+    inputs, C = X[:400, :8], X[:60, :8]
+    K, own = (Gaussian(20.0)(A, C) for A in (inputs, C))
+    own.flat[:: len(own) + 1] += JITTER
+    H = K.T @ K + 1e-6 * len(K) * own
+    assert np.linalg.cond(H) > 1e13
+    rows = _solved_rows(cho_factor(H, lower=True)[0], K)
+    assert np.abs(rows @ H - K).max() < 1e-7  # with H^-1 it is 1e-2
+    assert np.abs(K @ np.linalg.inv(H) @ H - K).max() > 1e-4
 
 
 def test_the_error_is_that_of_leaving_each_row_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -77,3 +78,36 @@ def test_missing_ros_is_told(
     error = capsys.readouterr().err
     assert "the node needs ROS 2: source your installation's setup file" in error
     assert "diagnostic_msgs" in error and error.count("\n") == 1
+
+
+PRIORITY = """
+import os, resource, sys, threading
+from semiparam_dynamics.nodes.runtime import raise_priority
+
+resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
+if sys.argv[1] == "nobody":
+    os.setuid(65534)
+wait = threading.Event()
+threading.Thread(target=wait.wait).start()
+print(raise_priority(0) or "nothing", raise_priority(7) or "nothing", sep="|", end="|")
+threads = os.listdir("/proc/self/task")
+kinds = {(os.sched_getscheduler(int(t)), os.sched_getparam(int(t)).sched_priority) for t in threads}
+print(len(threads) > 1, kinds == {(os.SCHED_FIFO, 7)}, kinds == {(os.SCHED_OTHER, 0)}, sep="|")
+wait.set()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such policy")
+@pytest.mark.parametrize("user", ["same", "nobody"])
+def test_all_threads_have_a_real_time_priority_or_it_is_said_why_not(user: str) -> None:
+    if user == "nobody" and os.getuid():
+        pytest.skip("only root can be somebody else")
+    command = [sys.executable, "-c", PRIORITY, user]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    nothing, said, several, raised, ordinary = ran.stdout.strip().split("|")
+    assert (nothing, several) == ("nothing", "True"), ran.stderr
+    if said == "nothing":
+        assert user == "same" and raised == "True"
+    else:
+        assert "realtime_priority 7 is left out" in said and "rtprio 7" in said
+        assert ordinary == "True"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,26 @@ def test_a_topic_that_is_missing_or_one_of_several_is_explained(tmp_path: Path) 
     with pytest.raises(BagError, match=f"no topic of type {WRENCH}"):
         read_measurements(tmp_path / "two", NAMES, "wrench", joint_states_topic="left")
     assert len(read_measurements(tmp_path / "two", NAMES, joint_states_topic="left").measurements)
+
+
+def test_of_an_arm_s_and_a_gripper_s_joint_states_those_with_efforts_are_taken(
+    tmp_path: Path,
+) -> None:
+    write_measurements(tmp_path / "one", NAMES, motion(1))
+    with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
+        ((_, message, _),) = bag.messages()
+        silent = replace(message, effort=np.zeros(0))
+        still = replace(message, effort=np.zeros(len(NAMES)))
+        unknown = replace(message, effort=np.full(len(NAMES), np.nan))
+        given = {"/gripper": silent, "/hand": still, "/arm": message, "/base": unknown}
+        for topic, one in given.items():
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+            writer.write(connection, 1, STORE.serialize_cdr(one, JOINT_STATE))
+    with BagReader(tmp_path / "two") as bag:
+        assert bag.choose(JOINT_STATE) == "/arm"
+        bag.topics = {name: bag.topics[name] for name in ("/gripper", "/hand")}
+        with pytest.raises(BagError, match="several topics"):
+            bag.choose(JOINT_STATE)
 
 
 def test_a_bag_without_one_usable_message_says_why(folder: Path) -> None:
