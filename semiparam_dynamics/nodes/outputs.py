@@ -338,10 +338,9 @@ class Outputs:
             self._external.publish(self._message(step.stamp, external))
         wanted, drawn = self._wrench.has_subscribers(), self._markers.due(step.stamp)
         if wanted or drawn or self._covariance.has_subscribers():
-            learner = self._session.learner
-            external = external - learner.external_bias
+            external = external - self._session.learner.external_bias
             std = step.prediction.semiparametric_std
-            state = step.sample.q, external, std, step.stamp, learner.untouched
+            state = step.sample.q, external, std, step.stamp
             self._estimate = self._session.external.estimate(*state)
             if wanted:
                 self._wrench.publish(self._wrench_message(step.stamp, self._estimate.value))
