@@ -181,7 +181,9 @@ setup(
         "PyYAML>=6",
         # Pinocchio's name on PyPI. A ROS 2 distribution has its own, which colcon's build uses;
         # it doesn't read this list. It has no wheels for Windows, where only `learning` works.
-        'pin>=3.3; sys_platform != "win32"',
+        # 3.4 to 3.9, the first for Python 3.14 among them, don't load beside today's cmeel-urdfdom.
+        'pin>=3.3; sys_platform != "win32" and python_version < "3.14"',
+        'pin>=4; sys_platform != "win32" and python_version >= "3.14"',
     ],
     extras_require={**EXTRAS, "all": sorted(ALL)},
     entry_points={

@@ -18,6 +18,7 @@ what it learned. It needs torch; without it the others are measured.
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import importlib.util
 import sys
@@ -33,10 +34,11 @@ sys.path[:0] = [str(BENCHMARKS / folder) for folder in ("rivals", "field")]
 from logs import SPLITS, Split, measurements, splits  # noqa: E402
 
 from semiparam_dynamics.arrays import SECOND, Array  # noqa: E402
+from semiparam_dynamics.changes.added_wrenches import AddedWrenches  # noqa: E402
 from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion  # noqa: E402
 from semiparam_dynamics.doctor.joint_log import JointLog  # noqa: E402
 from semiparam_dynamics.dynamics.sample import Sample  # noqa: E402
-from semiparam_dynamics.learner import InverseDynamicsLearner  # noqa: E402
+from semiparam_dynamics.learner import InverseDynamicsLearner, Step  # noqa: E402
 from semiparam_dynamics.robot.model import RobotModel  # noqa: E402
 
 HOLD = 2.0  # s that a wrench lasts
@@ -83,13 +85,17 @@ class Methods:
     """Ways to find a wrench at a frame from the same samples.
 
     models : names of those whose efforts are taken off. deviating : of those that have deviations,
-    and by which this package's estimate is made as well.
+    and by which this package's estimate is made as well. learned : how wide ellipsoids must be, as
+    of :meth:`learned`.
     """
 
-    def __init__(self, model: RobotModel, axes: str = "") -> None:
+    def __init__(
+        self, model: RobotModel, axes: str = "", learned: dict[str, AddedWrenches] | None = None
+    ) -> None:
         self.motion = FrameMotion(model, axes=axes)
         self._model, self._axes = model, axes
         self._estimators: dict[str, ExternalWrench] = {}
+        self._learned = learned or {}
         self.errors: dict[str, Errors] = {}
 
     def find(
@@ -98,10 +104,12 @@ class Methods:
         efforts: dict[str, tuple[Array, Array | None]],
         truth: Array | None,
         acts: bool,
+        untouched: bool = False,
     ) -> None:
         """Find it by each model's efforts and their deviations (n_axes,), if it has some.
 
-        truth : (6,) None: is not counted.
+        truth : (6,) None: is not counted. untouched : whether the learner looks for contacts and
+        tells none.
         """
         assert sample.y is not None
         J = self.motion.jacobian(sample.q)
@@ -112,16 +120,25 @@ class Methods:
                 found = -np.linalg.pinv(J[:, known].T) @ left[known]
                 self._errors(name + INVERSE).add(found, truth, None, acts)
             if stds is not None:
-                estimator = self._estimators.setdefault(
-                    name, ExternalWrench(self._model, axes=self._axes)
-                )
-                found, covariance, *_ = estimator.estimate(sample.q, left, stds, sample.stamp)
+                state = sample.q, left, stds, sample.stamp, untouched
+                found, covariance, *_ = self._estimator(name).estimate(*state)
                 if truth is not None:
                     row = name if name == OWN else name + SAME
                     self._errors(row).add(found, truth, covariance, acts)
 
     def _errors(self, name: str) -> Errors:
         return self.errors.setdefault(name, Errors())
+
+    def _estimator(self, name: str) -> ExternalWrench:
+        if name not in self._estimators:
+            estimator = ExternalWrench(self._model, axes=self._axes)
+            estimator.added = copy.deepcopy(self._learned.get(name, estimator.added))
+            self._estimators[name] = estimator
+        return self._estimators[name]
+
+    def learned(self) -> dict[str, AddedWrenches]:
+        """How wide each method's ellipsoids must be, by now."""
+        return {name: one.added for name, one in self._estimators.items()}
 
     def begin_anew(self) -> None:
         """Let the next sample be of another recording, for the estimators."""
@@ -163,13 +180,16 @@ def tell(split: Split, seeds: range = range(1)) -> None:
     """The rows of a log, of the wrenches drawn with these seeds together."""
     model = RobotModel(split.urdf, split.config.robot)
     learner = InverseDynamicsLearner(model, split.config)
-    train: list[Sample] = []
+    teacher, train = Methods(model), list[Sample]()
     for log in split.train:
         for measurement in measurements(log, model, split.config):
             if (step := learner.predict(measurement)) is not None:
                 train.append(step.sample)
+                if step.y is not None:
+                    learner.feel(step)
+                    teacher.find(step.sample, own(step), None, False, learner.untouched)
                 learner.update(learner.admit(step))
-    methods = Methods(model)
+    methods = Methods(model, learned=teacher.learned())
     learned = learner.copy()
     for seed in seeds:
         count(split, learner, methods, train, seed)
@@ -188,26 +208,39 @@ def count(
     model = learner.model
     stamps, wrenches = wrenches_along(split.test, seed)
     steps = [
-        step
+        (step, felt(learner, step))
         for measurement in measurements(
             pushed(split.test, wrenches, methods.motion), model, split.config
         )
         if (step := learner.predict(measurement)) is not None and step.y is not None
     ]
-    recurrent = lstm(model, split.config, train, [step.sample for step in steps])
-    for step, network in zip(steps, recurrent, strict=True):
+    recurrent = lstm(model, split.config, train, [step.sample for step, _ in steps])
+    for (step, untouched), network in zip(steps, recurrent, strict=True):
         k = int(np.searchsorted(stamps, step.stamp))
         since = (step.stamp - split.test.stamps[0]) / SECOND % HOLD
-        sample, prediction = step.sample, step.prediction
+        sample = step.sample
         urdf = model.inverse_dynamics(sample.q, sample.dq, sample.ddq)
-        efforts = {"URDF": (urdf, None)}
-        efforts |= {"rigid body": (prediction.rigid_body, prediction.rigid_body_std)}
-        efforts |= network
-        efforts |= {OWN: (prediction.semiparametric, prediction.semiparametric_std)}
+        efforts = {"URDF": (urdf, None)} | own(step) | network
         counts = since >= SETTLED and k < len(wrenches)
         truth = wrenches[k] if counts else None
-        methods.find(sample, efforts, truth, truth is not None and bool(truth.any()))
+        acts = truth is not None and bool(truth.any())
+        methods.find(sample, efforts, truth, acts, untouched)
     methods.begin_anew()
+
+
+def felt(learner: InverseDynamicsLearner, step: Step) -> bool:
+    """Look for a contact in a step; whether the learner does so, and tells none."""
+    learner.feel(step)
+    return learner.untouched
+
+
+def own(step: Step) -> dict[str, tuple[Array, Array | None]]:
+    """The efforts of the learned models of a step, with their deviations."""
+    p = step.prediction
+    return {
+        "rigid body": (p.rigid_body, p.rigid_body_std),
+        OWN: (p.semiparametric, p.semiparametric_std),
+    }
 
 
 def lstm(

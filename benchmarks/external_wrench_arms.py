@@ -31,8 +31,10 @@ from external_wrench import (
     SETTLED,
     Methods,
     drawn_wrenches,
+    felt,
     header,
     lstm,
+    own,
     say_what_is_missing,
 )
 
@@ -78,8 +80,12 @@ def tell(name: str, args: argparse.Namespace) -> None:
     frozen = learner_of(arm, **{"changes.detect": False})
     going_on = learner_of(arm)
     train: list[Sample] = []
+    methods, watching = Methods(frozen.model, base), Methods(frozen.model, base)
     for step, other in along(arm, frozen, going_on, 0.0, args.learn):
         train.append(step.sample)
+        if step.y is not None:
+            methods.find(step.sample, own(step), None, False, felt(frozen, step))
+            watching.find(other.sample, own(other), None, False, going_on.untouched)
         frozen.update(frozen.admit(step))
         going_on.update(going_on.admit(other))
     now = args.learn
@@ -89,7 +95,10 @@ def tell(name: str, args: argparse.Namespace) -> None:
             for _, other in along(arm, frozen, going_on, now, now + PICKED):
                 going_on.update(going_on.admit(other))
             now += PICKED
-        methods, told, watching = (Methods(frozen.model, base) for _ in range(3))
+        frozen_learned, learned = methods.learned(), watching.learned()
+        methods = Methods(frozen.model, base, frozen_learned)
+        told = Methods(frozen.model, base, frozen_learned)
+        watching = Methods(frozen.model, base, learned)
         kinds = methods, told, watching
         counted(arm, (frozen, going_on), kinds, train, now, args.seconds, load)
         now += args.seconds
@@ -150,20 +159,19 @@ def counted(
     frozen, going_on = learners
     methods, told, watching = kinds
     wrenches = drawn_wrenches(int(seconds / HOLD), seed=0 if load == "none" else 1)
-    both = []
+    both, states = [], []
     for step, other in along(arm, frozen, going_on, begin, begin + seconds, wrenches):
         both.append((step, other))
+        states.append((felt(frozen, step), going_on.untouched))
         going_on.update(going_on.admit(other))
     held = Load(frozen.model, methods.motion.frame) if load != "none" else None
     config = frozen.config
     recurrent = lstm(frozen.model, config, train, [step.sample for step, _ in both])
-    for (step, other), network in zip(both, recurrent, strict=True):
+    for (step, other), network, untouched in zip(both, recurrent, states, strict=True):
         since = step.stamp * 1e-9 - begin
         sample, p = step.sample, step.prediction
         urdf = frozen.model.inverse_dynamics(sample.q, sample.dq, sample.ddq)
-        efforts: dict[str, Any] = {"URDF": (urdf, None)}
-        efforts |= {"rigid body": (p.rigid_body, p.rigid_body_std)} | network
-        efforts |= {OWN: (p.semiparametric, p.semiparametric_std)}
+        efforts = {"URDF": (urdf, None)} | own(step) | network
         applied, acts = None, False
         hold = int(since / HOLD)
         if since >= 0.0 and since % HOLD >= SETTLED and hold < len(wrenches):
@@ -174,11 +182,12 @@ def counted(
             weight = held.wrench(sample)
             whole = None if applied is None else applied + weight
             lifting = p.semiparametric - methods.motion.jacobian(sample.q).T @ weight
-            told.find(sample, {OWN: (lifting, p.semiparametric_std)}, applied, acts)
-        methods.find(sample, efforts, whole, acts or held is not None)
+            mine = {OWN: (lifting, p.semiparametric_std)}
+            told.find(sample, mine, applied, acts, untouched[0])
+        methods.find(sample, efforts, whole, acts or held is not None, untouched[0])
         p = other.prediction
         mine = {OWN: (p.semiparametric, p.semiparametric_std)}
-        watching.find(other.sample, mine, applied, acts)
+        watching.find(other.sample, mine, applied, acts, untouched[1])
 
 
 class Load:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from semiparam_dynamics.arrays import NANO, Array
-from semiparam_dynamics.changes.config import DEFER, EXCLUDE
+from semiparam_dynamics.changes.config import DEFER, EXCLUDE, WATCHING
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.touch import ContactEvents, Touch, TouchedLink, at_sensor
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
@@ -220,6 +220,15 @@ class InverseDynamicsLearner:
         elif self._felt_s >= 0.5 * config.settle:
             self._detector.observe(step.stamp, external, confidence, speeds)
         self._tell_contact(step.sample, external, self._detector)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether contacts are looked for, and none is told, nor a change being weighed."""
+        if self.changes is not None:
+            return self.changes.status.phase == WATCHING
+        config = self.config.changes
+        settled = config.contact > 0.0 and self._felt_s >= config.settle
+        return settled and not self._detector.active
 
     def admit(self, step: Step) -> list[Step]:
         """The measured steps that :meth:`update` is to take now, in order.

@@ -163,9 +163,10 @@ class Trial:
         shutil.rmtree(self._folder, ignore_errors=True)
         subprocess.run([python, "-m", "venv", str(self._folder)], check=True)
         extras = f"[{','.join(EXTRAS[cell.ros])}]" if EXTRAS[cell.ros] else ""
-        limits = [] if constraints is None else ["-c", str(constraints)]
+        # Old versions without a wheel would be compiled. (empy, of ROS 2's, has none.)
+        limits = [] if constraints is None else ["--only-binary=:all:", "-c", str(constraints)]
         begin = time.perf_counter()
-        install = ("python", "-m", "pip", "install", "--only-binary=:all:", *limits)
+        install = ("python", "-m", "pip", "install", *limits)
         code, said = self.run(*install, f"{wheel}{extras}")
         cell.seconds = time.perf_counter() - begin
         if code:

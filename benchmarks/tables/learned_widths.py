@@ -1,6 +1,7 @@
 """One Gaussian width by grid beside learned widths, one for each input: errors and seconds.
 
-    python benchmarks/tables/learned_widths.py DATA [--sets NAME ...] [--full-grid] [--xrfm]
+    python benchmarks/tables/learned_widths.py DATA [--sets NAME ...] [--seed N] [--full-grid]
+        [--xrfm]
 
 Inputs have zero mean and unit variance on the training rows. The grid: seven widths and ten
 penalties, and all penalties of a width from one pass over the data (`select` on a fifth of the
@@ -38,12 +39,13 @@ def main() -> None:
     parser = data_parser(__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=sets, choices=[*sets, "protein"])
     parser.add_argument("--centers", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="of the split and of the centres")
     parser.add_argument("--full-grid", action="store_true", help="20 widths x 20 penalties too")
     parser.add_argument("--xrfm", action="store_true")
     args = parser.parse_args()
     warm = rows_of(args.data, "diabetes")
-    learned(warm, 50)  # compiled before it is measured
-    methods: dict[str, Callable[[Split, int], Row]] = {"one width, grid": by_grid}
+    learned(warm, 50, 0)  # compiled before it is measured
+    methods: dict[str, Callable[[Split, int, int], Row]] = {"one width, grid": by_grid}
     if args.full_grid:
         methods["one width, full grid"] = by_full_grid
     methods["learned widths"] = learned
@@ -51,8 +53,8 @@ def main() -> None:
         methods["xRFM"] = xrfm
     rows = []
     for name in args.sets:
-        part = rows_of(args.data, name)
-        results = {method: run(part, args.centers) for method, run in methods.items()}
+        part = rows_of(args.data, name, args.seed)
+        results = {method: run(part, args.centers, args.seed) for method, run in methods.items()}
         seconds = results["learned widths"][1]
         shares = [
             f"{seconds / results[other][1]:.2f}"
@@ -66,10 +68,10 @@ def main() -> None:
     print_table(f"Test error and processor seconds, m={args.centers}", header, rows)
 
 
-def rows_of(data: Path, name: str) -> Split:
+def rows_of(data: Path, name: str, seed: int = 0) -> Split:
     """Standardised training and test rows, and outputs, codes of classes (n, T)."""
     if name == "adult":
-        part = adult(data, 8000)
+        part = adult(data, 8000, seed)
     else:
         if name in ("breast_cancer", "diabetes", "digits"):
             loaders = {"breast_cancer": load_breast_cancer, "diabetes": load_diabetes}
@@ -81,7 +83,7 @@ def rows_of(data: Path, name: str) -> Split:
             y = 2.0 * y - 1.0
         if name == "digits":
             y = np.where(y[:, None] == np.arange(10), 1.0, -1.0)
-        part = split(X, y, int(0.8 * len(X)), 0)
+        part = split(X, y, int(0.8 * len(X)), seed)
     return part.standardised()
 
 
@@ -94,22 +96,22 @@ def error(part: Split, predicted: Array) -> float:
     return rmse(part.y_test, predicted)
 
 
-def by_grid(part: Split, m: int) -> Row:
+def by_grid(part: Split, m: int, seed: int) -> Row:
     widths = [np.sqrt(part.X.shape[1]) * factor for factor in FACTORS]
-    return chosen(part, NystromKRLS(n_centers=m, random_state=0), widths, time.process_time())
+    return chosen(part, NystromKRLS(n_centers=m, random_state=seed), widths, time.process_time())
 
 
-def by_full_grid(part: Split, m: int) -> Row:
+def by_full_grid(part: Split, m: int, seed: int) -> Row:
     widths = list(np.sqrt(part.X.shape[1]) * np.geomspace(1 / 16, 16.0, FULL))
     penalties = tuple(float(p) for p in np.logspace(0, -9, FULL))
-    model = NystromKRLS(n_centers=m, random_state=0)
+    model = NystromKRLS(n_centers=m, random_state=seed)
     return chosen(part, model, widths, time.process_time(), penalties)
 
 
-def learned(part: Split, m: int) -> Row:
+def learned(part: Split, m: int, seed: int) -> Row:
     start = time.process_time()
-    model = NystromKRLS(n_centers=m, random_state=0)
-    found = learn_widths(model, part.X, part.y - part.y.mean(axis=0), random_state=0)
+    model = NystromKRLS(n_centers=m, random_state=seed)
+    found = learn_widths(model, part.X, part.y - part.y.mean(axis=0), random_state=seed)
     return chosen(part, model, [found.length_scale * factor for factor in NEAR], start)
 
 
@@ -123,17 +125,17 @@ def chosen(
     """Validate the widths with all penalties, fit the best, and test it."""
     mean = part.y.mean(axis=0)
     grid = {"kernel": [Gaussian(width) for width in widths], "penalty": penalties}
-    best = select(model, part.X, part.y - mean, grid, random_state=0)
+    best = select(model, part.X, part.y - mean, grid, random_state=model.random_state)
     seconds = time.process_time() - start
     return error(part, best.estimator.predict(part.X_test) + mean), seconds
 
 
-def xrfm(part: Split, _: int) -> Row:
+def xrfm(part: Split, _: int, seed: int) -> Row:
     """xRFM's own defaults; its validation rows are a fifth of the training rows."""
     import torch
     from xrfm import xRFM
 
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     kept = int(0.8 * len(part.X))
     X, test = (torch.tensor(A, dtype=torch.float32) for A in (part.X, part.X_test))
     mean = part.y.mean(axis=0)

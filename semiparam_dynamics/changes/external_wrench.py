@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from semiparam_dynamics.arrays import Array, Mask
+from semiparam_dynamics.changes.added_wrenches import AddedWrenches
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import reduced_model
@@ -51,6 +52,11 @@ class ExternalWrench:
     section 2). A factor lasts for some seconds: from sample to sample what is known of it is kept,
     and forgotten. What a six-axis sensor measures is moved from its frame.
 
+    How wide the ellipsoids must be is learned where nothing touches the robot, see
+    :class:`~semiparam_dynamics.changes.added_wrenches.AddedWrenches`: there what is left of the
+    efforts is the model's error, and what would be told of a wrench that is added is compared with
+    that wrench.
+
     Parameters
     ----------
     model: the robot. frame, axes: as of `FrameMotion`; by default the tool's, or the sensor's.
@@ -59,6 +65,7 @@ class ExternalWrench:
     Attributes
     ----------
     frame: the link at whose origin the wrench is. axes: the link in whose axes it is.
+    added: the wrenches added, and the factor on the deviations that they call for.
 
     Raises ConfigurationError where there is no such frame, or no learned joint moves it, or `size`
     has not two positive numbers.
@@ -83,24 +90,33 @@ class ExternalWrench:
         except RobotModelError as error:
             raise ConfigurationError(f"external_frame or external_axes: {error}") from None
         self.frame, self.axes = self._motion.frame, self._motion.axes
-        self._probable: Array = PROBABLE  # of each factor, after the last sample
-        self._stamp = 0  # ns, of that
+        self.forget()
         if not self._sensor and not self._motion.moved.any():
             raise ConfigurationError(
                 f"external_frame: none of the learned joints moves '{self.frame}', so that no "
                 "effort tells of a wrench there"
             )
 
+    def forget(self) -> None:
+        """Forget all that was learned of the size of errors."""
+        self._probable: Array = PROBABLE  # of each factor, after the last sample
+        self._stamp = 0  # ns, of that
+        self.added = AddedWrenches()
+
     def origin(self, q: Array) -> Array:
         """(3,) m, the frame's origin at q (n_joints,), seen from the axes' link."""
         return self._motion.origin(q)
 
-    def estimate(self, q: Array, external: Array, stds: Array, stamp: int = 0) -> WrenchEstimate:
+    def estimate(
+        self, q: Array, external: Array, stds: Array, stamp: int = 0, untouched: bool = False
+    ) -> WrenchEstimate:
         """The wrench at q (n_joints,) that leaves `external`, measured minus predicted, (n_axes,).
 
         stds : (n_axes,) standard deviations of the predictions. An axis that was not measured, NaN,
         tells nothing; nor does one whose deviation is 0, since nothing was learned yet.
         stamp : ns; 0: of no instant, nothing of the samples before is used or kept.
+        untouched : whether contacts are looked for and none is told: what is left then is the
+        model's error, and tells how wide the ellipsoids must be.
         """
         prior = self._prior
         known = np.isfinite(external) & (stds > LEAST)
@@ -115,44 +131,65 @@ class ExternalWrench:
         rows = (self._motion.jacobian(q)[:, known] * prior[:, None]) / stds[known]
         scaled = np.clip(external[known] / stds[known], -LARGEST, LARGEST)
         told, axes = np.linalg.eigh(rows @ rows.T)
-        told = np.clip(told, 0.0, LARGEST)
-        along = axes.T @ (rows @ scaled)
-        # (factors, shares, 6): gains from `along` to the mean, and from it to the variances.
-        shrunk = 1.0 + RATIOS * told
-        gains = RATIOS / shrunk
-        fits = (gains @ along**2 - scaled @ scaled) / FACTORS[:, None] ** 2
-        evidence = 0.5 * (fits - np.log(shrunk.prod(axis=2)))
-        evidence -= len(scaled) * np.log(FACTORS)[:, None]
-        weights = self._weigh(evidence, stamp)[:, :, None]
-        means = -gains * along
-        mean = (weights * means).sum(axis=(0, 1))
-        means -= mean
-        variances = (weights * gains * FACTORS[:, None, None] ** 2).sum(axis=(0, 1))
-        spread = (weights * means).reshape(-1, 6).T @ means.reshape(-1, 6)
-        spread[np.diag_indices(6)] += variances
-        turn = prior[:, None] * axes
-        remaining = (turn / (1.0 + told)) @ turn.T
-        return WrenchEstimate(turn @ mean, turn @ spread @ turn.T, prior, remaining)
-
-    def _weigh(self, evidence: Array, stamp: int) -> Array:
-        """The probabilities of factors and shares, by the logarithm of the evidence for them.
-
-        What a sample tells of the factor counts by the time since the last one: errors repeat.
-        """
-        before, since = PROBABLE, 0.0
+        seen = _Seen(np.clip(told, 0.0, LARGEST), axes.T @ (rows @ scaled), scaled)
+        before, since = self._before(stamp)
+        mean, spread, likely = _mixture(seen, before)
         if stamp != 0:
-            if self._stamp != 0:
-                since = max((stamp - self._stamp) * 1e-9, 0.0)
-            kept = np.exp(-since / FACTOR_S)
-            before = kept * self._probable + (1.0 - kept) * PROBABLE
-        likely = np.exp(evidence - evidence.max())
-        weights: Array = before[:, None] * likely
-        if stamp != 0:
-            total = np.maximum(likely.sum(axis=1), np.finfo(float).tiny)
+            if len(scaled) and self.added.is_due(stamp, untouched):
+                added = axes.T @ self.added.next()
+                efforts = scaled - rows.T @ (axes @ added)
+                moved = _Seen(seen.told, seen.along - seen.told * added, efforts)
+                found, covariance, _ = _mixture(moved, before)
+                off = found - added
+                self.added.count(stamp, float(off @ np.linalg.solve(covariance, off)))
+            total = np.maximum(likely, np.finfo(float).tiny)
             after = before * total ** min(since / DEPENDENT_S, 1.0)
             self._probable, self._stamp = after / after.sum(), stamp
-        weights /= weights.sum()
-        return weights
+            spread = self.added.factor**2 * spread
+        turn = prior[:, None] * axes
+        remaining = (turn / (1.0 + seen.told)) @ turn.T
+        return WrenchEstimate(turn @ mean, turn @ spread @ turn.T, prior, remaining)
+
+    def _before(self, stamp: int) -> tuple[Array, float]:
+        """What is known of the factors before a sample, and the time (s) since the last one."""
+        if stamp == 0 or self._stamp == 0:
+            return PROBABLE, 0.0
+        since = max((stamp - self._stamp) * 1e-9, 0.0)
+        kept = np.exp(-since / FACTOR_S)
+        return kept * self._probable + (1.0 - kept) * PROBABLE, since
+
+
+class _Seen(NamedTuple):
+    """What efforts, over their deviations, tell of a wrench over its prior's deviations."""
+
+    told: Array  # (6,) the information along each of six axes
+    along: Array  # (6,) the moment along them
+    scaled: Array  # (k,) the efforts
+
+
+def _mixture(seen: _Seen, before: Array) -> tuple[Array, Array, Array]:
+    """Mean (6,) and covariance (6, 6) along the axes, and how likely each factor is (factors,).
+
+    before : (factors,) the probabilities of the factors without this sample. What a sample tells of
+    a factor counts by the time since the last one: errors repeat.
+    """
+    told, along, scaled = seen
+    # (factors, shares, 6): gains from `along` to the mean, and from it to the variances.
+    shrunk = 1.0 + RATIOS * told
+    gains = RATIOS / shrunk
+    fits = (gains @ along**2 - scaled @ scaled) / FACTORS[:, None] ** 2
+    evidence = 0.5 * (fits - np.log(shrunk.prod(axis=2)))
+    evidence -= len(scaled) * np.log(FACTORS)[:, None]
+    likely = np.exp(evidence - evidence.max())
+    weights = before[:, None] * likely
+    weights = (weights / weights.sum())[:, :, None]
+    means = -gains * along
+    mean = (weights * means).sum(axis=(0, 1))
+    means -= mean
+    variances = (weights * gains * FACTORS[:, None, None] ** 2).sum(axis=(0, 1))
+    spread = (weights * means).reshape(-1, 6).T @ means.reshape(-1, 6)
+    spread[np.diag_indices(6)] += variances
+    return mean, spread, likely.sum(axis=1)
 
 
 def unseen_directions(estimate: WrenchEstimate) -> list[str]:

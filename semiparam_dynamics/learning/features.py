@@ -97,7 +97,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 
 @dataclass(eq=False, repr=False)
-class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RandomFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map inputs to random features whose inner products approximate a Gaussian kernel.
 
     Parameters
@@ -117,6 +117,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         half = max(self.n_features // 2, 1)
         random = check_random_state(self.random_state)
         self.frequencies_ = draw_frequencies(half, X.shape[1], self.length_scale, random)
+        self._n_features_out = 2 * half
         return self
 
     def transform(self, X: Any) -> Array:
@@ -127,7 +128,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
 
 
 @dataclass(eq=False, repr=False)
-class RandomReLUFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RandomReLUFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map inputs to the positive parts of random projections, sqrt(2 / M) max(w'x, 0).
 
     The w are standard normal. Inner products approximate the arc-cosine kernel of degree 1,
@@ -154,6 +155,7 @@ class RandomReLUFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         size = positive_count(self.n_features, "n_features")
         random = check_random_state(self.random_state)
         self.directions_ = random.standard_normal((size, X.shape[1])) * np.sqrt(2.0 / size)
+        self._n_features_out = size
         return self
 
     def transform(self, X: Any) -> Array:

@@ -338,9 +338,10 @@ class Outputs:
             self._external.publish(self._message(step.stamp, external))
         wanted, drawn = self._wrench.has_subscribers(), self._markers.due(step.stamp)
         if wanted or drawn or self._covariance.has_subscribers():
-            external = external - self._session.learner.external_bias
+            learner = self._session.learner
+            external = external - learner.external_bias
             std = step.prediction.semiparametric_std
-            state = step.sample.q, external, std, step.stamp
+            state = step.sample.q, external, std, step.stamp, learner.untouched
             self._estimate = self._session.external.estimate(*state)
             if wanted:
                 self._wrench.publish(self._wrench_message(step.stamp, self._estimate.value))

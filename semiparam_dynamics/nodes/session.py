@@ -104,6 +104,7 @@ class Session:
         self._together = []
         with self.paused():
             self.learner.reset()
+            self.external.forget()
             self.autosave.mark_saved()
             self._thread.restart()
             self._thread.dropped = 0

@@ -508,3 +508,11 @@ def test_classes_that_make_no_sense_are_refused() -> None:
     for wrong in ("even", 3):
         with pytest.raises(ConfigurationError, match="class_weight"):
             KernelClassifier(class_weight=wrong).fit(X, Y[:, 0] > 0.0)
+
+
+@pytest.mark.parametrize("features", [RandomFourierFeatures(6), RandomReLUFeatures(5)])
+def test_random_features_have_names_for_tables(features: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    names = features.set_output(transform="default").fit(X).get_feature_names_out()
+    assert len(names) == features.transform(X).shape[1] == len(set(names))
+    assert names[0] == f"{type(features).__name__.lower()}0"

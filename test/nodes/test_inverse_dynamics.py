@@ -90,8 +90,9 @@ def test_publishes_the_wrench_at_a_frame_and_takes_what_it_is_at_rest_as_zero(
     for step, message, covariance in zip(steps, heard, covariances, strict=True):
         p = step.prediction
         external = step.y - p.semiparametric
+        untouched = session.learner.untouched
         expected = session.external.estimate(
-            step.sample.q, external, p.semiparametric_std, step.stamp
+            step.sample.q, external, p.semiparametric_std, step.stamp, untouched
         )
         np.testing.assert_allclose(wrench_of(message), expected.value, rtol=1e-9, atol=1e-12)
         assert np.isfinite(expected.value).all()
