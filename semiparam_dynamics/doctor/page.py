@@ -49,7 +49,7 @@ def verdict(examination: Examination) -> str:
 def summary(examination: Examination) -> str:
     """The verdict, and a line for each finding with what to do, for a terminal."""
     lines = [*textwrap.wrap(verdict(examination), 98), *textwrap.wrap(_subject(examination), 98)]
-    after = [*examination.findings[1:], None]
+    after = [*examination.findings, None][1:]
     for finding, following in zip(examination.findings, after, strict=True):
         mark = "!" if finding.fault else "-"
         text = f"{finding.kind}: {finding.evidence}."
