@@ -49,9 +49,16 @@ def verdict(examination: Examination) -> str:
 def summary(examination: Examination) -> str:
     """The verdict, and a line for each finding with what to do, for a terminal."""
     lines = [*textwrap.wrap(verdict(examination), 98), *textwrap.wrap(_subject(examination), 98)]
-    for finding in examination.findings:
+    after = [*examination.findings, None][1:]
+    for finding, following in zip(examination.findings, after, strict=True):
         mark = "!" if finding.fault else "-"
-        text = f"{finding.kind}: {finding.evidence}. To do: {finding.advice}."
+        text = f"{finding.kind}: {finding.evidence}."
+        # What several joints in a row need is said once, after the last.
+        if following is None or (following.kind, following.advice) != (
+            finding.kind,
+            finding.advice,
+        ):
+            text += f" To do: {finding.advice}."
         lines += textwrap.wrap(text, 98, initial_indent=f"{mark} ", subsequent_indent="  ")
     if examination.mended:
         lines.append(f"The YAML sets {listing(examination.mended)}.")

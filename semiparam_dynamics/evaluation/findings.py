@@ -18,6 +18,7 @@ from semiparam_dynamics.page import PROTOCOL_TITLES, number
 LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word
 SHORT = 30.0  # s of motion
+UNFIT = 0.2  # mean nmse of the identified rigid body, which arms in order are far below
 ABSURD = 20.0  # nmse on one axis that puts a whole recording in doubt
 CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 ORDINARY = (BETWEEN, STANDING, UNSCORED)  # reasons why messages are skipped that are no fault
@@ -122,10 +123,13 @@ def _doubt(evaluation: Evaluation) -> str:
 
     A six-axis sensor's offset alone may put a true reading as far away.
     """
-    model, nmse = evaluation.model, evaluation.runs["sequential"].scores.nmse("urdf")
+    model, scores = evaluation.model, evaluation.runs["sequential"].scores
+    nmse = scores.nmse("urdf")
     contrary = np.flatnonzero(nmse > CONTRARY)
+    # With two joints' names exchanged one joint may contradict, but no parameters fit the others.
+    fits = float(np.mean(scores.nmse("rigid_body"))) <= UNFIT or not contrary.size
     if model.config.target != "effort" or not (
-        len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD)
+        len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD) or not fits
     ):
         return ""
     return (

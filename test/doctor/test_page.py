@@ -42,3 +42,10 @@ def test_a_place_that_can_not_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="file/doctor.html can't be written"):
         write_examination(examined(arm_log(6.0)), tmp_path / "file", "bag")
+
+
+def test_what_several_joints_need_is_said_once() -> None:
+    assert LOG.y is not None
+    said = summary(examined(dataclasses.replace(LOG, y=-LOG.y)))
+    assert said.count("effort sign: ") == len(LOG.names)
+    assert said.count("samples.effort_scale turns it") == 1

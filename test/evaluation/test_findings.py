@@ -133,3 +133,11 @@ def test_the_headline_of_a_contradicted_urdf_is_that() -> None:
     wrong, right = judged(GOOD | {"urdf": 2.0}), judged(GOOD | {"urdf": 1.2})
     assert find(wrong).headline.startswith("The measurement contradicts the URDF on")
     assert find(wrong).verdicts == [find(right).headline, *find(right).verdicts]
+
+
+def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_either() -> None:
+    urdf = np.array([2.0, 0.5, 0.5, 0.5])
+    wrong = judged(GOOD | {"urdf": urdf, "rigid_body": 0.6})  # type: ignore[dict-item]
+    right = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
+    assert find(wrong).headline.startswith("The measurement contradicts the URDF on 1 of 4 joints")
+    assert "less squared error" in find(right).headline
