@@ -186,7 +186,7 @@ def page(found: Scores, left_out: Sequence[str], args: argparse.Namespace) -> st
             rounds=args.rounds,
             most=MOST,
         ),
-        "## Not run",
+        "## Not run, and left out",
         *(f"- {one}" for one in left_out),
         NOT_RUN,
         "## Machine",
@@ -335,8 +335,8 @@ least squares.
   them were once set with these logs in view ([results](results.md)), which no rival's were.
 
 The xMate's trajectories are one motion three times each, so that the last fifth repeats what was
-learned and makes rivals bolder than they should be. A whole trajectory held out would serve them
-better there, and is to be had only where two are learned."""
+learned and favours settings of the rivals that fit it too closely. A whole trajectory held out
+would be a better choice there, and is to be had only where two are learned."""
 
 NOT_RUN = """\
 - GRU, sparse GP and xRFM as whole models: the package's own nonparametric model, also a kernel
