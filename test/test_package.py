@@ -192,8 +192,9 @@ def test_rosdep_leaves_the_distribution_s_python_alone(manifest: ElementTree.Ele
 
 
 def test_what_has_no_windows_wheel_is_not_required_there(metadata: str) -> None:
-    assert re.findall(r"^Requires-Dist: pin>=3\.3; (.+)$", metadata, re.M) == [
-        'sys_platform != "win32"'
+    assert re.findall(r"^Requires-Dist: pin>=(.+)$", metadata, re.M) == [
+        '3.3; sys_platform != "win32" and python_version < "3.14"',
+        '4; sys_platform != "win32" and python_version >= "3.14"',
     ]
 
 

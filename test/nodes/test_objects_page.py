@@ -124,7 +124,8 @@ def test_objects_are_taught_and_changed_and_survive_a_restart(peer, start, tmp_p
     answer = page.newest["answer"]
     assert answer["known"] and answer["best"][0] == [NAMES[2], pytest.approx(answer["confidence"])]
     assert len(answer["best"]) == 3 and list(page.listed()) == list(NAMES)
-    assert [m.data for m in said] == [word for name in NAMES for word in (name, "")]
+    words = [word for name in NAMES for word in (name, "")]
+    until(lambda: [m.data for m in said] == words, "each name and its end")
     taught = int(peer.figures()["frames taught"])
     until(lambda: bool(page.newest["curve"]) and page.newest["curve"][-1][0] >= taught, "the curve")
     assert 0.5 < page.newest["curve"][-1][1] <= 1.0  # the first frame of each is not known
