@@ -250,11 +250,7 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; }
 @media (max-width: 40rem) { body { padding: 1.25rem .9rem 3rem; }
     p.headline { font-size: 1.2rem; } th, td { padding: .3rem .5rem; }
     td.words { min-width: 12rem; } td.words:last-child { min-width: 24rem; } }
-<<<<<<< HEAD
 /* In the dark all is dark with its hues kept, the plots too; the window itself is not body. */
-=======
-/* In the dark all is turned dark with its hues kept, the plots too. */
->>>>>>> 7985462e1deba912ed13be4fb6fdd67e8dddf1f6
 @media screen and (prefers-color-scheme: dark) { html { color-scheme: dark; background: #1a1a1a; }
     body { min-height: 100vh; filter: invert(.9) hue-rotate(180deg); } }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; }

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
-from semiparam_dynamics.page import draw
+from semiparam_dynamics.page import CSS, draw
 
 XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
 TITLE = '$a_b$ <g id="x" url(#y) & 1.23456'
@@ -42,3 +42,9 @@ def test_settings_of_the_user_are_left_alone() -> None:
     before = rcParams.copy()
     draw("one", "", plot, 300, 200)
     assert rcParams == before
+
+
+def test_the_style_sheet_has_nothing_but_rules() -> None:
+    """What is none, such as a mark of a merge, would take the next rule away."""
+    assert "<" not in CSS and "===" not in CSS
+    assert CSS.count("{") == CSS.count("}")

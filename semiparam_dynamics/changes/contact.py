@@ -143,7 +143,10 @@ class ContactDetector:
         return 0.0 < self._limit * SUSPICION_SHARE < self.deviation
 
     def spread(self, confidence: float) -> Array:
-        """(n_axes,) standard deviations of the last sample's errors at a confidence."""
+        """(n_axes,) standard deviations of the last sample's errors at a confidence.
+
+        In motion that is new, and for a while after, as at a lower one; see `Novelty`.
+        """
         return self.sizes.spread(min(confidence, 1.0 - self._novelty.level))
 
     def mean_covariance(self) -> Array:
@@ -260,7 +263,8 @@ class ContactDetector:
         self._correlation, self._white = state["correlation"].copy(), state["white"].copy()
         if "means" in state:  # an earlier version had none
             self._means.sums = state["means"].copy()
-        if "unknown" in state:
+        self._novelty = Novelty()  # what is new to one model is not to another
+        if "unknown" in state:  # an earlier version had none
             self._novelty.sums = state["unknown"].copy()
 
     def _look(self, stamp: int, error: Array, confidence: float, speeds: Array | None) -> Usual:

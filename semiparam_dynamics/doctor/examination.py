@@ -92,16 +92,19 @@ def examine_bag(
             sensor = len(bag.measured(WRENCH)) == 1
     if not sensor:
         return examination
-    return _with_wrenches(examination, read_wrench_log(path, wrench), text)
+    learned = target != "effort"
+    return _with_wrenches(examination, read_wrench_log(path, wrench), text, learned)
 
 
-def _with_wrenches(examination: Examination, wrenches: WrenchLog, urdf: str) -> Examination:
-    """The examination with a sensor's readings, that are learned: efforts need not be there."""
+def _with_wrenches(
+    examination: Examination, wrenches: WrenchLog, urdf: str, learned: bool
+) -> Examination:
+    """The examination with a sensor's readings; where they are learned no efforts are needed."""
     found, why = wrench_findings(wrenches, examination.clean, urdf, examination.config)
-    findings = [f for f in examination.findings if f.kind != "no efforts"] + found
+    findings = [f for f in examination.findings if not learned or f.kind != "no efforts"] + found
     findings.sort(key=lambda finding: not finding.fault)
     left = (f"the wrenches beside the URDF's weight: {why}",) if why else ()
-    skipped = "" if examination.log.y is None else examination.skipped
+    skipped = "" if learned and examination.log.y is None else examination.skipped
     return replace(
         examination,
         findings=findings,

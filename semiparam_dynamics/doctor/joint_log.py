@@ -56,7 +56,7 @@ class JointLog:
 def read_joint_log(path: str | Path, joints: Sequence[str], topic: str = "") -> JointLog:
     """The joint states of a bag, of those of `joints` that it has, in their order.
 
-    `topic` is the bag's only one of its type where it isn't named. Raises BagError where the bag
+    Where `topic` isn't named, `BagReader.choose` takes one. Raises BagError where the bag
     can't be read or its messages name none of the joints.
     """
     # Not at the top: a node looks at joints without a bag, and has no time for its import.

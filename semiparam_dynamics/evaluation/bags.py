@@ -49,7 +49,7 @@ class Bags:
     test: Sequence[str | Path]
     train: Sequence[str | Path] = ()
     urdf: str | Path = ""  # file; empty: the robot_description in the first bag
-    joint_states: str = ""  # topic; empty: the only one of its type
+    joint_states: str = ""  # topic; empty: the only one of its type, or with efforts
     wrench: str = ""
     warnings: list[str] = field(default_factory=list)  # what could not be read, once it was tried
     command: str = ""  # that asked for them, for results.json

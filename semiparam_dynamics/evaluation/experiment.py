@@ -192,7 +192,8 @@ def evaluate(
                     learning.score_rest()
                     frozen = learning.branch("frozen", learned.repeats())
                 begun = begun or sample.informative
-                evaluation.skipped[UNSCORED] += not begun and sample.y is not None
+                if not (begun or sample.between or sample.y is None):
+                    evaluation.skipped[UNSCORED] += 1
                 learning.step(sample, score=begun)
                 if frozen is not None:
                     if frozen.every_sample or not sample.between:
@@ -209,7 +210,6 @@ def evaluate(
     runs = {"sequential": first, "delayed": learning.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
     evaluation.skipped.update(first.dropped - dropped)
-    evaluation.skipped += Counter()  # drops what was counted zero times
     evaluation.timing = _live_steps(first.in_turn(), list(last))
     if not first.scores.samples:
         reasons = (

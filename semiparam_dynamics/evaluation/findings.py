@@ -127,7 +127,8 @@ def _doubt(evaluation: Evaluation) -> str:
     nmse = scores.nmse("urdf")
     contrary = np.flatnonzero(nmse > CONTRARY)
     # With two joints' names exchanged one joint may contradict, but no parameters fit the others.
-    fits = float(np.mean(scores.nmse("rigid_body"))) <= UNFIT or not contrary.size
+    varied = ~np.isnan(nmse)
+    fits = not contrary.size or float(np.mean(scores.nmse("rigid_body")[varied])) <= UNFIT
     if model.config.target != "effort" or not (
         len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD) or not fits
     ):

@@ -133,11 +133,12 @@ class FirstMotion:
 
 def yield_processor(pid: int) -> None:
     """Have a process that has just begun run when no other wants the processor."""
-    with suppress(OSError):  # it may have ended
+    with suppress(OSError):  # it may have ended, or a sandbox forbids the policy
         if sys.platform == "linux":
             # The lowest priority alone does not do: Linux lets such a process end its turn of some
             # milliseconds, for which messages that come meanwhile wait.
             os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, 19)
 
 

@@ -348,8 +348,18 @@ class InverseDynamicsNode(ManagedNode):
             return self.problem or f"the node is {self.state}"
         return f"waiting for the robot's URDF: {self._description.problem()}"
 
-    def report_parts(self) -> Generator[None, None, DiagnosticStatus]:
+    def report(self) -> DiagnosticStatus:
         """The session's figures and what is wrong, if anything."""
+        parts = self.report_parts()
+        while True:
+            try:
+                next(parts)
+            except StopIteration as end:
+                status: DiagnosticStatus = end.value
+                return status
+
+    def report_parts(self) -> Generator[None, None, DiagnosticStatus]:
+        """The same in parts; see the base class."""
         if self.session is not None and self.state == "active":
             self._choose_joints(self.session)
         session, report, outputs = self.session, self._report, self._outputs

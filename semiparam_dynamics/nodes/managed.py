@@ -43,7 +43,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.managed = False  # others have changed its state: it changes it no more by itself
         self._changing = False  # it changes its state by itself
         self._wrong, self._tell_at = "", 0.0  # what was wrong a second ago; when to log it, s
-        self._answered = 0  # messages since the last report began
+        self._answered = 0  # calls of `continue_report` since the last report was due
         self._left: Iterator[None] = iter(())  # what is left to do of the report
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: with use_sim_time and no /clock it would never publish.
@@ -78,7 +78,10 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
             self.release()
 
     def report(self) -> DiagnosticStatus:
-        """The node's state, for `/diagnostics`; a node with more to say overrides it."""
+        """The node's state, for `/diagnostics`; a node with more to say overrides it.
+
+        One that says it in parts overrides :meth:`report_parts` as well.
+        """
         level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.OK
         return self.status(level, self.problem or f"the node is {self.state}", {})
 
@@ -183,7 +186,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         return SUCCESS
 
     def _publish_report(self) -> None:
-        deque(self._left, maxlen=0)  # whoever did not continue it
+        if self._answered:  # else nobody has begun it, and the next one says all of it
+            deque(self._left, maxlen=0)
         self._left = self._reported()
         if self._answered < OFTEN:
             deque(self._left, maxlen=0)

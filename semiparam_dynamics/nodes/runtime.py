@@ -123,10 +123,20 @@ def raise_priority(priority: int) -> str:
     except PermissionError:
         return (
             f"realtime_priority {priority} is left out, since this user has no right to it: add "
-            f"'{getpass.getuser()} - rtprio {priority}' to /etc/security/limits.conf and log in "
+            f"'{_user()} - rtprio {priority}' to /etc/security/limits.conf and log in "
             "again, or in Docker use --cap-add=sys_nice"
         )
+    except OSError as error:
+        return f"realtime_priority {priority} is left out: {error}"
     return ""
+
+
+def _user() -> str:
+    """The user as limits.conf takes it; in a container one may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f":{os.getuid()}"
 
 
 def spin_managed(node: ManagedNode, executor: Executor) -> int:

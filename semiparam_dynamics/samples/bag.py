@@ -181,7 +181,10 @@ class BagReader:
 
     def _has_efforts(self, name: str) -> bool:
         """Whether the first joint state of a topic has an effort that is not 0."""
+        undecodable, warned = self.undecodable.copy(), len(self.warnings)
         message = next((message for _, message, _ in self.messages([name])), None)
+        self.undecodable = undecodable  # they are counted, and told, where the topic is read
+        del self.warnings[warned:]
         efforts = np.asarray([] if message is None else message.effort, dtype=np.float64)
         return bool(np.any(np.nan_to_num(efforts)))
 
@@ -363,8 +366,8 @@ def read_measurements(
 ) -> Recording:
     """Read a bag's measurements just as a live node would make them.
 
-    A topic that isn't named is the bag's only one of its type. The other arguments are those of
-    `MeasurementStream`. Raises BagError where the bag or a topic can't be read, or none of the
+    A topic that isn't named is the one that `BagReader.choose` takes. The other arguments are those
+    of `MeasurementStream`. Raises BagError where the bag or a topic can't be read, or none of the
     joint states can be used.
     """
     stream = MeasurementStream(

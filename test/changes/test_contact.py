@@ -133,6 +133,11 @@ def test_errors_count_for_less_in_motion_that_is_new_and_ten_seconds_after(lacks
     other = ContactDetector(detector.config, np.ones(2))
     other.restore(detector.state())
     np.testing.assert_array_equal(other._novelty.sums, detector._novelty.sums)
+    detector.restore(older := detector.state())
+    assert detector._novelty.level == 0.0
+    del older["unknown"]  # of an earlier version
+    detector.restore(older)
+    assert not detector._novelty.sums.any()
 
 
 def test_a_contact_that_leads_into_new_motion_does_not_hide_itself() -> None:

@@ -101,6 +101,9 @@ def test_a_wrench_that_is_to_be_learned_has_to_be_there(
         )
         found[target] = capsys.readouterr().out
     assert "no efforts:" in found["effort"] and "no efforts:" not in found["wrench"]
+    both = ["--target", "effort", "--wrench", "/wrench"]
+    main(["doctor", str(tmp_path / "sensor"), "--urdf", str(URDF), *both])
+    assert "no efforts:" in capsys.readouterr().out
 
 
 def test_names_with_a_prefix_are_told_the_remedy(

@@ -235,6 +235,19 @@ def test_what_stands_before_the_first_motion_is_not_scored() -> None:
             np.testing.assert_allclose(scores.nmse(name), expected.nmse(name), rtol=0.02)
 
 
+def test_samples_between_those_that_are_learned_are_not_told_as_unscored() -> None:
+    model = small_arm()
+    config = replace(CONFIG, changes__detect=True, filter__learn_ratio=5.0)
+    moving = list(measurements(model, 6.0, start=11_000_000_000))
+    first = moving[0]
+    stands = [
+        Measurement(first.stamp - (1000 - k) * 10_000_000, first.q, 0.0 * first.q, first.y)
+        for k in range(900)
+    ]
+    found = evaluate(model, config, [[*stands, *moving]])
+    assert 0 < found.skipped[UNSCORED] == found.samples - found.runs["sequential"].scores.samples
+
+
 def test_results_have_every_model_and_axis() -> None:
     model = small_arm()
     results = evaluate(model, CONFIG, [list(measurements(model, 5.0))]).results()

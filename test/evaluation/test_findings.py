@@ -141,3 +141,11 @@ def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_either()
     right = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
     assert find(wrong).headline.startswith("The measurement contradicts the URDF on 1 of 4 joints")
     assert "less squared error" in find(right).headline
+
+
+def test_a_joint_whose_effort_never_varies_does_not_count_as_one_that_nothing_fits() -> None:
+    urdf = np.array([2.0, 0.5, 0.5, 0.5])
+    evaluation = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
+    evaluation.runs["sequential"].scores._spread[3] = 0.0
+    assert np.isnan(evaluation.runs["sequential"].scores.nmse("rigid_body")[3])
+    assert "less squared error" in find(evaluation).headline

@@ -99,3 +99,15 @@ def test_an_examination_runs_when_nobody_else_wants_the_processor() -> None:
     assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
     process.communicate(b"\n")
     first_motion.yield_processor(process.pid)  # it has ended
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such policy")
+def test_without_that_policy_an_examination_has_the_lowest_priority(monkeypatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(first_motion.os, "sched_setscheduler", refused)
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    first_motion.yield_processor(process.pid)
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+    process.communicate(b"\n")

@@ -138,6 +138,12 @@ def test_a_report_is_made_in_parts_after_messages_that_come_often(ros_environmen
     node.drop_report()
     node.continue_report()
     assert node.done == 12
+    node._publish_report()
+    for _ in range(managed.OFTEN):
+        node.continue_report()
+    node._publish_report()
+    node._publish_report()  # nobody has begun the last one: no second report beside this one
+    assert node.done == 18
     rclpy.try_shutdown()
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from semiparam_dynamics.nodes import inverse_dynamics
+from semiparam_dynamics.nodes import inverse_dynamics, runtime
 from semiparam_dynamics.nodes.executables import start
 from semiparam_dynamics.nodes.runtime import wrong_arguments
 
@@ -111,3 +111,22 @@ def test_all_threads_have_a_real_time_priority_or_it_is_said_why_not(user: str) 
     else:
         assert "realtime_priority 7 is left out" in said and "rtprio 7" in said
         assert ordinary == "True"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such policy")
+def test_without_the_right_the_node_starts_whatever_the_system_knows_of_its_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusal: OSError = PermissionError()
+
+    def refused(*_: object) -> None:
+        raise refusal
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 4242")
+
+    monkeypatch.setattr(runtime.os, "sched_setscheduler", refused)
+    monkeypatch.setattr(runtime.getpass, "getuser", nameless)
+    assert f"':{os.getuid()} - rtprio 7'" in runtime.raise_priority(7)
+    refusal = OSError(38, "Function not implemented")
+    assert "left out: [Errno 38] Function not implemented" in runtime.raise_priority(7)

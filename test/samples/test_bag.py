@@ -163,6 +163,19 @@ def test_of_an_arm_s_and_a_gripper_s_joint_states_those_with_efforts_are_taken(
             bag.choose(JOINT_STATE)
 
 
+def test_looking_for_the_topic_counts_no_message_twice(tmp_path: Path) -> None:
+    write_measurements(tmp_path / "one", NAMES, motion(1))
+    with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
+        ((_, message, _),) = bag.messages()
+        for topic, one in ("/gripper", replace(message, effort=np.zeros(0))), ("/arm", message):
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+            writer.write(connection, 1, bytes.fromhex("00010000ffffff"))
+            writer.write(connection, 2, STORE.serialize_cdr(one, JOINT_STATE))
+    with BagReader(tmp_path / "two") as bag:
+        assert bag.choose(JOINT_STATE) == "/arm" and not bag.undecodable
+        assert len(list(bag.messages(["/arm"]))) == bag.undecodable.total() == 1
+
+
 def test_a_bag_without_one_usable_message_says_why(folder: Path) -> None:
     with pytest.raises(BagError, match="2000 times missing joint .no wrist among .*elbow"):
         read_measurements(folder, ["elbow", "wrist"])
