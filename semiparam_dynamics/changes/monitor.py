@@ -186,6 +186,10 @@ class ChangeMonitor:
             self.contact.observe(sample.stamp, self.external, confidence, speeds)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
+        # What was learned beside a payload would hide that it is gone, so it counts as error here;
+        # not within a push, which passes for a release where it comes with errors that are known.
+        if self.contact.active or self._blocks_since_contact <= AFTER_CONTACT_BLOCKS:
+            error = error - beside
         std = np.maximum(prediction.spread, 1e-12)
         if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
             self.ratios.push(sample.stamp, external / std, confidence)
