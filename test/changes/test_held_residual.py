@@ -13,7 +13,18 @@ from semiparam_dynamics.changes.hypotheses import Causes
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 
 from ..dynamics.arms import motion
-from .changing_arm import MODEL, ON, errors, follow, held, learner, monitor, moving, seconds
+from .changing_arm import (
+    MODEL,
+    ON,
+    by_hand,
+    errors,
+    follow,
+    held,
+    learner,
+    monitor,
+    moving,
+    seconds,
+)
 
 END = ON + 30.0
 
@@ -95,3 +106,25 @@ def test_errors_that_come_with_a_payload_are_learned_and_go_with_it(body) -> Non
     assert np.all(errors(steps, ON + 15.0, END) < 0.7 * np.sqrt(np.mean(left**2, axis=0)))
     follow(of, moving(END + 3.0, change, begin=END))
     assert monitor(of).payload is None and monitor(of).held.n_learned == 0
+
+
+def test_a_push_beside_known_errors_does_not_pass_for_a_release(body) -> None:
+    """Forces of two seconds out of four, under a load whose errors were learned for 20 s."""
+    payload, begin, end = held(body, ON, 1e3), ON + 20.0, ON + 60.0
+    rng = np.random.default_rng(0)
+    pushes = [
+        by_hand(10.0 * rng.standard_normal(3), since, since + 2.0)
+        for since in np.arange(begin, end, 4.0)
+    ]
+
+    def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        (q,), _, _ = motion(MODEL, np.array([t]))
+        twist = 0.2 * np.abs(columns[:, 0]).max() * np.sin(3.0 * q[0] + 2.0 * q[1])
+        outside = sum((push(t, dq, columns) for push in pushes), start=payload(t, dq, columns))
+        return outside + (twist if t >= ON else 0.0)
+
+    of = learner()
+    follow(of, moving(end, change))
+    found = [event.name or event.cause for event in monitor(of).events]
+    assert found.count("payload") == 1 and "bare" not in found
+    assert monitor(of).payload is not None
