@@ -188,7 +188,8 @@ class ChangeMonitor:
         error = sample.y - prediction.semiparametric
         # What was learned beside a payload would hide that it is gone, so it counts as error here;
         # not within a push, which passes for a release where it comes with errors that are known.
-        if self.contact.active or self._blocks_since_contact <= AFTER_CONTACT_BLOCKS:
+        pushed = self.contact.active or self._blocks_since_contact <= AFTER_CONTACT_BLOCKS
+        if pushed and self.correction.estimating is None:
             error = error - beside
         std = np.maximum(prediction.spread, 1e-12)
         if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
