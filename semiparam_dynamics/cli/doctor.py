@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--wrench",
         metavar="TOPIC",
         default="",
-        help="the same for the wrench, that has to be there",
+        help="default: the only one of its type",
     )
     parser.add_argument("--out", metavar="DIR", default="", help="where the page and the YAML go")
     add_overwrite(parser)

@@ -165,7 +165,9 @@ def add_topics_and_output(
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
     )
-    parser.add_argument("--wrench", metavar="TOPIC", default="", help="the same for the wrench")
+    parser.add_argument(
+        "--wrench", metavar="TOPIC", default="", help="default: the only one of its type"
+    )
     parser.add_argument("--out", metavar=metavar, required=True, help=f"where {out}")
     add_overwrite(parser)
     add_config_options(parser, InverseDynamicsConfig)
