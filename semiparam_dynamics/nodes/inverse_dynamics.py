@@ -117,11 +117,14 @@ class InverseDynamicsNode(ManagedNode):
         self._make_session()
 
     def _make_session(self) -> None:
-        with self._model_services.locked(self._config.autosave):
+        chosen, services = self._joints, self._model_services
+        with services.locked(self._config.autosave):
             config = self._with_joints(self._config)
             session = Session(self._text, config, self._locked(config))
-            if self._config.autoload:
-                self._model_services.resume(session)
+            if self._config.autoload and not services.resume(session) and self._joints != chosen:
+                # The model that named the joints was of another robot, and is set aside.
+                self._joints = chosen
+                session = Session(self._text, self._config, self._locked(self._config))
         self.session = session
         self._lost.clear()
         self._outputs = Outputs(self, session, self._lost, self._config.real_bodies)
@@ -247,12 +250,16 @@ class InverseDynamicsNode(ManagedNode):
 
     def _rebuild(self) -> None:
         """Begin anew with other joints or positions; the messages go on coming."""
+        learning = True
         if self.session is not None:
+            learning = self.session.learning
             self.session.abandon()
         self._release_session()
         try:
             self._make_session()
-            self._answer_desired(self._required_session())
+            session = self._required_session()
+            session.learning = learning
+            self._answer_desired(session)
         except SemiparamError as error:
             self.problem = str(error)
             self.get_logger().error(self.problem)
