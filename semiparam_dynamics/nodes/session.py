@@ -75,6 +75,9 @@ class Session:
         )
         self._checks = message_checks(self.model)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
+        # Not when it is saved: that is in the learner's thread, and the model's working memory
+        # belongs to the messages' thread. No live parameter is part of it.
+        self._identity = self.learner.identity()
         warm_up(self.model, config)
         path = Path(config.model_file).expanduser().absolute() if config.model_file else None
         self.autosave = Autosave(
@@ -287,7 +290,7 @@ class Session:
 
     def _snapshot(self) -> Snapshot:
         try:
-            return self.learner.identity(), self.learner.parameters(), self.learner.state()
+            return self._identity, self.learner.parameters(), self.learner.state()
         except MemoryError:
             raise StorageError("there is not enough memory to copy what was learned") from None
 

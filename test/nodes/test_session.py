@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Event, Thread
+from threading import Event, Thread, get_ident
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,27 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
             told = one.prediction.semiparametric, other.prediction.semiparametric
             np.testing.assert_allclose(*told, rtol=1e-9, atol=1e-12)
         deferred.drain()
+
+
+def test_saving_in_the_thread_leaves_the_model_s_working_memory_alone(
+    make_session, tmp_path, monkeypatch
+):
+    """Messages are filtered in it meanwhile: a save could spoil a sample, or its own identity."""
+    path = tmp_path / "model.npz"
+    session = make_session(model_file=str(path), save_interval=1e-3)
+    identity, here, users = session.learner.identity(), get_ident(), set()
+    fill = session.model._regressor.fill
+
+    def noted(*arguments: Any) -> None:
+        users.add(get_ident())
+        fill(*arguments)
+
+    monkeypatch.setattr(session.model._regressor, "fill", noted)
+    for message in moving(60):
+        take(session, message)
+        session.drain()
+    session.autosave.wait()
+    assert load_state(path, identity)["counts"][0] > 0 and users <= {here}
 
 
 def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
