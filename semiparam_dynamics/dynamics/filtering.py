@@ -499,7 +499,7 @@ def filter_rows(
             m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
-            if m.max_rate <= 0.0 or not since < 1.0 / m.max_rate - 0.5 * back:
+            if m.max_rate <= 0.0 or not 0.0 <= since < 1.0 / m.max_rate - 0.5 * back:
                 informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
                 since = (m.last - m.last_kept) * NANO
                 between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back

@@ -304,6 +304,17 @@ def test_a_rest_at_the_start_leaves_the_models_as_they_would_be() -> None:
     np.testing.assert_allclose(scores[1], scores[0], rtol=0.05)
 
 
+def test_after_a_clock_gone_back_max_rate_does_not_wait_for_the_time_before() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 3.0))
+    later = [dataclasses.replace(m, stamp=m.stamp + 50 * SECOND) for m in stream]
+    sampler, fresh = (SampleFilter(model, FilterConfig(max_rate=30.0)) for _ in range(2))
+    assert len(list(sampler.filter_recording(later))) > 80
+    wanted = list(fresh.filter_recording(stream))
+    equal(list(sampler.filter_recording(stream)), wanted)
+    assert len(wanted) > 80
+
+
 def test_max_rate_thins_the_samples_not_the_filter() -> None:
     model = small_arm()
     every, some = (
