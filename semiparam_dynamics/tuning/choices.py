@@ -411,7 +411,7 @@ class ResidualChoice:
         own = next(o for o in outcomes if o.settings == mine)
         chosen = choose(outcomes, own, self.task.criterion)
         if chosen is not own:
-            chosen = _simplest(chosen, own, outcomes, grid)
+            chosen = _simplest(chosen, own, outcomes, grid, self.task.criterion)
         self.task.tuning.steps.append(Step(title, tuple(outcomes), chosen))
         self.task.tuning.candidates += len(outcomes)
         return chosen, replace(config, **chosen.settings)
@@ -432,8 +432,13 @@ class ResidualChoice:
         return Outcome({}, tuple(scores[key] for scores in found))
 
 
-def _simplest(best: Outcome, own: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome:
-    """Nearly as good as the best, with fewer features, or else with a larger ridge."""
+def _simplest(
+    best: Outcome, own: Outcome, outcomes: Sequence[Outcome], grid: Grid, criterion: str
+) -> Outcome:
+    """Nearly as good as the best, with fewer features, or else with a larger ridge.
+
+    By another criterion than the delayed error the best need not better `own`, see `choose`.
+    """
     alike = [
         o
         for o in outcomes
@@ -441,7 +446,7 @@ def _simplest(best: Outcome, own: Outcome, outcomes: Sequence[Outcome], grid: Gr
         and o.harm <= best.harm
         and o.delayed <= (1.0 + SIMPLER) * best.delayed
         and o.frozen <= (1.0 + SIMPLER) * best.frozen
-        and (own.harm > 0.0 or o.betters(own))
+        and (criterion != "delayed" or own.harm > 0.0 or o.betters(own))
     ]
     least = min(alike, key=lambda o: (o.settings[grid.size], -o.settings[grid.penalty]))
     if least.settings[grid.size] == 0:  # no features: their other settings mean nothing
