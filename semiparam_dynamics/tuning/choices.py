@@ -14,6 +14,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.parameters import Value, replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.tuning.candidates import Curve, Outcome, Step, choose
@@ -104,8 +105,7 @@ def memory_errors(
     """The rigid body's nmse on what is held out, by memory: while learning goes on, frozen."""
     found = {}
     out, k = split.held_out, len(split.train)
-    variance = out.y.var(axis=0)
-    scale = np.where(variance > 0.0, variance, np.inf)
+    scale = variances(out.y)
     for memory in memories:
         before, trained, _ = identify_along(model, split, replace(config, memory=memory))
         delayed = float(np.mean(np.mean((out.y - before[k:]) ** 2, axis=0) / scale))
@@ -138,8 +138,7 @@ def choose_memory(errors: dict[float, list[tuple[float, float]]], own: float) ->
 def nmse(motion: Motion, parameters: Array) -> float:
     """Mean over the axes of the mean squared error over the variance."""
     error = motion.y - motion.rigid_body(parameters)
-    variance = motion.y.var(axis=0)
-    return float(np.mean(np.mean(error**2, axis=0) / np.where(variance > 0.0, variance, np.inf)))
+    return float(np.mean(np.mean(error**2, axis=0) / variances(motion.y)))
 
 
 def keep_or_change(errors: dict[float, list[float]], own: float) -> float:
