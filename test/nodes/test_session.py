@@ -197,6 +197,29 @@ def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
 
 
 @pytest.mark.parametrize("defer", [True, False])
+def test_no_memory_for_a_save_stops_neither_learning_nor_reports(
+    make_session, monkeypatch, tmp_path, defer
+):
+    path = tmp_path / "model.npz"
+    session = make_session(model_file=str(path), save_interval=1e-3, defer_learning=defer)
+
+    def full() -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.learner, "state", full)
+        for message in moving(20):
+            take(session, message)
+            session.drain()
+        session.save_if_due()
+        session.drain()
+        assert "not enough memory" in session.autosave.problem
+    assert not session.problem and session.learner.estimator.n_learned == 18
+    session.finish()
+    assert path.exists() and not session.autosave.problem
+
+
+@pytest.mark.parametrize("defer", [True, False])
 def test_an_error_stops_learning_until_it_is_started_again(
     make_session, monkeypatch, tmp_path, defer
 ):
