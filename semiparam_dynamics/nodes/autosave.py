@@ -70,6 +70,11 @@ class Autosave:
             self._since = self._clock()
         self._changes += times
 
+    def begin_anew(self) -> None:
+        """Note that the model knows nothing, and comes from no file."""
+        self.mark_saved()
+        self.loaded = None
+
     def mark_saved(self) -> None:
         """Take the model for saved: it was loaded, or has learned nothing."""
         self.wait()

@@ -107,7 +107,7 @@ class Session:
         self._together = []
         with self.paused():
             self.learner.reset()
-            self.autosave.mark_saved()
+            self.autosave.begin_anew()
             self._thread.restart()
             self._thread.dropped = 0
             self._count_anew()

@@ -241,6 +241,8 @@ def test_goes_on_from_the_one_before_and_tells_until_a_whole_one_is_written(tmp_
     assert again.autosave.loaded == previous_of(path)
     assert again.autosave.values()["resumed from"] == str(previous_of(path))
     assert "damaged" in again.autosave.problem
+    again.autosave.begin_anew()  # what was forgotten is not resumed from a file
+    assert again.autosave.values()["resumed from"] == "" and again.autosave.loaded is None
     again.change(3.0)
     again.autosave.finish()
     assert not again.autosave.problem

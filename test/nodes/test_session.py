@@ -140,8 +140,10 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
             session.save(path)  # with all that waits
             assert load_state(path, session.learner.identity())["counts"][0] == 99
         if k == 150:
+            session.load(path)
             session.reset()
             assert session.learner.estimator.n_learned == 0 and session.waiting == 0
+            assert session.autosave.loaded is None
     session.drain()
     assert session.learner.estimator.n_learned == 47
     deferred, whole = make_session(**options), make_session(**options, defer_learning=False)
