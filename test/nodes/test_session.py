@@ -11,11 +11,21 @@ import pytest
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.nodes.session import BURST, LEFT_OUT, STOPPED, LearningBudget, Session
+from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.nodes import session as session_module
+from semiparam_dynamics.nodes.session import (
+    BURST,
+    LEFT_OUT,
+    STOPPED,
+    LearningBudget,
+    Session,
+    warm_up,
+)
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.storage import load_state, save_state
 
-from .conftest import moving, take
+from .conftest import URDF, moving, take
 
 LONG = 30.0  # s: only reached when something is broken
 RESIDUALS = pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
@@ -196,6 +206,36 @@ def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
         take(session, message)
     session.drain()
     assert session.learner.estimator.n_learned == 88
+
+
+NARROW = """<link name="tip"/><joint name="finger" type="prismatic"><parent link="lower"/>
+  <child link="tip"/><axis xyz="1 0 0"/><limit lower="0.01" upper="0.03" effort="9" velocity="1"/>
+</joint></robot>"""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"filter.max_gap": 0.01},
+        {"filter.max_gap": 60.0, "filter.rest_velocity": 1.0, "nystrom.window": 100.0},
+    ],
+)
+def test_everything_is_compiled_at_the_start_whatever_the_joints_limits(monkeypatch, values):
+    """A narrow joint's positions would be left out as implausible, and nothing learned."""
+    made: list[InverseDynamicsLearner] = []
+
+    def make(*arguments: Any) -> InverseDynamicsLearner:
+        made.append(InverseDynamicsLearner(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(session_module, "InverseDynamicsLearner", make)
+    warm_up(
+        RobotModel(URDF.replace("</robot>", NARROW)), replace(InverseDynamicsNodeConfig(), **values)
+    )
+    (learner,) = made
+    assert learner.estimator.n_learned > 50 and not learner.dropped
+    assert learner.estimator.residual.standardizer.ready
 
 
 @pytest.mark.parametrize("defer", [True, False])
