@@ -132,7 +132,7 @@ class Session:
     def configure(self, config: InverseDynamicsNodeConfig) -> None:
         """Continue with other values of the live parameters; no prediction changes by that alone.
 
-        Raises ConfigurationError where that can't be, see the estimator's `check`.
+        Raises ConfigurationError where that can't be, see the learner's `check`.
         """
         with self.paused(drained=True):
             self.learner.configure(config.learner)
@@ -149,7 +149,7 @@ class Session:
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
         with self.paused():
-            self.learner.estimator.check(config.learner.estimator)
+            self.learner.check(config.learner)
 
     # Messages.
 

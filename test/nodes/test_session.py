@@ -10,7 +10,7 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import session as session_module
 from semiparam_dynamics.nodes.session import (
@@ -311,6 +311,22 @@ def test_learning_in_turn_and_in_the_thread_can_be_switched_live(make_session):
     session.drain()
     assert session.learner.estimator.n_learned == 58
     assert session.learner.compared == ("rigid_body", "nonparametric", "semiparametric")
+
+
+def test_what_the_comparison_cannot_continue_with_is_refused_at_the_check(make_session):
+    session, config = make_session(comparison=True), InverseDynamicsNodeConfig()
+    for message in moving(200):
+        take(session, message)
+    session.drain()
+    with session.paused():
+        core = session.learner.baseline.kernel_model.shared.core
+        core.restore(core.state() | {"R": 1e6 * core.state()["R"]})  # as after much more
+    lower = replace(config, comparison=True, nystrom__penalty=1e-3)
+    for act in (session.check, session.configure):
+        with pytest.raises(ConfigurationError, match="can't be lowered from 0.5 to 0.001"):
+            act(lower)
+    assert session.learner.config.estimator.nystrom.penalty == 0.5
+    session.check(replace(lower, nystrom__penalty=0.6))
 
 
 def test_the_rank_of_the_excitation_grows_from_nothing(make_session):
