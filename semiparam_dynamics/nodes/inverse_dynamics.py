@@ -319,7 +319,10 @@ class InverseDynamicsNode(ManagedNode):
         self._config = config
         self._delay.deadline, self._delay.patience = config.deadline, self._patience()
         if self.session is not None:
-            self.session.configure(_learning(self.session, config))
+            try:
+                self.session.configure(_learning(self.session, config))
+            except ConfigurationError as error:  # by what was learned since it was checked
+                self.get_logger().error(str(error))
 
     def _patience(self) -> float:
         # Learning in step is for a bag's sake, of which every message is to be answered.
