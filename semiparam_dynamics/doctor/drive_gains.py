@@ -119,6 +119,8 @@ def drive_gains_of_bags(
             lacking = ", ".join(log.missing)
             raise BagError(f"{path} has no joint {lacking}: 'joints' names those that are learned")
         part = liveliest_stretch(repaired(log, facts))
+        if not len(part):
+            raise BagError(f"{path} has no message with a stamp and a position of each joint")
         if part.y is None or not np.isfinite(part.y).all():
             raise BagError(f"{path} has messages without an effort for each of the joints")
         late = config.samples.effort_delay

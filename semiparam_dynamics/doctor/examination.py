@@ -162,6 +162,8 @@ def _physics(
     """What the dynamics show, with efforts that are told to come `delay` seconds late."""
     if clean.y is None:
         return None, "there are no efforts"
+    if not len(clean):
+        return None, "no message has stamp, positions and efforts in order"
     y = clean.y
     used = np.isfinite(y).all(axis=0)
     used &= np.ptp(np.where(np.isfinite(y), y, 0.0), axis=0) > 0.0
@@ -177,7 +179,10 @@ def _physics(
         at = part.times
         filled = np.column_stack([np.interp(at + delay, at, column) for column in filled.T])
     part = JointLog(part.names, part.stamps, part.q, None, filled)
-    columns = make_columns(part, model, cutoff)
+    try:
+        columns = make_columns(part, model, cutoff)
+    except BagError as error:  # of messages that come in bursts few are enough apart
+        return None, str(error)
     physics = physics_findings(part.names, columns, used)
     if unexplained(columns, used) > POOR:
         physics = _renamed(part, model, cutoff, used, physics) or physics
