@@ -134,7 +134,7 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[A
     )
     parts = []
     for gravity in np.vstack((np.zeros(3), np.eye(3))):
-        body = Multibody(tree, model.joint_names, {}, tuple(gravity.tolist()))
+        body = Multibody(tree, model.joint_names, model.locked, tuple(gravity.tolist()))
         regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
         out = np.empty((len(q), regressor.size))
         moving = not gravity.any()
