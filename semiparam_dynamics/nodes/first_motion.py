@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess  # nosec B404: of this package's own module
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -116,7 +116,7 @@ class FirstMotion:
             path = Path(folder) / "motion.npz"
             save_motion(path, log, self._model, self._config)
             command = [sys.executable, "-m", "semiparam_dynamics.doctor.motion", str(path)]
-            self._process = subprocess.Popen(  # nosec B603: no word of the command is foreign
+            self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
