@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ LEFT_OUT = "beyond the share of a core (learning_share)"
 
 class Session:
     """A robot's messages, predictions and learning. Call it from one thread at a time.
+
+    Saving alone may be asked for in another, as a service of its own callback group does.
 
     For each message::
 
@@ -93,6 +96,7 @@ class Session:
         self._standing: deque[tuple[int, Array]] = deque()
         self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be learned and scored with those that follow
+        self._gathering = RLock()  # of them: a save may be asked for in another thread
         self._stamp = 0  # of the last of them
         self._learning = True
         self._predict_beside_learning(config)
@@ -228,12 +232,13 @@ class Session:
         elif not self._config.defer_learning:
             self._thread.do([steps])
         else:
-            for one in map(self._affordable, steps):
-                self._together.append(one)
-                step_time = one.stamp - self._stamp
-                self._stamp = one.stamp
-                if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
-                    self._put_together()
+            with self._gathering:
+                for one in map(self._affordable, steps):
+                    self._together.append(one)
+                    step_time = one.stamp - self._stamp
+                    self._stamp = one.stamp
+                    if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
+                        self._put_together()
             self._thread.give_turn()
 
     def _affordable(self, step: Step) -> Step:
@@ -249,9 +254,10 @@ class Session:
 
     def _put_together(self) -> None:
         # To wake the thread costs as much as learning two samples more: nothing is in the caches.
-        if self._together:
-            self._thread.put(self._together)
-            self._together = []
+        with self._gathering:
+            if self._together:
+                self._thread.put(self._together)
+                self._together = []
 
     # In the thread.
 

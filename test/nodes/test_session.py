@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from threading import Event, Thread, get_ident
 from typing import Any
 
@@ -138,6 +139,29 @@ def test_a_pause_keeps_the_learner_as_it_is(make_session, monkeypatch):
     assert len(seen) == 50 and len(set(seen)) == 1
     session.drain()
     assert session.learner.estimator.n_learned == 48 > seen[0][0]
+
+
+def test_saved_from_another_thread_no_sample_is_lost_or_learned_twice(make_session, tmp_path):
+    """As where ~/save is answered in an executor of several threads."""
+    session, ended = make_session(learning_queue=10_000, learning_share=1.0), Event()
+
+    def save() -> None:
+        while not ended.is_set():
+            session._put_together()
+        session.save(tmp_path / "model.npz")
+
+    before, saves = sys.getswitchinterval(), Thread(target=save)
+    sys.setswitchinterval(1e-6)
+    try:
+        saves.start()
+        for message in moving(1500, 0.001):
+            take(session, message)
+    finally:
+        sys.setswitchinterval(before)
+        ended.set()
+        saves.join(LONG)
+    session.drain()
+    assert session.learner.estimator.n_learned == session.predicted == 1498
 
 
 @RESIDUALS
