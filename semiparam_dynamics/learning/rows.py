@@ -472,7 +472,7 @@ def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     if threads == 1:
         yield from map(function, items)
         return
-    with _controller().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+    with _alone, ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[T]] = deque()
         try:
             for item in items:
@@ -484,6 +484,33 @@ def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
         finally:
             for future in pending:
                 future.cancel()
+
+
+class _OneThreadInProducts:
+    """The context of BLAS on one thread, for any number of maps at once.
+
+    Its number of threads is the process': the first map notes and changes it, the last one puts it
+    back. Each for itself would put back what another had set, and leave it at one for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._maps = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._maps:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._maps += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._maps -= 1
+            if not self._maps:
+                self._limit.restore_original_limits()
+
+
+_alone = _OneThreadInProducts()
 
 
 @cache

@@ -13,6 +13,8 @@ from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 
+from .oracles import peak_memory
+
 KERNEL = Gaussian(0.6)
 
 
@@ -86,6 +88,15 @@ def test_changing_over_to_the_gram_matrix_changes_nothing(monkeypatch: Any) -> N
     assert 0 < made[0] < 20
     np.testing.assert_allclose(model.validation_errors_, expected.validation_errors_, rtol=1e-10)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-10)
+
+
+def test_the_gram_matrix_takes_the_limit_and_a_few_such_matrices() -> None:
+    X, m, limit = np.random.default_rng(0).standard_normal((3000, 3)), 500, 8_000_000
+    y = np.sin(X[:, 0])
+    settings = {"solver": "gram", "max_iter": 2, "step": "kernel", "memory_limit": limit}
+    NYTRO(KERNEL, centers=X[:50], **settings).fit(X[:600], y[:600])  # compiled
+    peak = peak_memory(lambda: NYTRO(KERNEL, centers=X[:m], **settings).fit(X, y))
+    assert peak < limit + 5 * 8 * m**2
 
 
 def test_the_best_iterate_is_kept() -> None:

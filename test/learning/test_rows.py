@@ -10,8 +10,10 @@ import numpy as np
 import psutil
 import pytest
 from sklearn.linear_model import Ridge
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import rows as rows_module
 from semiparam_dynamics.learning.rows import (
     Rows,
     map_in_order,
@@ -202,3 +204,22 @@ def test_one_thread_is_this_one_and_only_here() -> None:
     with pytest.raises(ZeroDivisionError), one_thread():
         1 / 0  # noqa: B018
     assert n_threads() == usual
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_maps_that_overlap_leave_the_number_of_threads_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows_module, "n_threads", lambda: 2)
+    with threadpool_limits(2):
+        usual = blas_threads()
+        first, second = (map_in_order(abs, range(20)) for _ in range(2))
+        assert next(first) == next(second) == 0
+        assert blas_threads() == {1}
+        assert list(first) == list(range(1, 20))
+        assert blas_threads() == {1}  # the second is still at work
+        second.close()  # type: ignore[attr-defined]
+        assert blas_threads() == usual
