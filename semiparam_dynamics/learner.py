@@ -378,10 +378,10 @@ class InverseDynamicsLearner:
         """Continue with other values of the live parameters; see the estimator's `configure`.
 
         A baseline that is begun has no scores from before; over all samples its scores stay
-        unknown (NaN) until the next :meth:`reset`.
+        unknown (NaN) until the next :meth:`reset`. Raises what :meth:`check` does; the learner is
+        then what it was.
         """
-        if self.baseline is not None:
-            self.baseline.check(config.estimator)
+        self.check(config)
         self.estimator.configure(config.estimator)
         if self.baseline is not None:
             self.baseline.configure(config.estimator)
@@ -393,6 +393,12 @@ class InverseDynamicsLearner:
         self._detector.config = config.changes
         self.config = config
         self._publish_anew()
+
+    def check(self, config: InverseDynamicsConfig) -> None:
+        """Raise ConfigurationError where :meth:`configure` can't continue with `config`."""
+        self.estimator.check(config.estimator)
+        if self.baseline is not None:
+            self.baseline.check(config.estimator)
 
     @property
     def compared(self) -> tuple[str, ...]:

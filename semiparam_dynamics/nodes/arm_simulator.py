@@ -24,7 +24,6 @@ from semiparam_dynamics.samples.stream import JointMatcher
 from semiparam_dynamics.simulation.arm import ArmSimulator
 
 QUEUE_DEPTH = 50
-DISCOVERY_DELAY_S = 0.5  # a subscriber may discover this publisher a little later than vice versa
 WARNING_PERIOD_S = 10.0
 
 
@@ -58,7 +57,10 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
 
     def simulate(self, executor: Executor) -> int:
         """Simulate and publish in step with the wall clock until shutdown; the exit code."""
-        self._wait_for_subscribers(executor)
+        wanted = {self._joint_states: self._config.wait_for_subscribers}
+        if self._wrench is not None and not self._commanded:  # no controller listens to it
+            wanted[self._wrench] = self._config.wait_for_subscribers
+        runtime.await_subscribers(self, executor, wanted)
         motion = self._config.simulator.motion.motion
         self.get_logger().info(f"{motion} with {', '.join(self._arm.joint_names)}")
         rate = self._config.simulator.rate * self._config.real_time_factor
@@ -81,16 +83,6 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
                 )
                 reported, given_up = now, pacer.given_up
         return 0
-
-    def _wait_for_subscribers(self, executor: Executor) -> None:
-        wanted = self._config.wait_for_subscribers
-        wrench = None if self._commanded else self._wrench  # no controller listens to it
-        publishers = [p for p in (self._joint_states, wrench) if p is not None]
-        ready_at = np.inf if wanted else 0.0
-        while rclpy.ok() and time.monotonic() < ready_at:
-            executor.spin_once(timeout_sec=0.05)
-            ready = all(p.get_subscription_count() >= wanted for p in publishers)
-            ready_at = min(ready_at, time.monotonic() + DISCOVERY_DELAY_S) if ready else np.inf
 
     def _wait(self, executor: Executor, seconds: float) -> None:
         if self._commanded:

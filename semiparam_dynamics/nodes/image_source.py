@@ -43,16 +43,13 @@ class ImageSourceNode(Node):  # type: ignore[misc]
 
         Raises ConfigurationError where it can no longer be read.
         """
-        while rclpy.ok() and self._images.get_subscription_count() < (
-            self._config.wait_for_subscribers
-        ):
-            executor.spin_once(timeout_sec=0.05)
+        runtime.await_subscribers(self, executor, {self._images: self._config.wait_for_subscribers})
         pacer = Pacer(1.0 / self._frames.rate) if self._frames.rate else None
         while rclpy.ok():
             self.shown = 0
             for picture in self._frames.once():
-                left = pacer.delay(time.monotonic()) if pacer else 0.0
-                self._wait(executor, left)
+                executor.spin_once(timeout_sec=0.0)
+                runtime.spin_for(executor, pacer.delay(time.monotonic()) if pacer else 0.0)
                 if not rclpy.ok():
                     return 0
                 now = self.get_clock().now().nanoseconds
@@ -61,18 +58,12 @@ class ImageSourceNode(Node):  # type: ignore[misc]
                 if pacer:
                     pacer.stepped()
             if not self.shown:
-                self._wait(executor, 1.0)  # a file that is being written, say
+                runtime.spin_for(executor, 1.0)  # a file that is being written, say
             if not self._config.loop:
+                runtime.await_delivery(executor, self._images)
                 self.get_logger().info("the source has ended")
                 break
         return 0
-
-    def _wait(self, executor: Executor, seconds: float) -> None:
-        """Answer for so long, and once at least."""
-        end = time.monotonic() + seconds
-        executor.spin_once(timeout_sec=0.0)
-        while rclpy.ok() and (left := end - time.monotonic()) > 0.0:
-            executor.spin_once(timeout_sec=min(left, runtime.IDLE_WAIT))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

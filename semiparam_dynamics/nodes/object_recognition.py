@@ -269,6 +269,8 @@ class ObjectRecognitionNode(ManagedNode):
         with self.session.paused():
             level, summary = self._report.summary(frames)
             values = self._report.values()
+        if self._model_services.set_aside:
+            values["model set aside"] = self._model_services.set_aside
         if self.state != "active" and level != ERROR and not self.session.autosave.trouble():
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         return self.status(level, summary, values)

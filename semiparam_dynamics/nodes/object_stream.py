@@ -23,8 +23,6 @@ from semiparam_dynamics.recognition.pictures import View, load_objects
 from semiparam_dynamics.recognition.script import Show, Showing, Step, default_script, read_script
 
 DEPTH = 10
-MATCH = 0.5  # s: a subscriber may know of this publisher a little later than the other way round
-REPORT = 10.0  # s between reports of what is awaited
 
 
 class ObjectStreamNode(Node):  # type: ignore[misc]
@@ -61,7 +59,10 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
 
     def play(self, executor: Executor) -> int:
         """Go through the script, once or until shutdown; returns the exit code."""
-        self._wait_for_subscribers(executor)
+        wanted = self._config.wait_for_subscribers
+        runtime.await_subscribers(
+            self, executor, {self._label: wanted, self._views: min(1, wanted)}
+        )
         while rclpy.ok():
             for showing in self._show.showings(self._steps):
                 self._play(executor, showing)
@@ -79,12 +80,12 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
             self.get_logger().info(f"{act} {showing.name}, {len(showing.views)} frames")
         pacer = Pacer(1.0 / self._config.rate)
         for view in showing.views:
-            self._wait(executor, pacer.delay(time.monotonic()))
+            runtime.spin_for(executor, pacer.delay(time.monotonic()))
             if not rclpy.ok():
                 return
             self._publish(view)
             pacer.stepped()
-        self._wait(executor, showing.pause)
+        runtime.spin_for(executor, showing.pause)
 
     def _announce(self, executor: Executor, label: str, truth: str) -> None:
         """Say what comes into view; every frame before it has been dealt with, none is under way.
@@ -92,41 +93,20 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
         The last frame of what was in view is done `settle` seconds after it was published, and the
         label is known to all `settle` seconds before the next one.
         """
-        self._wait(executor, self._config.settle)
+        runtime.spin_for(executor, self._config.settle)
         if not rclpy.ok():
             return
         if label != self._said:
             self._label.publish(String(data=label))
             self._said = label
         self._truth.publish(String(data=truth))
-        self._wait(executor, self._config.settle)
+        runtime.spin_for(executor, self._config.settle)
 
     def _publish(self, view: View) -> None:
         if view.ndim == 1:
             self._views.publish(Float32MultiArray(data=array("f", view.astype(np.float32))))
             return
         self._views.publish(image_message(view, self.get_clock().now().nanoseconds))
-
-    def _wait(self, executor: Executor, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while rclpy.ok() and (left := end - time.monotonic()) > 0.0:
-            executor.spin_once(timeout_sec=min(left, runtime.IDLE_WAIT))
-
-    def _wait_for_subscribers(self, executor: Executor) -> None:
-        wanted = self._config.wait_for_subscribers
-        told = time.monotonic()
-        while rclpy.ok() and (
-            self._label.get_subscription_count() < wanted
-            or self._views.get_subscription_count() < min(1, wanted)
-        ):
-            executor.spin_once(timeout_sec=0.05)
-            if time.monotonic() - told > REPORT:
-                told = time.monotonic()
-                self.get_logger().info(
-                    f"waiting for {wanted} subscriber(s) of {self._label.topic_name} and one of "
-                    f"{self._views.topic_name}"
-                )
-        self._wait(executor, MATCH if wanted else 0.0)
 
 
 def image_message(picture: View, stamp: int, frame: str = "object_stream") -> Image:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from threading import Event
@@ -16,8 +16,10 @@ from typing import TypeVar
 
 import rclpy
 import rclpy.logging
+from rclpy.duration import Duration
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 from threadpoolctl import threadpool_limits
@@ -40,6 +42,9 @@ Every parameter is in config/{name}.yaml of the package and in docs/parameters.m
 N = TypeVar("N", bound=Node)
 KILTED = 9  # rclpy's version
 IDLE_WAIT = 0.1  # s: a bound on how long a signal can go unseen
+DISCOVERY_DELAY = 0.5  # s: a subscriber may discover a publisher a little later than vice versa
+DELIVERY = 2.0  # s that the last message's subscribers have for acknowledging it
+REPORT = 10.0  # s between reports of what is awaited
 
 
 def make_executor() -> Executor:
@@ -77,8 +82,38 @@ def spin_node(node: Node, executor: Executor) -> int:
 def spin_for(executor: Executor, seconds: float) -> None:
     """Run callbacks for so long."""
     end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        executor.spin_once(timeout_sec=left)
+    while rclpy.ok() and (left := end - time.monotonic()) > 0:
+        executor.spin_once(timeout_sec=min(left, IDLE_WAIT))
+
+
+def await_subscribers(node: Node, executor: Executor, wanted: Mapping[Publisher, int]) -> None:
+    """Run callbacks until each publisher has as many subscribers, and these know of it.
+
+    What is published sooner can be lost to them: discovery is not simultaneous on both sides.
+    """
+    told = time.monotonic()
+    while missing := [p for p, count in wanted.items() if p.get_subscription_count() < count]:
+        if not rclpy.ok():
+            return
+        executor.spin_once(timeout_sec=0.05)
+        if time.monotonic() - told > REPORT:
+            told = time.monotonic()
+            topics = ", ".join(f"{wanted[p]} of {p.topic_name}" for p in missing)
+            node.get_logger().info(f"waiting for subscribers: {topics}")
+    if any(wanted.values()):
+        spin_for(executor, DISCOVERY_DELAY)
+
+
+def await_delivery(executor: Executor, publisher: Publisher) -> None:
+    """Run callbacks until reliable subscribers have all that was published, or for two seconds.
+
+    A process that ends sooner takes its last messages along.
+    """
+    end = time.monotonic() + DELIVERY
+    while rclpy.ok() and time.monotonic() < end:
+        if publisher.wait_for_all_acked(Duration()):
+            return
+        executor.spin_once(timeout_sec=0.02)
 
 
 @contextmanager
