@@ -61,6 +61,7 @@ def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], 
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
+            unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
     names = () if all(joint.isdigit() for joint in joints) else joints

@@ -71,6 +71,9 @@ def test_wrenches_and_columns_that_are_not_used() -> None:
     )
     assert unused == ["temperature"]
     np.testing.assert_array_equal(arrays["wrench"], np.array(rows)[:, 2:8])
+    arrays, _, unused = read_csv(Path("x"), table("t,q_1,tau_1,tau_desired_1,dq_1"))
+    assert unused == ["tau_desired_1"]  # no position is of such a joint
+    np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 2:3])
 
 
 def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
