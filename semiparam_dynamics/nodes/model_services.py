@@ -248,11 +248,8 @@ class SnapshotServices:
 
     def _snapshot(self, monitor: ChangeMonitor) -> str:
         name, held = self._required_name(), monitor.payload
-        if held is None:
-            raise ConfigurationError(
-                "nothing is held beyond what the model has learned: there is no payload to keep"
-            )
         monitor.remember(name)
+        assert held is not None  # noqa: S101 # else it was refused
         unsure = "" if held.settled else "; it is still being estimated, call again when it settled"
         return f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'{unsure}"
 
@@ -267,10 +264,7 @@ class SnapshotServices:
 
     def _forget(self, monitor: ChangeMonitor) -> str:
         name = self._required_name()
-        monitor.snapshots.remove(name)
-        if monitor.correction.name == name:
-            # It stays what is held, without a name.
-            monitor.correction.name = ""
+        monitor.forget(name)
         return f"forgot '{name}'"
 
 
