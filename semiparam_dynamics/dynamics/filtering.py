@@ -50,6 +50,7 @@ FULL = 3  # messages from which on each gives a sample
 SPARE, LEAST_SPEED, ANY_SPEED = 2.0, 5.0, 20.0  # the speeds in rad/s or m/s
 SLACK = 0.01  # s
 SURE = 0.6  # rad within which a wrap is expected to be told from a jump
+NEAR = 0.01  # rad or m, that positions go at most where they come to rest at 0
 TURN = 2.0 * math.pi
 
 BETWEEN = "not learned, too soon after one that was (filter.learn_ratio)"
@@ -315,7 +316,8 @@ class SampleFilter:
             dq, y = m.dq, m.y
             instants.append((m.stamp, dq is not None, y is not None))
             signals += (m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y)
-        flat = np.concatenate(signals).reshape(len(block), -1)
+        # Filtered in place: whole numbers would stay such.
+        flat = np.concatenate(signals, dtype=np.float64).reshape(len(block), -1)
         if self._fast:
             self._before = np.empty_like(rows)
         run = filter_row if len(block) == 1 else filter_rows
@@ -425,7 +427,7 @@ def filter_rows(
             if m.moved and instants[i, 2] != 0 and _repeats(c, unwrapped, last):
                 m.repeats += 1
                 continue
-            if _jumps(unwrapped, last, joints, step) or _blank(c, last, n):
+            if _jumps(unwrapped, last, joints, step) or _blank(c, unwrapped, last):
                 after = (stamp - m.suspect) * NANO
                 _unwrap(c, outlier, joints, after, unwrapped)
                 confirmed = m.suspect != NEVER and not _jumps(unwrapped, outlier, joints, after)
@@ -496,10 +498,13 @@ def filter_rows(
             # The first input is a filter's equilibrium, so that its first step never counts.
             lowpass_row(row, back, narrow, m.cutoff, m.count > 2)
             known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)
+            if len(before) > 0:
+                own = before[samples, 3 * n : n + c.size]
+                _mark_unread(own, unread[1], m.last, m.settling)
             m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
-            if m.max_rate <= 0.0 or not since < 1.0 / m.max_rate - 0.5 * back:
+            if m.max_rate <= 0.0 or not 0.0 <= since < 1.0 / m.max_rate - 0.5 * back:
                 informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
                 since = (m.last - m.last_kept) * NANO
                 between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
@@ -607,14 +612,17 @@ def _jumps(q: Array, before: Array, joints: npt.NDArray[np.void], step: float) -
 
 
 @compiled_as_written
-def _blank(signals: Array, before: Array, n: int) -> bool:
-    """Whether all positions are suddenly 0, as in messages that nobody filled."""
-    zeros_before = True
-    for j in range(n):
+def _blank(signals: Array, q: Array, before: Array) -> bool:
+    """Whether all positions are suddenly 0, as in messages that nobody filled.
+
+    q : (n_joints,) the same, unwrapped. Joints may as well come to rest at 0: these are near it.
+    """
+    far = False
+    for j in range(q.size):
         if signals[j] != 0.0:
             return False
-        zeros_before = zeros_before and before[j] == 0.0
-    return n > 1 and not zeros_before
+        far = far or abs(q[j] - before[j]) > NEAR
+    return q.size > 1 and far
 
 
 @compiled_as_written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -133,12 +134,12 @@ class RegularisationPath(ABC):
 
         They equal those of a fit for each setting to X (n, d), y (n,) or (n, T), and weights
         (n,), or to Rows with y=None. `grid` maps some of `path_parameters` to their values; the
-        settings are all combinations, in an order of the estimator's own.
-        Raises ConfigurationError for another name, and for one without values.
+        settings are all combinations, in an order of the estimator's own. The estimator stays as it
+        is, fitted or not. Raises ConfigurationError for another name, and for one without values.
         """
-        chosen = self._chosen(grid)
-        rows = training_rows(self, X, y, sample_weight)
-        X_validation = validate_data(self, to_numpy(X_validation), dtype=FLOATS, reset=False)
+        chosen, other = self._chosen(grid), copy.copy(self)  # for checks, which set attributes
+        rows = training_rows(other, X, y, sample_weight)
+        X_validation = validate_data(other, to_numpy(X_validation), dtype=FLOATS, reset=False)
         X_validation = in_format(X_validation, rows.sparse)
         for setting, predicted in self._path(rows, chosen, X_validation):
             yield {name: setting[name] for name in grid}, predicted

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,27 @@ from semiparam_dynamics.learning.sparse import is_sparse
 PREFIX = "estimator__"
 
 
+@dataclass(frozen=True)
+class Coded:
+    """What a regressor learns: inputs X, codes (n,) or (n, C) less their offsets (C,) or (1,).
+
+    `weights` is the argument sample_weight of its fit, if there are any.
+    """
+
+    X: Array
+    codes: Array
+    weights: dict[str, Array]
+    classes: Array
+    offsets: Array
+
+
 def _has_probabilities(classifier: Any) -> bool:
     return getattr(classifier.estimator, "loss", None) == "logistic"
+
+
+def _takes_weights(regressor: Any) -> bool:
+    parameters = signature(regressor.fit).parameters.values()
+    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 @dataclass(eq=False, repr=False)
@@ -71,13 +92,15 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit to X (n, d) and labels y (n,); weights (n,) multiply those of the classes.
 
-        Raises LearningError for labels of one class only.
+        Raises LearningError for labels of one class only, ConfigurationError for weights where the
+        estimator takes none.
         """
-        X, codes, weights = self._coded(X, y, sample_weight)
-        self.estimator_ = self._regressor()
-        self.estimator_.fit(X, codes, **weights)
-        if hasattr(self.estimator_, "n_iter_"):
-            self.n_iter_ = self.estimator_.n_iter_
+        coded, regressor = self._coded(X, y, sample_weight), self._regressor()
+        regressor.fit(coded.X, coded.codes, **coded.weights)
+        self.estimator_, self.classes_, self.intercept_ = regressor, coded.classes, coded.offsets
+        self.__dict__.pop("n_iter_", None)  # of an earlier fit
+        if hasattr(regressor, "n_iter_"):
+            self.n_iter_ = regressor.n_iter_
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -112,8 +135,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Path:
         """Labels (n_val,) on X_validation along the regressor's own path over `grid`.
 
-        The names are those of `path_parameters`, `estimator__penalty` for instance.
-        Raises ConfigurationError for a regressor that has no such path.
+        The names are those of `path_parameters`, `estimator__penalty` for instance. The classifier
+        stays as it is. Raises ConfigurationError for a regressor that has no such path.
         """
         regressor = self._regressor()
         if not (hasattr(regressor, "path") and set(grid) <= set(self.path_parameters)):
@@ -122,11 +145,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.path_parameters or 'nothing'}, not over {tuple(grid)}."
             )
         inner = {name.removeprefix(PREFIX): values for name, values in grid.items()}
-        X, codes, weights = self._coded(X, y, sample_weight)
-        X_validation = validate_data(self, X_validation, dtype=FLOATS, reset=False)
-        for found, scores in regressor.path(X, codes, inner, X_validation, **weights):
+        other = copy.copy(self)  # for checks, which set attributes
+        coded = other._coded(X, y, sample_weight)
+        X_validation = validate_data(other, X_validation, dtype=FLOATS, reset=False)
+        for found, scores in regressor.path(
+            coded.X, coded.codes, inner, X_validation, **coded.weights
+        ):
             setting = {PREFIX + name: value for name, value in found.items()}
-            yield setting, self.classes_[_winners(scores + self.intercept_)]
+            yield setting, coded.classes[_winners(scores + coded.offsets)]
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
@@ -148,47 +174,49 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = get_tags(self._regressor()).input_tags.sparse
         return tags
 
-    def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, dict[str, Array]]:
-        """Inputs, codes (n,) or (n, C), and the argument sample_weight if there are any."""
+    def _coded(self, X: Any, y: Any, sample_weight: Any) -> Coded:
         if is_sparse(X) and self._takes_sparse:
             require_sparse_form(as_kernel(self._regressor().kernel))
         X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
         encoder = LabelEncoder()
         labels: Indices = encoder.fit_transform(y)
-        self.classes_ = encoder.classes_
-        if len(self.classes_) < 2:
+        classes = encoder.classes_
+        if len(classes) < 2:
             raise LearningError(
-                f"The labels are of one class, {self.classes_[0]}: a classifier needs two or more."
+                f"The labels are of one class, {classes[0]}: a classifier needs two or more."
             )
         weights = None
         if sample_weight is not None:
             weights = checked_weights(sample_weight, len(y), X.dtype)
         if self.class_weight is not None:
             weights = np.ones(len(y), X.dtype) if weights is None else weights
-            weights = weights * self._class_weights(y, weights)[labels].astype(X.dtype)
+            weights = weights * self._class_weights(classes, y, weights)[labels].astype(X.dtype)
         if weights is not None and not weights.sum() > 0.0:
             raise LearningError("The weights sum to zero: there is nothing to learn from.")
-        binary = len(self.classes_) == 2
-        columns = np.arange(1, 2) if binary else np.arange(len(self.classes_))
+        if weights is not None and not _takes_weights(self._regressor()):
+            raise ConfigurationError(
+                f"{type(self.estimator).__name__} takes no sample weights: leave out sample_weight "
+                f"and class_weight, or take another estimator, such as Falkon."
+            )
+        binary = len(classes) == 2
+        columns = np.arange(1, 2) if binary else np.arange(len(classes))
         codes = np.where(labels[:, None] == columns, 1.0, -1.0)
-        self.intercept_ = np.average(codes, axis=0, weights=weights)
+        offsets: Array = np.average(codes, axis=0, weights=weights)
         if getattr(self.estimator, "loss", None) in LOSSES_OF_LABELS:
-            self.intercept_ = np.zeros_like(self.intercept_)
-        codes = (codes - self.intercept_).astype(X.dtype)
+            offsets = np.zeros_like(offsets)
+        codes = (codes - offsets).astype(X.dtype)
         given = {} if weights is None else {"sample_weight": weights}
-        return X, codes[:, 0] if binary else codes, given
+        return Coded(X, codes[:, 0] if binary else codes, given, classes, offsets)
 
-    def _class_weights(self, y: Any, weights: Array) -> Array:
+    def _class_weights(self, classes: Array, y: Any, weights: Array) -> Array:
         """(C,); "balanced" counts the rows with their weights, so that weight 2 is a row twice."""
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            sizes = np.array([weights[y == label].sum() for label in self.classes_], dtype=float)
+            sizes = np.array([weights[y == label].sum() for label in classes], dtype=float)
             counted = np.maximum(sizes, np.finfo(float).tiny)
             return np.where(sizes > 0.0, sizes.sum() / (len(sizes) * counted), 0.0)
         if isinstance(self.class_weight, Mapping):
-            chosen: Array = compute_class_weight(
-                dict(self.class_weight), classes=self.classes_, y=y
-            )
+            chosen: Array = compute_class_weight(dict(self.class_weight), classes=classes, y=y)
             return chosen
         raise ConfigurationError(
             f'class_weight must be None, "balanced" or a dict, not {self.class_weight!r}.'

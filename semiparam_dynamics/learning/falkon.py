@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import (
@@ -283,12 +284,14 @@ class Falkon(RegularisationPath, KernelRegressor):
             raise ConfigurationError(f"tolerance must not be negative, as {self.tolerance} is.")
         if limit is not None and validated:
             limit -= limit // 4  # a quarter is the validation data's
+        # One stream of draws: a seed used twice would draw the centres again, and no other rows.
+        draw = check_random_state(self.random_state)
         centers = choose_centers(
-            self.centers, rows, self.n_centers, kernel, self.penalty, self.random_state, limit
+            self.centers, rows, self.n_centers, kernel, self.penalty, draw, limit
         )
         sample = None
         if self.preconditioner_rows is not None:
-            sample = uniform(rows, self.preconditioner_rows, self.random_state)
+            sample = uniform(rows, self.preconditioner_rows, draw)
         if self.loss == "logistic":
             return FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)
         return FalkonSystem(rows, kernel, centers, limit, sample)

@@ -127,7 +127,8 @@ def _sampled_moments(
     """An estimate of Phi' W Phi / n, its upper half, (q, q): all centres, and other rows' sample.
 
     A row that is a centre has features unlike those of other rows, so each of the two kinds is
-    weighted by how many of it there are. Centres that aren't rows don't count.
+    weighted by how many of it there are; without any of the second kind in the sample, centres
+    stand for all. Centres that aren't rows don't count.
     """
     weights = rows.weights()
     w = np.ones(rows.n_samples) if weights is None else weights.astype(float)
@@ -137,8 +138,9 @@ def _sampled_moments(
         share = w[sample.indices] * rows.n_samples / len(sample.indices)
         return mean_products(basis, share, sample.points.astype(float), curvature)
     own, first = np.unique(centers.indices, return_index=True)
-    moments = mean_products(basis, w[own], centers.points[first].astype(float), curvature)
     other = ~np.isin(sample.indices, own)
+    share = w[own] if other.any() else w[own] * rows.n_samples / len(own)
+    moments = mean_products(basis, share, centers.points[first].astype(float), curvature)
     if other.any():
         share = w[sample.indices[other]] * (rows.n_samples - len(own)) / other.sum()
         moments += mean_products(basis, share, sample.points[other].astype(float), curvature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -399,7 +400,7 @@ class KRLS(RegularisationPath, KernelRegressor):
         O(n^2 T) a penalty. Only of the filter "tikhonov"; other filters don't have the method.
         """
         penalties = self._chosen(grid)["penalty"]
-        rows, kernel = training_rows(self, X, y, sample_weight), as_kernel(self.kernel)
+        rows, kernel = training_rows(copy.copy(self), X, y, sample_weight), as_kernel(self.kernel)
         found = leave_one_out_predictions(rows, kernel, penalties, self.memory_limit)
         yield from zip([{"penalty": penalty} for penalty in penalties], found, strict=True)
 

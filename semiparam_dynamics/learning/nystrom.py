@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -350,7 +351,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         """
         chosen = self._chosen(grid)
         sizes, penalties = chosen["n_centers"], chosen["penalty"]
-        rows = training_rows(self, X, y, sample_weight)
+        rows = training_rows(copy.copy(self), X, y, sample_weight)
         if rows.n_samples < 2:
             raise LearningError("Leave-one-out needs at least two rows.")
         problem = self._problem(rows, max(sizes), penalties)

@@ -96,7 +96,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
             penalty = getattr(model, "penalty", None)
             if penalty is None:
                 raise LearningError(f"{type(model).__name__} has no penalty: pass a ridge.")
-            ridge = penalty * len(X)
+            ridge = penalty * len(X) / _unscaled(model)
         X, y = validate_data(model, X, y, reset=False, multi_output=True, dtype=np.float64)
         features: Any
         if hasattr(model, "frequencies_"):
@@ -312,8 +312,8 @@ def fitted_rows(core: RecursiveLeastSquares, transform: Transform, X: Array) -> 
 def fourier_start(model: Any) -> tuple[Array, Array]:
     """Frequencies (m, d), and weights (2 m, T) of their cosines and then their sines.
 
-    model : a fitted RandomFeaturesKRLS. One with phases is a sum of such pairs as well,
-        cos(w'x + b) = cos b cos w'x - sin b sin w'x, of twice as many features.
+    model : a fitted RandomFeaturesKRLS, scaled or not. One with phases is a sum of such pairs as
+        well, cos(w'x + b) = cos b cos w'x - sin b sin w'x, of twice as many features.
 
     Raises LearningError for a model that has no frequencies.
     """
@@ -324,10 +324,18 @@ def fourier_start(model: Any) -> tuple[Array, Array]:
         )
     frequencies = np.asarray(model.frequencies_, dtype=float)
     coefficients = np.asarray(model.coef_, dtype=float)
-    coefficients = coefficients.reshape(len(coefficients), -1)
+    coefficients = math.sqrt(_unscaled(model)) * coefficients.reshape(len(coefficients), -1)
     # Both kinds scale by sqrt(2 / number of functions), the pairs here by 1 / sqrt(frequencies).
     if model.offsets_ is None:
         return frequencies, np.concatenate((coefficients[::2], coefficients[1::2]))
     b = np.asarray(model.offsets_, dtype=float)[:, None]
     coefficients = math.sqrt(2.0) * coefficients
     return frequencies, np.concatenate((np.cos(b) * coefficients, -np.sin(b) * coefficients))
+
+
+def _unscaled(model: Any) -> int:
+    """m where a model of random features has no factor 1 / sqrt(m), and 1 elsewhere.
+
+    In coefficients of scaled features, sqrt(m) times its own, its penalty weighs an m-th.
+    """
+    return 1 if getattr(model, "scaled", True) else len(model.coef_)

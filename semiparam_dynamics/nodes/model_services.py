@@ -106,25 +106,26 @@ class ModelServices:
         if self._lock is not None:
             self._lock.close()
 
-    def resume(self, session: LearningSession) -> None:
-        """Load the saved model, if there is one, into a new session.
+    def resume(self, session: LearningSession) -> bool:
+        """Load the saved model, if there is one, into a new session; returns whether it did.
 
         One of another robot, configuration or format is set aside. Raises StorageError.
         """
         if not self._model_file or not any_saved(self._file()):
-            return
+            return False
         log = self._node.get_logger()
         try:
             session.load(self._file())
         except ForeignModelError as error:
             self.set_aside = f"{error}: it was moved to {set_aside(self._file())}"
             log.error(f"{self.set_aside}, and learning begins with nothing")
-            return
+            return False
         if session.autosave.problem:
             log.error(session.autosave.problem)
         log.info(f"resumed from {session.autosave.loaded}: {session.learned()} learned")
         if other := session.differences():
             log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
+        return True
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the saved model belongs to, and its parameters; empty where none can be read."""

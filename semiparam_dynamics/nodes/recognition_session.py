@@ -80,7 +80,7 @@ class RecognitionSession:
         self._thread.clear()
         with self.paused():
             self.recognizer.reset()
-            self.autosave.mark_saved()
+            self.autosave.begin_anew()
             self._thread.restart()
             self._thread.dropped = 0
             self._count_anew()

@@ -31,8 +31,8 @@ TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
 TOGETHER = 30_000_000  # ns of steps that go to the thread together
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
-WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
-WARM_UP_STEPS = 200
+WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first half
+WARM_UP_STEP = 0.25  # s
 STOPPED = "learning was stopped by an error"
 TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
 STANDING_STEP = 10_000_000  # ns at least between those
@@ -75,6 +75,9 @@ class Session:
         )
         self._checks = message_checks(self.model)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
+        # Not when it is saved: that is in the learner's thread, and the model's working memory
+        # belongs to the messages' thread. No live parameter is part of it.
+        self._identity = self.learner.identity()
         warm_up(self.model, config)
         path = Path(config.model_file).expanduser().absolute() if config.model_file else None
         self.autosave = Autosave(
@@ -104,7 +107,7 @@ class Session:
         self._together = []
         with self.paused():
             self.learner.reset()
-            self.autosave.mark_saved()
+            self.autosave.begin_anew()
             self._thread.restart()
             self._thread.dropped = 0
             self._count_anew()
@@ -129,7 +132,7 @@ class Session:
     def configure(self, config: InverseDynamicsNodeConfig) -> None:
         """Continue with other values of the live parameters; no prediction changes by that alone.
 
-        Raises ConfigurationError where that can't be, see the estimator's `check`.
+        Raises ConfigurationError where that can't be, see the learner's `check`.
         """
         with self.paused(drained=True):
             self.learner.configure(config.learner)
@@ -146,7 +149,7 @@ class Session:
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
         with self.paused():
-            self.learner.estimator.check(config.learner.estimator)
+            self.learner.check(config.learner)
 
     # Messages.
 
@@ -287,7 +290,7 @@ class Session:
 
     def _snapshot(self) -> Snapshot:
         try:
-            return self.learner.identity(), self.learner.parameters(), self.learner.state()
+            return self._identity, self.learner.parameters(), self.learner.state()
         except MemoryError:
             raise StorageError("there is not enough memory to copy what was learned") from None
 
@@ -468,15 +471,33 @@ class LearningBudget:
 
 
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
-    """Lead a learner that is thrown away through a motion, so that everything is compiled."""
-    learner = InverseDynamicsLearner(model, replace(config.learner, changes__settle=1.0))
+    """Lead a learner that is thrown away through a motion, so that everything is compiled.
+
+    The motion is within the joints' limits, and learned whatever the filter is set to.
+    """
+    learner = InverseDynamicsLearner(model, replace(config.learner, **_eager(config)))
     learner.predict_beside_learning(config.defer_learning)
-    step_time = 0.5 * config.learner.filter.max_gap
+    low, high = model.position_limits
+    reach = np.minimum(0.2, 0.25 * (high - low))
+    middle = np.clip(0.0, low + 2.0 * reach, high - 2.0 * reach)
     rng = np.random.default_rng(0)
-    for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
-        q, y = 0.2 * rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
-        step = learner.predict(Measurement(round(k * step_time * 1e9), q, q, y))
+    for k in range(round(WARM_UP / WARM_UP_STEP)):
+        q, dq = rng.normal(size=(2, model.n_joints))
+        y = rng.normal(size=model.n_axes)
+        stamp = round(k * WARM_UP_STEP * 1e9)
+        step = learner.predict(Measurement(stamp, middle + reach * q, 0.2 * dq, y))
         if step is not None:
             learner.feel(step)
             learner.update(learner.admit(step))
             learner.publish()
+
+
+def _eager(config: InverseDynamicsNodeConfig) -> dict[str, object]:
+    """Parameters by which little motion is enough to get everything to work."""
+    kind, kernel = config.learner.estimator.residual, config.learner.estimator.kernel
+    return {
+        "changes__settle": 1.0,
+        "filter__max_gap": 2.0 * WARM_UP_STEP,
+        "filter__rest_velocity": 0.0,
+        f"{kind}__window": min(kernel.window, 0.5 * WARM_UP),
+    }

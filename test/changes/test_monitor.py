@@ -281,9 +281,11 @@ def test_payloads_of_another_link_are_refused_and_nothing_is_lost(grasp, path) -
     link = next(body for body in MODEL.bodies if body != of.causes.link)
     other = learner(**{"changes.payload_link": link})
     monitor(other).snapshots.store("own", of.snapshots["cup"])
+    monitor(other).exclusions.exclude(10**9)  # as in a contact
     with pytest.raises(StorageError, match=f"changes.payload_link' makes it '{link}'"):
         other.load(path)
     assert "own" in monitor(other).snapshots.names and monitor(other).payload is None
+    assert monitor(other).verdict(2 * 10**9) == EXCLUDE
     assert other.estimator.n_learned == 0
 
 

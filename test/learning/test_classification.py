@@ -13,11 +13,12 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import scale
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.selection import select
+from semiparam_dynamics.learning.sgm import SGM
 
 DIGITS = load_digits(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
@@ -101,6 +102,34 @@ def test_the_path_is_what_separate_fits_give(data: Any) -> None:
     for setting, labels in steps:
         expected = clone(model).set_params(**setting).fit(X, y).predict(new)
         assert (labels == expected).all()
+
+
+def test_a_path_and_a_fit_that_fails_leave_a_fitted_classifier_alone() -> None:
+    X, new, y, _ = split(CANCER)
+    model = KernelClassifier(falkon(penalty=1e-2)).fit(X, y)
+    expected = model.decision_function(new)
+    others, labels = X[:60, :5], np.array(["a", "b", "c"])[np.arange(60) % 3]
+    list(model.path(others, labels, {"estimator__penalty": [1e-1]}, others))
+    np.testing.assert_array_equal(model.decision_function(new), expected)
+    model.set_params(estimator__memory_limit=1)
+    with pytest.raises(LearningError, match="memory_limit"):
+        model.fit(X, np.array(["a", "b", "c"])[np.arange(len(X)) % 3])
+    np.testing.assert_array_equal(model.decision_function(new), expected)
+    assert set(model.predict(new)) == {0, 1}
+
+
+def test_weights_need_an_estimator_that_takes_them() -> None:
+    X, _, y, _ = split(CANCER)
+    for model, weights in (
+        (KernelClassifier(SGM(), "balanced"), {}),
+        (KernelClassifier(SGM(loss="hinge")), {"sample_weight": np.ones(len(y))}),
+    ):
+        with pytest.raises(ConfigurationError, match="SGM takes no sample weights: leave out"):
+            model.fit(X, y, **weights)
+    search = GridSearchCV(Ridge(), {"alpha": [1.0]})  # passes weights on
+    weighted = KernelClassifier(search, "balanced").fit(X, y).decision_function(X)
+    direct = KernelClassifier(Ridge(), "balanced").fit(X, y).decision_function(X)
+    np.testing.assert_allclose(weighted, direct, rtol=1e-12)
 
 
 def test_select_goes_over_the_regressors_path() -> None:

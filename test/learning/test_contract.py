@@ -281,6 +281,19 @@ def test_the_path_equals_refits(case: Case, weighted: bool) -> None:
 
 
 @each
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_path_leaves_a_fitted_estimator_alone(case: Case) -> None:
+    if case.path is None or case.model.get_params().get("centers") is C:
+        return
+    model = case.fit(X, Y)
+    expected = model.predict(X_NEW)
+    list(model.path(X[:, :2], Y, {}, X_NEW[:, :2]))
+    if hasattr(model, "leave_one_out"):
+        list(model.leave_one_out(X[:, :2], Y, {}))
+    np.testing.assert_array_equal(model.predict(X_NEW), expected)
+
+
+@each
 def test_single_precision_in_single_precision_out(case: Case) -> None:
     if case.single == 0.0:
         return  # computes in double precision

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers, uniform
+from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.falkon_system import FalkonSystem, Preconditioner
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
@@ -159,6 +159,27 @@ def test_centres_count_once_among_the_preconditioners_rows() -> None:
     many = clone(model).set_params(preconditioner_rows=800).fit(X, y)
     assert many.n_iter_ < few.n_iter_
     assert relative(many.predict(NEW), few.predict(NEW)) < 1e-6
+
+
+@pytest.mark.parametrize("rows", [150, 300])
+def test_the_preconditioners_rows_are_others_than_the_centres(rows: int) -> None:
+    """As few as there are centres, or twice as many, with one seed for both."""
+    model = Falkon(Gaussian(1.5), 1e-3, 150, max_iter=200, random_state=0)
+    none, some = (clone(model).set_params(preconditioner_rows=k).fit(X, y) for k in (None, rows))
+    np.testing.assert_array_equal(some.centers_, none.centers_)
+    assert some.n_iter_ < none.n_iter_
+
+
+def test_without_other_rows_the_centres_stand_for_all() -> None:
+    rows, kernel = Rows.from_arrays(X, y), Gaussian(1.0)
+    centers = uniform(rows, 40, 0)
+    assert centers.indices is not None
+    alone = Centers(centers.points[:5], centers.indices[:5])
+    B, C = (
+        FalkonSystem(rows, kernel, centers, sample=s).preconditioner(1e-2) for s in (alone, None)
+    )
+    eye = np.eye(40)
+    np.testing.assert_allclose(B.to_features(eye), C.to_features(eye), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("penalty", [1e-12, 1e-300])
