@@ -55,6 +55,7 @@ class Cell:
     check: str = ""
     tests: str = ""
     minutes: float = 0.0
+    failed: bool = False
 
     @property
     def name(self) -> str:
@@ -179,7 +180,7 @@ class Trial:
         cell.check = "clean" if code == 0 else said.strip().splitlines()[0]
         code, said = self.run("semiparam", "--version")
         if code:
-            cell.check = "semiparam does not start"
+            cell.check, cell.failed = "semiparam does not start", True
         code, said = self.run(*install, f"{wheel}[offline]", *TOOLS)
         if code:
             cell.tests = "the tests' tools are not installed"
@@ -192,9 +193,10 @@ class Trial:
             chosen = [path for path in chosen if not path.startswith("test/nodes")]
         nicely = ["nice", "-n", str(self._nice)] if self._nice else []
         python = str(self._folder / "bin" / "python")
-        _, said = self.run(*nicely, python, "-m", "pytest", "-q", *workers, *chosen)
+        code, said = self.run(*nicely, python, "-m", "pytest", "-q", *workers, *chosen)
+        cell.failed |= code != 0  # also where no test could be collected
         cell.minutes = (time.perf_counter() - begin) / 60.0
-        last = [line for line in said.splitlines() if re.search(r"\d+ (passed|failed)", line)]
+        last = [line for line in said.splitlines() if re.search(r"\d+ (passed|failed|error)", line)]
         cell.tests = re.sub(r" in [\d.]+s.*", "", last[-1].strip("= ")) if last else "not run"
 
 
@@ -209,7 +211,7 @@ def table(cells: Sequence[Cell]) -> str:
 
 
 def main() -> int:
-    """Make the cells that are asked for; returns 1 where a test failed."""
+    """Make the cells that are asked for; returns 1 where what was installed failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of environments and logs")
     parser.add_argument("--pythons", nargs="+", default=PYTHONS, metavar="X.Y")
@@ -238,7 +240,7 @@ def main() -> int:
             if not arguments.keep:
                 shutil.rmtree(out / cells[-1].name, ignore_errors=True)
     print(f"\n{table(cells)}")
-    return int(any("failed" in cell.tests or "error" in cell.tests for cell in cells))
+    return int(any(cell.failed for cell in cells))
 
 
 if __name__ == "__main__":
