@@ -33,7 +33,12 @@ PREFIX = "estimator__"
 
 
 def _has_probabilities(classifier: Any) -> bool:
-    return getattr(classifier.estimator, "loss", None) == "logistic"
+    if getattr(classifier.estimator, "loss", None) == "logistic":
+        return True
+    raise AttributeError(
+        'Probabilities come with an estimator whose loss is "logistic", such as '
+        'Falkon(loss="logistic"), or from scikit-learn\'s CalibratedClassifierCV.'
+    )
 
 
 @dataclass(eq=False, repr=False)
