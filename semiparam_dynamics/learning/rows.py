@@ -352,13 +352,32 @@ def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
     """Check and convert the data as scikit-learn does, and set n_features_in_.
 
     Sparse inputs become compressed rows for an estimator that takes them, and are refused by
-    others, as `check_array` refuses them.
+    others, as `check_array` refuses them. LearningError for labels where numbers are learned.
     """
     if takes_sparse(estimator):
         settings.setdefault("accept_sparse", "csr")
+    if settings.get("y_numeric") and (label := _first_text(args[1])) is not None:
+        name = type(estimator).__name__
+        raise LearningError(
+            f"{name} learns numbers, and y has labels ('{label}'): "
+            f"KernelClassifier({name}(...)) learns classes."
+        )
     if hasattr(validation, "validate_data"):
         return validation.validate_data(estimator, *args, **settings)
     return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
+
+
+def _first_text(y: Any) -> str | None:
+    """The first of y that is text and no number."""
+    if getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        return None
+    for value in np.ravel(np.asarray(y, dtype=object)):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                return str(value)
+    return None
 
 
 def takes_sparse(estimator: Any) -> bool:
