@@ -74,7 +74,6 @@ class InverseDynamicsNode(ManagedNode):
         self._looked = 0  # joint states, of the first ones
         self._tree_joints: tuple[str, ...] = ()  # of the URDF
         self._waited = 0  # joint states that had come a second ago
-        self._model_file = os.path.expanduser(self._config.model_file)
         self.session: Session | None = None
         self._outputs: Outputs | None = None
         self._changes: ChangeOutputs | None = None
@@ -85,7 +84,7 @@ class InverseDynamicsNode(ManagedNode):
         self._inputs: list[MonitoredSubscription] = []
         self._desired: DesiredStates | None = None
         self._description: MonitoredSubscription | None = None
-        self._model_services = ModelServices(self, self._required_session, self._model_file)
+        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
         if self._config.learner.changes.detect:
             SnapshotServices(
                 self,

@@ -19,7 +19,7 @@ from semiparam_dynamics.changes.external_wrench import ExternalWrench
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
+from semiparam_dynamics.nodes.autosave import Autosave, Snapshot, model_path
 from semiparam_dynamics.nodes.first_motion import FirstMotion
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.parameters import parameters, replace
@@ -82,7 +82,7 @@ class Session:
         # belongs to the messages' thread. No live parameter is part of it.
         self._identity = self.learner.identity()
         warm_up(self.model, config)
-        path = Path(config.model_file).expanduser().absolute() if config.model_file else None
+        path = model_path(config.model_file)
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
