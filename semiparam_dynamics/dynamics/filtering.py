@@ -59,6 +59,7 @@ PARTIAL = "learned without the joints whose efforts are missing or wrong"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
 REASONS = {
+    "no_number": "position or velocity that is no number",
     "implausible": "position far outside the URDF's limits (degrees instead of radians?)",
     "late": "out of order",
     "pauses": "filter restarted after a pause",
@@ -370,8 +371,8 @@ def filter_rows(
     """Filter k measurements in turn, and return how many samples they gave.
 
     instants : (k, 3) stamp in ns, and whether dq and y were measured.
-    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured, NaN
-        where one axis of y was not.
+    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured, NaN or
+        infinite where one axis of y was not.
     rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered; y of an axis is NaN where
         and as long after it was not measured as all of y is unused where none was.
     before : (k, size) of each sample the same before the narrow low-pass; (0, size): not wanted.
@@ -395,6 +396,9 @@ def filter_rows(
     samples = 0
     for i in range(len(instants)):
         stamp, c, has_velocity = instants[i, 0], signals[i], instants[i, 1] != 0
+        if not _finite(c[: 2 * n]):
+            m.no_number += 1
+            continue
         _turn_home(c, joints)
         if _outside(c, joints):
             m.implausible += 1
@@ -452,7 +456,7 @@ def filter_rows(
         if not instants[i, 2]:
             m.unmeasured = stamp
         for j in range(2 * n, c.size):
-            if instants[i, 2] and not math.isnan(c[j]):
+            if instants[i, 2] and math.isfinite(c[j]):
                 past[2, j] = c[j]
             else:
                 if instants[i, 2]:
@@ -550,6 +554,15 @@ def _go_back(m: Any, unread: Stamps, stamp: int) -> None:
     m.unmeasured, m.stopped = min(m.unmeasured, stamp), min(m.stopped, stamp)
     for j in range(unread.shape[1]):
         unread[0, j], unread[1, j] = min(unread[0, j], stamp), min(unread[1, j], stamp)
+
+
+@compiled_as_written
+def _finite(numbers: Array) -> bool:
+    """Whether all are numbers: none would ever leave the filters again."""
+    for number in numbers:
+        if not math.isfinite(number):
+            return False
+    return True
 
 
 @compiled_as_written

@@ -465,6 +465,25 @@ def test_a_robot_that_comes_to_rest_at_zero_is_no_message_of_zeros(turns: int) -
     assert REASONS["outliers"] not in sampler.dropped and REASONS["jumps"] not in sampler.dropped
 
 
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["q", "dq", "y"])
+def test_what_is_no_number_is_left_out(name: str, value: float, first: bool) -> None:
+    """As velocities of differences begin with; efforts cost their joint alone."""
+    model, at = small_arm(), 0 if first else 300
+    stream = list(measurements(model, 6.0))
+    wrong = getattr(stream[at], name).copy()
+    wrong[0] = value
+    other = [*stream[:at], *stream[at + 1 :]]
+    if name == "y":
+        gone = np.where(np.arange(model.n_axes) > 0, wrong, np.nan)
+        other.insert(at, dataclasses.replace(stream[at], y=gone))
+    stream[at] = dataclasses.replace(stream[at], **{name: wrong})
+    got, wanted = (SampleFilter(model, FilterConfig()) for _ in range(2))
+    equal(list(got.filter_recording(stream)), list(wanted.filter_recording(other)))
+    assert got.dropped[REASONS["no_number"]] == (name != "y")
+
+
 def test_whole_numbers_are_filtered_as_numbers() -> None:
     model = small_arm()
     rows = [(SECOND + k * SECOND // 10, [k, 0, 0, 0], [1, 0, 0, 0], [5, 6, k, 8]) for k in range(9)]
