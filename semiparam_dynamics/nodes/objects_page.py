@@ -362,9 +362,7 @@ def jpeg_encoder(width: int) -> Callable[[View], bytes]:
     try:
         from PIL import Image as Pillow
     except ImportError:
-        raise MissingExtraError(
-            "the page's pictures need pillow: pip install 'semiparam_dynamics[vision]'"
-        ) from None
+        raise MissingExtraError("the page's pictures need pillow: pip install pillow") from None
 
     def encode(pixels: View) -> bytes:
         picture = Pillow.fromarray(np.ascontiguousarray(pixels))

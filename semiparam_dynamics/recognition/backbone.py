@@ -138,7 +138,7 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
         import onnxruntime
     except ImportError:
         raise MissingExtraError(
-            "an image network needs onnxruntime: pip install 'semiparam_dynamics[vision]'"
+            "an image network needs onnxruntime: pip install onnxruntime"
         ) from None
     if config.file:
         path = Path(config.file).expanduser()
@@ -298,9 +298,7 @@ class Preprocessing:
         try:
             import PIL.Image
         except ImportError:
-            raise MissingExtraError(
-                "scaling images needs pillow: pip install 'semiparam_dynamics[vision]'"
-            ) from None
+            raise MissingExtraError("scaling images needs pillow: pip install pillow") from None
         for name, values in (("mean", config.mean), ("std", config.std)):
             if len(values) != 3:
                 raise ConfigurationError(

@@ -410,9 +410,9 @@ def test_the_identity_tells_what_changes_the_features(network: Network) -> None:
 
 def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch, network: Network) -> None:
     config = network(MEAN_COLOUR, FLAT)
-    for module in ("PIL", "PIL.Image", "onnxruntime"):
+    for module, package in (("PIL.Image", "pillow"), ("onnxruntime", "onnxruntime")):
         monkeypatch.setitem(sys.modules, module, None)  # importing it raises ImportError
-        with pytest.raises(MissingExtraError, match=r"pip install 'semiparam_dynamics\[vision\]'"):
+        with pytest.raises(MissingExtraError, match=f"pip install {package}"):
             Backbone(config)
 
 
