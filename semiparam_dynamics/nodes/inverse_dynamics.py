@@ -172,7 +172,7 @@ class InverseDynamicsNode(ManagedNode):
     def release(self) -> None:
         """Give up the session and its topics."""
         self._unsubscribe()
-        self._published, self._looked = {}, 0
+        self._published, self._looked, self._joints = {}, 0, ()
         self._release_session()
 
     def _release_session(self) -> None:
