@@ -359,6 +359,7 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
         coefficients: Callable[[Iterate], Array],
     ) -> Iterate:
         """The iterate of the smallest error, or the last without `check`; sets n_iter_."""
+        self.__dict__.pop("validation_errors_", None)  # of an earlier fit
         with log:
             for number, iterate in enumerate(iterates, 1):
                 error = None if check is None else check.mean_error(coefficients(iterate))

@@ -270,7 +270,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     centers_ : (m, d).
     coef_ : (m,) or (m, T) like y; zero where the centres before explain a centre.
     n_iter_ : iterations; 1 for the filters that don't iterate.
-    validation_errors_ : after `grow`, the mean squared error after each step.
+    validation_errors_ : after `grow`, (steps,), the mean squared error after each step.
     """
 
     kernel: Any = None
@@ -308,6 +308,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
             (weights,) = self._weights(problem, rows, [problem.basis.n_features], values)
             (beta,) = weights
         self.n_iter_ = values[0] if parameter == "max_iter" else 1
+        self.__dict__.pop("validation_errors_", None)  # of `grow`
         self._keep(rows, problem.basis.centers, problem.basis.coefficients(beta))
         return self
 
@@ -405,7 +406,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
                 self._keep(rows, centers, alpha)
             if stop:
                 break
-        self.validation_errors_ = log.errors
+        self.validation_errors_ = np.array(log.errors)
         return self
 
     def _step(self, rows: Rows) -> StepRule | None:
