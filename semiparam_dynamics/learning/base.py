@@ -373,6 +373,6 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
         return best
 
 
-def mean_squared_error(Y: Array, predicted: Array) -> float:
-    """Mean over rows and outputs of (Y - predicted)^2."""
-    return float(((Y - predicted) ** 2).mean())
+def mean_squared_error(Y: Array, predicted: Array, weights: Array | None = None) -> float:
+    """Mean over rows, by their weights (n,) if any, and outputs of (Y - predicted)^2."""
+    return float(np.average(((Y - predicted) ** 2).mean(axis=1), weights=weights))

@@ -176,6 +176,15 @@ def test_growing_stops_where_the_error_no_longer_falls() -> None:
     assert not hasattr(model.fit(X, y), "validation_errors_")
 
 
+def test_growing_copies_the_centres_it_is_given() -> None:
+    X, y, X_new = cube(n=60)
+    given = X[:20].copy()
+    model = NystromKRLS(Gaussian(0.5), centers=given).grow(X, y, validation_data=(X, y), step=7)
+    expected = model.predict(X_new)
+    given[:] = 0.0
+    np.testing.assert_array_equal(model.predict(X_new), expected)
+
+
 def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> None:
     X, y, X_new = cube(n=100)
     X = np.repeat(X[:30], 4, axis=0)[:100]
