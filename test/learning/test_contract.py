@@ -362,6 +362,14 @@ WRONG: list[tuple[Any, str]] = [
     *((make(penalty=0.0), "penalty must be a positive") for make in (KRLS, NystromKRLS, Falkon)),
     (NystromKRLS(penalty=-1.0), "penalty must be a positive"),
     (Falkon(penalty=np.nan), "penalty must be a positive"),
+    *(
+        (KRLS(penalty=one), "penalty must be a positive number")  # type: ignore[arg-type]
+        for one in (None, "small", [1e-3, 1e-4], np.ones(2))
+    ),
+    *(
+        (NystromKRLS(n_centers=one), "n_centers must be a whole number")  # type: ignore[arg-type]
+        for one in (None, "all", [10, 20], np.arange(2), np.nan, np.inf)
+    ),
     (RandomFeaturesKRLS(penalty=0.0), "penalty must be a positive"),
     (NystromAggregator(penalty=0.0), "penalty must be a positive"),
     (RecursiveRLS(ridge=0.0), "ridge must be a positive"),
