@@ -61,7 +61,7 @@ LEARNING = ["scikit-learn>=1.4"]
 # What reads bags and draws pages: all but the node and the library on a robot.
 OFFLINE = [
     *LEARNING,
-    "rosbags>=0.11",
+    "rosbags>=0.11.6",  # before, a damaged bag stays open until it is collected
     'backports.zstd>=1.0; python_version < "3.14"',  # rosbags needs it, too
     "matplotlib>=3.6",
 ]

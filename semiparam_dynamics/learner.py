@@ -25,11 +25,11 @@ from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.predictor import Predictor
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.storage import check_finite, load_state, save_state, sub_state
+from semiparam_dynamics.storage import check_finite, load_state, resuming, save_state, sub_state
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
@@ -378,10 +378,10 @@ class InverseDynamicsLearner:
         """Continue with other values of the live parameters; see the estimator's `configure`.
 
         A baseline that is begun has no scores from before; over all samples its scores stay
-        unknown (NaN) until the next :meth:`reset`.
+        unknown (NaN) until the next :meth:`reset`. Raises what :meth:`check` does; the learner is
+        then what it was.
         """
-        if self.baseline is not None:
-            self.baseline.check(config.estimator)
+        self.check(config)
         self.estimator.configure(config.estimator)
         if self.baseline is not None:
             self.baseline.configure(config.estimator)
@@ -393,6 +393,12 @@ class InverseDynamicsLearner:
         self._detector.config = config.changes
         self.config = config
         self._publish_anew()
+
+    def check(self, config: InverseDynamicsConfig) -> None:
+        """Raise ConfigurationError where :meth:`configure` can't continue with `config`."""
+        self.estimator.check(config.estimator)
+        if self.baseline is not None:
+            self.baseline.check(config.estimator)
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -450,14 +456,11 @@ class InverseDynamicsLearner:
     def load(self, path: str | Path) -> None:
         """Resume from a saved file. Raises StorageError; the learner is then what it was."""
         state = load_state(path, self.identity(), ignore=LIVE)
-        before = self.state()
-        try:
+        with resuming(path):
             check_finite(state)
-            self._restore(state)
-        except (ConfigurationError, ValueError, LookupError, TypeError, AttributeError) as error:
-            self._restore(before)
-            why = error if isinstance(error, ConfigurationError) else repr(error)
-            raise StorageError(f"cannot resume from {path}: {why}") from None
+            # On trial: what cannot be resumed from must not touch this one.
+            InverseDynamicsLearner(self.model, self.config)._restore(state)
+        self._restore(state)
         self._deferred.clear()
         self._publish_anew()
 

@@ -27,7 +27,8 @@ def reserved(paths: Iterable[Path], *, overwrite: bool) -> Iterator[None]:
     made: list[Path] = []
     try:
         for folder in dict.fromkeys(path.parent for path in paths):
-            made += _make(folder)
+            made += _missing(folder)
+            _make(folder)
         yield
     except BaseException:
         for folder in reversed(made):
@@ -74,12 +75,13 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
                 part.unlink(missing_ok=True)
 
 
-def _make(folder: Path) -> list[Path]:
-    """Make a folder and try whether it takes files; returns the folders made, the outermost first.
+def _missing(folder: Path) -> list[Path]:
+    """The folders that have to be made for it, the outermost first."""
+    return [place for place in (folder, *folder.parents) if not place.exists()][::-1]
 
-    Raises StorageError.
-    """
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+
+def _make(folder: Path) -> None:
+    """Make a folder and try whether it takes files. Raises StorageError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -87,4 +89,3 @@ def _make(folder: Path) -> list[Path]:
             file.flush()
     except OSError as error:
         raise StorageError(f"the results can't be written to {folder}: {error.strerror}") from error
-    return missing[::-1]

@@ -83,7 +83,7 @@ def log(compressed: bool) -> bytes:
     file = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     q = np.linspace(0.0, 1.0, 12).reshape(6, 2)
-    save(file, t=np.arange(6.0), q=q, tau=q, names=np.array(["a", "b"]))
+    save(file, t=0.01 * np.arange(6.0), q=q, tau=q, names=np.array(["a", "b"]))
     return file.getvalue()
 
 

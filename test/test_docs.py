@@ -6,12 +6,15 @@ import re
 import runpy
 import subprocess
 import sys
+from inspect import isabstract
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from sklearn.base import BaseEstimator
 
+from semiparam_dynamics import learning
 from semiparam_dynamics.cli.main import VERBS, make_parser
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import load_yaml
@@ -142,6 +145,17 @@ def assert_nothing_is_fetched(site: Path) -> None:
 def test_the_page_of_commands_is_that_of_the_parsers() -> None:
     writer = runpy.run_path(str(ROOT / "tools" / "write_commands.py"))
     assert writer["commands_page"]() == DOCUMENTS["commands.md"], "run tools/write_commands.py docs"
+
+
+def test_the_pages_of_learning_name_every_estimator_and_kernel() -> None:
+    listed = re.search(r"members: \[(.*)\]", (ROOT / "docs/api/learning.md").read_text())
+    assert listed
+    for name in learning.__all__:
+        public = getattr(learning, name)
+        estimator = isinstance(public, type) and issubclass(public, BaseEstimator)
+        if estimator and not isabstract(public):
+            assert f"`{name}" in DOCUMENTS["learning.md"], name
+            assert name in listed[1].split(", "), name
 
 
 def test_the_tutorial_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:

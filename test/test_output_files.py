@@ -53,8 +53,10 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told_before_the_work(tmp_path: Path) -> None:
-    told = refused(tmp_path / "new", 100)
-    assert told == f"the results can't be written to {tmp_path / 'new'}: File too large\n"
+    folder = tmp_path / "new" / "deep"
+    told = refused(folder, 100)
+    assert told == f"the results can't be written to {folder}: File too large\n"
+    assert not any(tmp_path.iterdir())
 
 
 def refused(folder: Path, size: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import subprocess  # nosec B404: runs this package's own module
+import subprocess
 import sys
 
 from semiparam_dynamics import jit
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     print("compiling, about a minute", flush=True)
     program = "from semiparam_dynamics.cli.compile import compile_all; compile_all()"
-    done = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603  # nosec B603
+    done = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603
     if done.returncode == 0:
         size = sum(path.stat().st_size for path in jit.KEPT.rglob("*")) / 1e6
         print(f"kept in {jit.KEPT}: {size:.1f} MB")

@@ -33,7 +33,7 @@ from semiparam_dynamics.doctor.dynamics import (
     anchored_fit,
     make_columns,
 )
-from semiparam_dynamics.doctor.joint_log import read_joint_log
+from semiparam_dynamics.doctor.joint_log import read_joint_log, read_locks
 from semiparam_dynamics.doctor.messages import JointFacts, liveliest_stretch, repaired
 from semiparam_dynamics.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
@@ -107,10 +107,11 @@ def drive_gains_of_bags(
     Raises BagError, RobotModelError or LearningError where that can't be.
     """
     tree = parse_urdf(text := read_urdf(urdf))
-    joints = config.robot.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
+    joints = config.robot.joints or tree.actuated()
     given = one_or_each("samples.effort_scale", config.samples.effort_scale, len(joints), "joints")
     settings = to_flat(config) | {"joints": joints, "target": "effort"}
-    model = RobotModel(text, from_flat(InverseDynamicsConfig, settings).robot)
+    locked = read_locks(bag, tree, joints, joint_states)
+    model = RobotModel(text, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
     turning = np.array([tree.joints[name].type != "prismatic" for name in joints])
     facts, recordings = JointFacts(turning, *model.position_limits), []
     for path in (bag, loaded) if loaded else (bag,):
@@ -119,6 +120,8 @@ def drive_gains_of_bags(
             lacking = ", ".join(log.missing)
             raise BagError(f"{path} has no joint {lacking}: 'joints' names those that are learned")
         part = liveliest_stretch(repaired(log, facts))
+        if not len(part):
+            raise BagError(f"{path} has no message with a stamp and a position of each joint")
         if part.y is None or not np.isfinite(part.y).all():
             raise BagError(f"{path} has messages without an effort for each of the joints")
         late = config.samples.effort_delay

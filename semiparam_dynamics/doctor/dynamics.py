@@ -26,6 +26,7 @@ from semiparam_dynamics.robot.urdf import parse_urdf
 
 RATE = 100.0  # Hz, of the grid at most
 WIDE = 4.0  # times the cut-off
+FEWEST = 100  # rows of the grid, half of them between its ends, that least squares needs
 KEPT = 2500  # rows of the grid that least squares gets
 RIDGE = 1e-5  # of a column's own sum of squares
 LEAST = 1e-4  # of an effort's variance: a joint's error at least, as a scale
@@ -83,7 +84,8 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
     times = log.times
     rate = min(1.0 / float(np.median(np.diff(times))), RATE)
     n = int((times[-1] - times[0]) * rate) + 1
-    if n < 100:
+    edge = int(0.5 * rate)  # what the filters know nothing before or after
+    if n < FEWEST or n - 2 * edge < FEWEST // 2:
         raise BagError(f"{times[-1] - times[0]:.2f} s of joint states are too few to look at")
     own = 1.0 / float(np.median(np.diff(times)))
     wide, narrow = (min(f, 0.4 * rate) for f in (WIDE * cutoff, cutoff))
@@ -91,7 +93,6 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
     q, y = (_on_grid(times, a, own, grid, wide) for a in (log.q, log.y))
     dq = np.gradient(q, 1.0 / rate, axis=0)
     ddq = np.gradient(dq, 1.0 / rate, axis=0)
-    edge = int(0.5 * rate)  # what the filters know nothing before or after
     kept = np.arange(edge, n - edge)
     lively = kept[~_resting(dq, rate)[kept]]
     kept = lively if lively.size > n // 10 else kept
@@ -133,7 +134,7 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[A
     )
     parts = []
     for gravity in np.vstack((np.zeros(3), np.eye(3))):
-        body = Multibody(tree, model.joint_names, {}, tuple(gravity.tolist()))
+        body = Multibody(tree, model.joint_names, model.locked, tuple(gravity.tolist()))
         regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
         out = np.empty((len(q), regressor.size))
         moving = not gravity.any()

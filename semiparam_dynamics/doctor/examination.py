@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.doctor.dynamics import make_columns
 from semiparam_dynamics.doctor.finding import Finding
-from semiparam_dynamics.doctor.joint_log import JointLog, read_joint_log
+from semiparam_dynamics.doctor.joint_log import JointLog, read_joint_log, read_locks
 from semiparam_dynamics.doctor.messages import (
     JointFacts,
     liveliest_stretch,
@@ -26,7 +27,7 @@ from semiparam_dynamics.doctor.wrench import WrenchLog, read_wrench_log, wrench_
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
+from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 
@@ -83,9 +84,11 @@ def examine_bag(
         urdf = text
     text = read_urdf(urdf)
     tree = parse_urdf(text)
-    joints = config.robot.joints or tuple(j.name for j in tree.below(tree.root) if j.actuated)
-    log = read_joint_log(path, joints, joint_states)
-    examination = examine(log, text, config)
+    joints = config.robot.joints or tree.actuated()
+    moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]
+    log = read_joint_log(path, joints, joint_states, others=moving_ones)
+    locked = read_locks(path, tree, log.names, joint_states)
+    examination = examine(log, text, config, locked)
     sensor = target == "wrench" or bool(wrench)
     if log.y is None and target != "effort" and not sensor:
         with BagReader(path) as bag:
@@ -93,14 +96,18 @@ def examine_bag(
     if not sensor:
         return examination
     learned = target != "effort"
-    return _with_wrenches(examination, read_wrench_log(path, wrench), text, learned)
+    return _with_wrenches(examination, read_wrench_log(path, wrench), text, learned, locked)
 
 
 def _with_wrenches(
-    examination: Examination, wrenches: WrenchLog, urdf: str, learned: bool
+    examination: Examination,
+    wrenches: WrenchLog,
+    urdf: str,
+    learned: bool,
+    locked: Mapping[str, float],
 ) -> Examination:
     """The examination with a sensor's readings; where they are learned no efforts are needed."""
-    found, why = wrench_findings(wrenches, examination.clean, urdf, examination.config)
+    found, why = wrench_findings(wrenches, examination.clean, urdf, examination.config, locked)
     findings = [f for f in examination.findings if not learned or f.kind != "no efforts"] + found
     findings.sort(key=lambda finding: not finding.fault)
     left = (f"the wrenches beside the URDF's weight: {why}",) if why else ()
@@ -114,10 +121,18 @@ def _with_wrenches(
     )
 
 
-def examine(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Examination:
-    """Examine a log of joints that `urdf` has, as a file's path or its text."""
+def examine(
+    log: JointLog,
+    urdf: str,
+    config: InverseDynamicsConfig,
+    locked: Mapping[str, float] | None = None,
+) -> Examination:
+    """Examine a log of joints that `urdf` has, as a file's path or its text.
+
+    locked : positions of its other joints, rad or m; 0 where not given.
+    """
     settings = to_flat(config) | {"joints": log.names, "target": "effort"}
-    model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot)
+    model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
     tree = parse_urdf(model.urdf_text)
     low, high = model.position_limits
     turning = np.array([tree.joints[name].type != "prismatic" for name in log.names])
@@ -162,6 +177,8 @@ def _physics(
     """What the dynamics show, with efforts that are told to come `delay` seconds late."""
     if clean.y is None:
         return None, "there are no efforts"
+    if not len(clean):
+        return None, "no message has stamp, positions and efforts in order"
     y = clean.y
     used = np.isfinite(y).all(axis=0)
     used &= np.ptp(np.where(np.isfinite(y), y, 0.0), axis=0) > 0.0
@@ -177,7 +194,10 @@ def _physics(
         at = part.times
         filled = np.column_stack([np.interp(at + delay, at, column) for column in filled.T])
     part = JointLog(part.names, part.stamps, part.q, None, filled)
-    columns = make_columns(part, model, cutoff)
+    try:
+        columns = make_columns(part, model, cutoff)
+    except BagError as error:  # of messages that come in bursts few are enough apart
+        return None, str(error)
     physics = physics_findings(part.names, columns, used)
     if unexplained(columns, used) > POOR:
         physics = _renamed(part, model, cutoff, used, physics) or physics

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,14 @@ class JointLog:
         return dataclasses.replace(self, stamps=self.stamps[chosen], q=self.q[chosen], dq=dq, y=y)
 
 
-def read_joint_log(path: str | Path, joints: Sequence[str], topic: str = "") -> JointLog:
+def read_joint_log(
+    path: str | Path, joints: Sequence[str], topic: str = "", *, others: Collection[str] = ()
+) -> JointLog:
     """The joint states of a bag, of those of `joints` that it has, in their order.
 
-    Where `topic` isn't named, `BagReader.choose` takes one. Raises BagError where the bag
-    can't be read or its messages name none of the joints.
+    Where `topic` isn't named, `BagReader.choose` takes one. others : more joints of the robot,
+    which are no unknown names. Raises BagError where the bag can't be read or its messages name
+    none of the joints.
     """
     # Not at the top: a node looks at joints without a bag, and has no time for its import.
     from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
@@ -89,10 +94,26 @@ def read_joint_log(path: str | Path, joints: Sequence[str], topic: str = "") -> 
         q,
         None if np.isnan(dq).all() else dq,
         None if np.isnan(y).all() else y,
-        tuple(sorted({name for names in sets for name in names} - known)),
+        tuple(sorted({name for names in sets for name in names}.difference(known, others))),
         tuple(name for name in joints if name not in most),
         len(messages) - count,
     )
+
+
+def read_locks(
+    path: str | Path, tree: UrdfTree, joints: Sequence[str], topic: str = ""
+) -> dict[str, float]:
+    """Where the joints of a robot that are not among `joints` stand, as an evaluation locks them.
+
+    They are where the bag publishes them first, rad or m; those that it does not are left out.
+    """
+    from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader  # as above
+    from semiparam_dynamics.samples.stream import FIRST_MESSAGES, first_positions
+
+    with BagReader(path) as bag:
+        found = bag.messages([bag.choose(JOINT_STATE, topic)])
+        first = [message for _, message, _ in islice(found, FIRST_MESSAGES)]
+    return locked_positions(tree, joints, first_positions(first, tree.joints))
 
 
 def _column(messages: Sequence[Any], field: str, place: Sequence[int]) -> Array:

@@ -25,7 +25,7 @@ def save_motion(
     path: Path, log: JointLog, model: RobotModel, config: InverseDynamicsConfig
 ) -> None:
     """Write what :func:`main` reads. Raises StorageError."""
-    identity = {"urdf": model.urdf_text, "joints": list(log.names)}
+    identity = {"urdf": model.urdf_text, "joints": list(log.names), "locked": model.locked}
     state = {name: getattr(log, name) for name in ARRAYS}
     save_state(path, identity, state, parameters=to_flat(config))
 
@@ -38,7 +38,7 @@ def main(path: str) -> None:
     state = load_state(path, identity)
     joints = tuple(identity["joints"])
     config = from_flat(InverseDynamicsConfig, {**_tuples(flat), "joints": joints})
-    model = RobotModel(identity["urdf"], config.robot)
+    model = RobotModel(identity["urdf"], config.robot, locked=identity["locked"])
     log = JointLog(joints, state["stamps"], state["q"], None, state["y"])
     findings, mends = examine_motion(log, model, config)
     faults = [

@@ -9,7 +9,7 @@ within the bounds that a joint's effort has.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,11 +72,16 @@ def read_wrench_log(path: str | Path, topic: str = "") -> WrenchLog:
 
 
 def wrench_findings(
-    log: WrenchLog, joints: JointLog, urdf: str, config: InverseDynamicsConfig
+    log: WrenchLog,
+    joints: JointLog,
+    urdf: str,
+    config: InverseDynamicsConfig,
+    locked: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], str]:
     """What is wrong with the wrenches, and why they were not compared with the URDF's weight.
 
-    joints: without what would spoil a comparison. urdf: text. The second is empty where they were.
+    joints: without what would spoil a comparison. urdf: text. locked: positions of its other
+    joints. The second is empty where they were.
     """
     if not len(log):
         lack = "the topic of the wrench has no messages"
@@ -104,7 +109,7 @@ def wrench_findings(
         return findings, "the wrenches are not of the joint states' time"
     clean = replace(clean, stamps=clean.stamps[inside], values=clean.values[inside])
     findings += _axes(clean, joints)
-    more, skipped = _weight(clean, joints, urdf, config)
+    more, skipped = _weight(clean, joints, urdf, config, locked)
     return findings + more, skipped
 
 
@@ -192,7 +197,11 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
 
 
 def _weight(
-    log: WrenchLog, joints: JointLog, urdf: str, config: InverseDynamicsConfig
+    log: WrenchLog,
+    joints: JointLog,
+    urdf: str,
+    config: InverseDynamicsConfig,
+    locked: Mapping[str, float] | None,
 ) -> tuple[list[Finding], str]:
     """Sign, axes and units, by the weight that the URDF has behind the sensor."""
     frame = config.robot.sensor_frame or (log.frames[0] if len(log.frames) == 1 else "")
@@ -200,7 +209,8 @@ def _weight(
         return [], "neither the messages nor sensor_frame name the sensor's frame"
     settings = to_flat(config) | {"joints": joints.names, "target": "wrench", "sensor_frame": frame}
     try:
-        model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot)
+        robot = from_flat(InverseDynamicsConfig, settings).robot
+        model = RobotModel(urdf, robot, locked=locked)
     except RobotModelError as error:
         lack = Finding("wrench: frame", str(error), "name a joint or link with sensor_frame")
         return [lack], "the sensor's place in the URDF is not known"

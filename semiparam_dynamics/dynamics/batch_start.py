@@ -139,11 +139,12 @@ def training_data(
 ) -> TrainingData:
     """Identify the rigid body on samples in their order, and keep what the residual needs.
 
-    Samples without a measurement are passed over. Raises LearningError if fewer than two are left.
+    Samples that are not measured on all axes are passed over. Raises LearningError if fewer than
+    two are left.
     """
     motion = Motion.of(samples, expected_scales(model).active)
     if len(motion) < 2:
-        raise LearningError("There are no two measured samples to train on.")
+        raise LearningError("There are no two samples measured on all axes to train on.")
     identifier = RigidBodyIdentifier.of(model, config.rigid_body)
     before = identifier.update_motion(motion).values
     after = motion.rigid_body(identifier.parameters)

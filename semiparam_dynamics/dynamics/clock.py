@@ -28,6 +28,7 @@ FEW = 0.6  # of a period that a stamp may be late before a message is missing
 LOST = 0.75  # of a period that the clock may be ahead before it counted one too many
 MEMORY = 30.0  # s for which what positions said counts
 SURE = 16.0  # variances of the slope that it must differ from 1 to count
+FORGOTTEN = 1e-100  # sums below are of motion hours ago: their squares would soon be no numbers
 
 # The clock's memory; times in s.
 CLOCK = np.dtype(
@@ -126,7 +127,7 @@ def _compare(clock: Any, went: Array, q: Array, last: Array, step: float, period
 def _slope(clock: Any) -> float:
     """How far positions follow the stamps' deviations: 1 wholly, as far as nothing else is sure."""
     short = clock.expected - clock.product
-    if short <= 0.0:
+    if short <= 0.0 or clock.expected < FORGOTTEN:
         return 1.0
     unexplained = max(clock.found - clock.product * clock.product / clock.expected, 0.0)
     sure = 1.0 - SURE * unexplained / clock.count * clock.expected / (short * short)

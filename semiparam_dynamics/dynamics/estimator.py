@@ -167,6 +167,8 @@ class SemiparametricEstimator:
     ) -> Sample:
         """Make a sample of an unfiltered state (n_joints,) and measurement (n_axes,).
 
+        stamp : ns. Samples that are learned need stamps that go on: the residual's scales wait for
+            seconds of motion. 0, of no instant, is for states that are only predicted.
         stops : (n_stops,) of `FrictionMemory`; None: those of a long way at dq.
         """
         return Sample(stamp, q, dq, ddq, self.model.regressor(q, dq, ddq, stops), y)

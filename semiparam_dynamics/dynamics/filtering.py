@@ -50,6 +50,7 @@ FULL = 3  # messages from which on each gives a sample
 SPARE, LEAST_SPEED, ANY_SPEED = 2.0, 5.0, 20.0  # the speeds in rad/s or m/s
 SLACK = 0.01  # s
 SURE = 0.6  # rad within which a wrap is expected to be told from a jump
+NEAR = 0.01  # rad or m, that positions go at most where they come to rest at 0
 TURN = 2.0 * math.pi
 
 BETWEEN = "not learned, too soon after one that was (filter.learn_ratio)"
@@ -58,6 +59,7 @@ PARTIAL = "learned without the joints whose efforts are missing or wrong"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
 REASONS = {
+    "no_number": "position or velocity that is no number",
     "implausible": "position far outside the URDF's limits (degrees instead of radians?)",
     "late": "out of order",
     "pauses": "filter restarted after a pause",
@@ -315,7 +317,8 @@ class SampleFilter:
             dq, y = m.dq, m.y
             instants.append((m.stamp, dq is not None, y is not None))
             signals += (m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y)
-        flat = np.concatenate(signals).reshape(len(block), -1)
+        # Filtered in place: whole numbers would stay such.
+        flat = np.concatenate(signals, dtype=np.float64).reshape(len(block), -1)
         if self._fast:
             self._before = np.empty_like(rows)
         run = filter_row if len(block) == 1 else filter_rows
@@ -368,8 +371,8 @@ def filter_rows(
     """Filter k measurements in turn, and return how many samples they gave.
 
     instants : (k, 3) stamp in ns, and whether dq and y were measured.
-    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured, NaN
-        where one axis of y was not.
+    signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured, NaN or
+        infinite where one axis of y was not.
     rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered; y of an axis is NaN where
         and as long after it was not measured as all of y is unused where none was.
     before : (k, size) of each sample the same before the narrow low-pass; (0, size): not wanted.
@@ -393,6 +396,9 @@ def filter_rows(
     samples = 0
     for i in range(len(instants)):
         stamp, c, has_velocity = instants[i, 0], signals[i], instants[i, 1] != 0
+        if not _finite(c[: 2 * n]):
+            m.no_number += 1
+            continue
         _turn_home(c, joints)
         if _outside(c, joints):
             m.implausible += 1
@@ -425,7 +431,7 @@ def filter_rows(
             if m.moved and instants[i, 2] != 0 and _repeats(c, unwrapped, last):
                 m.repeats += 1
                 continue
-            if _jumps(unwrapped, last, joints, step) or _blank(c, last, n):
+            if _jumps(unwrapped, last, joints, step) or _blank(c, unwrapped, last):
                 after = (stamp - m.suspect) * NANO
                 _unwrap(c, outlier, joints, after, unwrapped)
                 confirmed = m.suspect != NEVER and not _jumps(unwrapped, outlier, joints, after)
@@ -450,7 +456,7 @@ def filter_rows(
         if not instants[i, 2]:
             m.unmeasured = stamp
         for j in range(2 * n, c.size):
-            if instants[i, 2] and not math.isnan(c[j]):
+            if instants[i, 2] and math.isfinite(c[j]):
                 past[2, j] = c[j]
             else:
                 if instants[i, 2]:
@@ -496,10 +502,13 @@ def filter_rows(
             # The first input is a filter's equilibrium, so that its first step never counts.
             lowpass_row(row, back, narrow, m.cutoff, m.count > 2)
             known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)
+            if len(before) > 0:
+                own = before[samples, 3 * n : n + c.size]
+                _mark_unread(own, unread[1], m.last, m.settling)
             m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
-            if m.max_rate <= 0.0 or not since < 1.0 / m.max_rate - 0.5 * back:
+            if m.max_rate <= 0.0 or not 0.0 <= since < 1.0 / m.max_rate - 0.5 * back:
                 informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
                 since = (m.last - m.last_kept) * NANO
                 between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
@@ -545,6 +554,15 @@ def _go_back(m: Any, unread: Stamps, stamp: int) -> None:
     m.unmeasured, m.stopped = min(m.unmeasured, stamp), min(m.stopped, stamp)
     for j in range(unread.shape[1]):
         unread[0, j], unread[1, j] = min(unread[0, j], stamp), min(unread[1, j], stamp)
+
+
+@compiled_as_written
+def _finite(numbers: Array) -> bool:
+    """Whether all are numbers: none would ever leave the filters again."""
+    for number in numbers:
+        if not math.isfinite(number):
+            return False
+    return True
 
 
 @compiled_as_written
@@ -607,14 +625,17 @@ def _jumps(q: Array, before: Array, joints: npt.NDArray[np.void], step: float) -
 
 
 @compiled_as_written
-def _blank(signals: Array, before: Array, n: int) -> bool:
-    """Whether all positions are suddenly 0, as in messages that nobody filled."""
-    zeros_before = True
-    for j in range(n):
+def _blank(signals: Array, q: Array, before: Array) -> bool:
+    """Whether all positions are suddenly 0, as in messages that nobody filled.
+
+    q : (n_joints,) the same, unwrapped. Joints may as well come to rest at 0: these are near it.
+    """
+    far = False
+    for j in range(q.size):
         if signals[j] != 0.0:
             return False
-        zeros_before = zeros_before and before[j] == 0.0
-    return n > 1 and not zeros_before
+        far = far or abs(q[j] - before[j]) > NEAR
+    return q.size > 1 and far
 
 
 @compiled_as_written

@@ -565,9 +565,10 @@ class KernelResidual:
 def _model_weights(weights: Array, y: Array) -> Array:
     """A sample's weight in each model (..., 1 + n_axes), of its axes' weights (..., n_axes).
 
-    In the first one it is the least of the axes that were measured.
+    In the first one it is the least of the axes that were measured, and 0 where none was.
     """
     least = np.where(np.isnan(y), np.inf, weights).min(axis=-1, keepdims=True)
+    least = np.where(np.isfinite(least), least, 0.0)
     return np.concatenate((least, weights), axis=-1)
 
 

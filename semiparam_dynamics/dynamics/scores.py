@@ -7,8 +7,25 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.jit import compiled_as_written
+
+ROUNDING = 1e-12  # of a mean square: a variance below it is none
+
+
+def varies(variance: Array, mean_square: Array) -> Mask:
+    """Which measurements vary at all: what is left about the mean of the others is rounding."""
+    varied: Mask = variance > ROUNDING * mean_square
+    return varied
+
+
+def variances(y: Array) -> Array:
+    """(n_axes,) of measurements y (k, n_axes) about their means; infinite where they are constant.
+
+    Errors over them are normalised: of what never varies they count as 0.
+    """
+    variance: Array = y.var(axis=0)
+    return np.where(varies(variance, np.mean(y**2, axis=0)), variance, np.inf)
 
 
 class RunningScores:
@@ -88,17 +105,27 @@ class RunningScores:
             bounds = 2.0 * np.array([stds.get(name, nothing) for name in self._row])
             self._covered = self._covered + (np.abs(errors) <= bounds).sum(axis=1)
 
+    @property
+    def measured(self) -> Mask:
+        """Which axes were measured in a sample at least, (n_axes,)."""
+        measured: Mask = self._counts > 0.0
+        return measured
+
     def rmse(self, model: str) -> Array:
-        """Root mean squared error per axis, (n_axes,); NaN before the first sample."""
+        """Root mean squared error per axis, (n_axes,); NaN where nothing was measured."""
         return np.sqrt(self._share(self._errors[self._row[model]]))
 
     def nmse(self, model: str) -> Array:
-        """Mean squared error over the variance of the measured axis, (n_axes,)."""
+        """Mean squared error over the variance of the measured axis, (n_axes,).
+
+        NaN where the axis was not measured, or never varied.
+        """
         whole = self._whole
+        varied = varies(whole._spread, whole._spread + whole._counts * whole._mean**2)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = 1.0 if whole is self else self._counts / whole._counts
             nmse: Array = self._errors[self._row[model]] / (share * whole._spread)
-        return np.where((whole._spread > 0.0) & (self._counts > 0.0), nmse, np.nan)
+        return np.where(varied & self.measured, nmse, np.nan)
 
     def coverage(self, model: str) -> Array:
         """Share of samples within two predicted standard deviations, (n_axes,)."""
@@ -107,7 +134,7 @@ class RunningScores:
         return self._share(self._covered[self._row[model]])
 
     def _share(self, sums: Array) -> Array:
-        return np.where(self._counts > 0.0, sums / np.maximum(self._counts, 1e-300), np.nan)
+        return np.where(self.measured, sums / np.maximum(self._counts, 1e-300), np.nan)
 
 
 @compiled_as_written

@@ -35,7 +35,7 @@ from semiparam_dynamics.samples.stream import (
     FIRST_MESSAGES,
     MOVED,
     OTHER_FRAME,
-    joint_positions,
+    first_positions,
     joints_together,
     naming_remedy,
 )
@@ -126,9 +126,7 @@ def robot_of(
     urdf = _urdf(bags)
     tree = parse_urdf(read_urdf(urdf))
     messages = _first_messages(bags, JOINT_STATE, bags.joint_states, FIRST_MESSAGES)
-    published: dict[str, float] = {}
-    for message in messages:
-        published = joint_positions(message, tree.joints) | published
+    published = first_positions(messages, tree.joints)
     config = _with_joints(bags, tree, messages, published, _with_sensor_frame(bags, config))
     before = saved_header(start)[1].get(LOCKED) if start else None
     joints = config.robot.joints or tree.actuated()

@@ -62,7 +62,7 @@ def read_result(place: Path) -> Result:
 def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
     """The parameters that are not the same in all, with each one's value; None: it has none.
 
-    Among them what was learned before, by files' names.
+    Among them what was learned before, by files' names, and the version that did it.
     """
     flat = [_before(r) | dict(_flat(r.values["parameters"])) for r in results]
     names = dict.fromkeys(name for one in flat for name in one)
@@ -77,28 +77,10 @@ def obstacles(results: Sequence[Result]) -> list[str]:
     wherever they lie; URDFs by their text. An older results.json names neither: there the number of
     samples and the URDF's own errors, in which nothing is learned, tell.
     """
-    first, found = results[0], []
+    first = results[0]
     differing = settings_that_differ(results)
     measuring = [name for name in differing if name.startswith(MEASURING)]
-    for other in results[1:]:
-        for key, what in (("target", "targets"), ("axes", "axes")):
-            if first.values[key] != other.values[key]:
-                found.append(f"{other.name} has other {what} than {first.name}.")
-        if found:
-            continue
-        if first.values.get("origin") and other.values.get("origin"):
-            found += _other_origin(first, other)
-            continue
-        a, b = first.values["samples"], other.values["samples"]
-        if a != b and not measuring:
-            found.append(
-                f"{other.name} was scored on {b} samples, {first.name} on {a}: the bags differ."
-            )
-        elif not measuring and not _same_urdf(first, other):
-            found.append(
-                f"The URDF's own errors, in which nothing is learned, differ between {other.name} "
-                f"and {first.name}: the bags or the URDFs differ."
-            )
+    found = [told for other in results[1:] for told in _between(first, other, bool(measuring))]
     if measuring:
         found.append(
             f"What is measured is treated otherwise ({', '.join(measuring)}), so that errors are "
@@ -107,12 +89,41 @@ def obstacles(results: Sequence[Result]) -> list[str]:
     return found
 
 
+def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
+    """In sentences, why figures of two results do not compare, beside settings.
+
+    measuring: whether what is measured is treated otherwise, which changes the numbers that tell.
+    """
+    others = [
+        what
+        for key, what in (("target", "targets"), ("axes", "axes"))
+        if first.values[key] != other.values[key]
+    ]
+    if others:
+        yield from (f"{other.name} has other {what} than {first.name}." for what in others)
+        return
+    if first.values.get("origin") and other.values.get("origin"):
+        yield from _other_origin(first, other)
+        return
+    a, b = first.values["samples"], other.values["samples"]
+    if a != b and not measuring:
+        yield f"{other.name} was scored on {b} samples, {first.name} on {a}: the bags differ."
+    elif not measuring and not _same_urdf(first, other):
+        yield (
+            f"The URDF's own errors, in which nothing is learned, differ between {other.name} "
+            f"and {first.name}: the bags or the URDFs differ."
+        )
+
+
 def _before(result: Result) -> dict[str, object]:
-    """What was learned before the scoring; nothing of results that do not tell."""
-    if not (origin := result.values.get("origin")):
-        return {}
-    names = ", ".join(Path(bag["path"]).name for bag in origin["trained"])
-    return {"bags learned before": names, "saved model": origin["model"]}
+    """What was learned before the scoring, and by which version; of older results, what is told."""
+    told: dict[str, object] = {}
+    if version := result.values.get("version"):
+        told["semiparam_dynamics"] = version
+    if origin := result.values.get("origin"):
+        names = ", ".join(Path(bag["path"]).name for bag in origin["trained"])
+        told |= {"bags learned before": names, "saved model": origin["model"]}
+    return told
 
 
 def _other_origin(first: Result, other: Result) -> Iterator[str]:
@@ -129,13 +140,17 @@ def _other_origin(first: Result, other: Result) -> Iterator[str]:
 
 
 def ratios(first: Result, other: Result, protocol: str, model: str) -> list[float]:
-    """Each axis' squared error in `other` by that in `first`; NaN where one has none."""
-    scores = (r.values["scores"].get(protocol, {}).get(model, {}) for r in (first, other))
-    a, b = (one.get("rmse") or [] for one in scores)
-    return [
-        (y / x) ** 2 if x and y is not None and x is not None else math.nan
-        for x, y in zip(a, b, strict=False)
-    ]
+    """Squared error in `other` by that in `first`, of each of `first`'s axes.
+
+    NaN where one of them has none, or not this axis.
+    """
+    a, b = (
+        dict(zip(r.values["axes"], scores.get("rmse") or [], strict=False))
+        for r in (first, other)
+        for scores in [r.values["scores"].get(protocol, {}).get(model, {})]
+    )
+    pairs = [(a.get(axis), b.get(axis)) for axis in first.values["axes"]]
+    return [(y / x) ** 2 if x and y is not None else math.nan for x, y in pairs]
 
 
 def mean_ratio(values: Sequence[float]) -> float:
@@ -158,8 +173,9 @@ def verdicts(results: Sequence[Result]) -> list[str]:
             mean = mean_ratio(axes)
             if math.isnan(mean):
                 continue
-            worst = max((r, name) for r, name in zip(axes, first.values["axes"], strict=True))
-            if all(abs(ratio - 1.0) < SAME for ratio in axes):
+            named = zip(axes, first.values["axes"], strict=True)
+            worst = max((r, name) for r, name in named if math.isfinite(r))
+            if all(math.isnan(ratio) or abs(ratio - 1.0) < SAME for ratio in axes):
                 sentence = "the same errors"
             else:
                 sentence = (

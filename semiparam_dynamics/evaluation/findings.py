@@ -105,6 +105,8 @@ def _verdict(protocol: str, scores: RunningScores) -> str:
     semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
     if not (np.isfinite(semi) and rigid > 0.0):
         when = WHEN[protocol][0].upper() + WHEN[protocol][1:]
+        if np.isfinite(mean_nmse(scores, "urdf")) and not np.isfinite(semi):
+            return f"{when}, the semiparametric model diverged."
         return f"{when}, the measurement never varied: there is nothing to compare with."
     if semi > 2.0 * rigid:
         how = f"{semi / rigid:.1f} times the squared error of the rigid body"
@@ -175,7 +177,8 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
                 f"{title}: the URDF's own parameters predict better than the identified rigid "
                 f"body (nmse {number(urdf)} against {number(rigid)})."
             )
-        diverged = [axes[i] for i in np.flatnonzero(~np.isfinite(scores.rmse("semiparametric")))]
+        lost = scores.measured & ~np.isfinite(scores.rmse("semiparametric"))
+        diverged = [axes[i] for i in np.flatnonzero(lost)]
         if diverged:
             yield f"{title}: the semiparametric model diverged on {listing(diverged)}."
         useless = [axes[i] for i in np.flatnonzero(scores.nmse("semiparametric") >= 1.0)]
@@ -207,12 +210,13 @@ def _leakage(evaluation: Evaluation) -> Iterator[str]:
         for which, scores in (("those", frozen.repeated), ("the others", frozen.new))
         if np.isfinite(ratio := _ratio(scores))
     ]
-    yield f"{words}: the semiparametric squared error is {' and '.join(told)}."
+    figures = f": the semiparametric squared error is {' and '.join(told)}" if told else ""
+    yield f"{words}{figures}."
 
 
 def _ratio(scores: RunningScores) -> float:
-    squares = [np.mean(scores.rmse(n) ** 2) for n in ("semiparametric", "rigid_body")]
-    return float(squares[0] / squares[1]) if squares[1] > 0.0 else np.nan
+    semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
+    return semi / rigid if rigid > 0.0 else np.nan
 
 
 def _on_persistence(protocol: str) -> str:
@@ -243,6 +247,9 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
     constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]
     if constant:
         yield f"The measurement of {listing(constant)} never varied: there is no nmse of it."
+    never = [model.axes[i] for i in np.flatnonzero(~run.scores.measured)]
+    if never:
+        yield f"{listing(never)}: never measured, so that nothing was learned or scored of it."
     # These are predicted, and no fault: at 1 kHz nine in ten are not learned.
     skipped = [(r, n) for r, n in evaluation.skipped.most_common() if r not in ORDINARY]
     dropped = sum(count for _, count in skipped)

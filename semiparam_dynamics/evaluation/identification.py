@@ -16,6 +16,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import BagError, ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
+from semiparam_dynamics.evaluation.experiment import CoveredTime
 from semiparam_dynamics.identification.consistent import (
     AxisFactors,
     ConsistentParameters,
@@ -76,11 +77,13 @@ def identify_on_bags(
     model, config = robot_of(bags, config)
     train, test = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
     paths = (*bags.train, *bags.test)
+    number, covered = -1, CoveredTime((), 0.0)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         for k, measurements, sample in samples_of(paths, bags, model, config, progress):
-            first, last = (measurements[i].stamp for i in (0, -1))
-            border = first + (1.0 - hold_out) * (last - first)
-            to_train = k < len(bags.train) and sample.stamp <= border
+            if k != number:
+                number, covered = k, CoveredTime(measurements, config.filter.max_gap)
+            border = (1.0 - hold_out) * covered.total
+            to_train = k < len(bags.train) and covered.at(sample.stamp) <= border
             (train if to_train else test).add(sample)
         if train.n_samples == 0:
             raise BagError("no measured sample was found to identify parameters on")

@@ -41,9 +41,15 @@ def plot_line(axes: Axes, x: Array, y: Array, look: ModelLook) -> None:
 
 
 def mean_rmse(run: ProtocolRun, group: AxisGroup) -> tuple[Array, dict[str, Array]]:
-    """Time (k,) in s and each model's RMSE (k,) in windows, averaged over a group's axes."""
-    time, rmse = run.trace.rmse()
-    mean = rmse[:, :, list(group.axes)].mean(axis=2)
+    """Time (k,) in s and each model's RMSE (k,) in windows, averaged over a group's axes.
+
+    Axes that were not measured have no part; NaN in windows where none was.
+    """
+    time, rmse, measured = run.trace.rmse()
+    chosen = list(group.axes)
+    rmse, measured = rmse[:, :, chosen], measured[:, None, chosen]
+    with np.errstate(invalid="ignore"):
+        mean = rmse.sum(axis=2, where=measured) / measured.sum(axis=2)
     return time, {name: mean[:, i] for i, name in enumerate(run.trace.models)}
 
 
@@ -65,7 +71,8 @@ def error_panels(runs: Mapping[str, ProtocolRun], group: AxisGroup) -> list[str]
             models: Mapping[str, Array] = models,
         ) -> None:
             for name, curve in models.items():
-                if name in MODELS or np.median(curve) < high:
+                known = curve[~np.isnan(curve)]
+                if name in MODELS or (known.size and np.median(known) < high):
                     plot_line(axes, time, curve, LOOKS[name])
             axes.set_title(PROTOCOL_TITLES[protocol])
             axes.set_xlabel("Time of motion (s)")

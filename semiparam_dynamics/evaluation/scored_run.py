@@ -155,13 +155,16 @@ class Trace:
             del self._points[:POINTS]
         self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))
 
-    def rmse(self) -> tuple[Array, Array]:
-        """Window centres (k,) in s and RMSE (k, models, n_axes)."""
+    def rmse(self) -> tuple[Array, Array, Mask]:
+        """Window centres (k,) in s, RMSE (k, models, n_axes), and what was measured (k, n_axes).
+
+        The RMSE is NaN where an axis was not measured.
+        """
         used = np.flatnonzero(self._counts.any(axis=1))
-        with np.errstate(invalid="ignore"):  # of an axis that nobody measured
+        with np.errstate(invalid="ignore"):
             mean = self._squares[used] / self._counts[used, None]
         centres: Array = (used.astype(np.float64) + 0.5) * self.window
-        return centres, np.sqrt(mean)
+        return centres, np.sqrt(mean), self._counts[used] > 0.0
 
     def points(self) -> tuple[Array, Array, Array, Array]:
         """Of the last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""

@@ -22,6 +22,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.dynamics.scores import varies
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.identification.convex_problem import ConvexProblem
 from semiparam_dynamics.robot.inertia import (
@@ -254,9 +255,9 @@ class AxisFactors:
         """
         mean_square = self.root_mean_square() ** 2
         variance = mean_square - (self._sum / self.n_samples) ** 2
-        constant = variance <= 1e-12 * mean_square
-        relative = self.squared_error(parameters) / np.where(constant, 1.0, variance)
-        return np.where(constant, np.nan, relative)
+        varied = varies(variance, mean_square)
+        relative = self.squared_error(parameters) / np.where(varied, variance, 1.0)
+        return np.where(varied, relative, np.nan)
 
     def weighted(self, weights: Array) -> tuple[Array, Array, float]:
         """R, U and the unexplained rest: sum of w^2 |Phi pi - y|^2 = |R pi - U|^2 + rest.

@@ -147,10 +147,13 @@ class Polynomial(Kernel):
 
     def bind(self, C: Array) -> Bound:
         """See :class:`Kernel`."""
-        if self.degree < 1 or int(self.degree) != self.degree:
+        if not (np.isfinite(self.degree) and self.degree >= 1 and self.degree % 1 == 0):
             raise ConfigurationError(f"degree must be a whole number above 0, not {self.degree}.")
-        if self.scale <= 0.0 or self.offset < 0.0:
-            raise ConfigurationError("scale must be positive, and offset must not be negative.")
+        if not (0.0 < self.scale < np.inf and 0.0 <= self.offset < np.inf):
+            raise ConfigurationError(
+                f"scale must be positive and offset must not be negative, both finite, not "
+                f"{self.scale} and {self.offset}."
+            )
         if is_sparse(C):
             return sparse_polynomial(C, int(self.degree), self.scale, self.offset)
         transposed = np.ascontiguousarray(C.T) * C.dtype.type(self.scale)
@@ -165,7 +168,9 @@ class Polynomial(Kernel):
 
     def diagonal(self, X: Array) -> Array:
         """See :class:`Kernel`."""
-        diagonal: Array = (self.scale * squared_norms(X) + self.offset) ** int(self.degree)
+        # A search's parameters are NumPy's scalars, which would make double precision of single.
+        scale, offset = float(self.scale), float(self.offset)
+        diagonal: Array = (scale * squared_norms(X) + offset) ** int(self.degree)
         return diagonal
 
 

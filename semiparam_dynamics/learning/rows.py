@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.kernels import as_kernel, require_sparse_form
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
 from semiparam_dynamics.learning.sparse import (
     as_inputs,
     in_format,
@@ -34,6 +35,8 @@ from semiparam_dynamics.learning.sparse import (
 )
 
 FLOATS = [np.float64, np.float32]  # inputs of another dtype are converted to the first
+PROBES, NEIGHBOURS = 30, 5000  # rows whose nearest ones are looked for, and among how many
+STRANGE = 1e-6  # of a kernel's largest value, below which the nearest is none
 READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
 
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
@@ -335,7 +338,31 @@ def training_rows(
     X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=FLOATS)
     if sample_weight is not None:
         sample_weight = checked_weights(sample_weight, X.shape[0], X.dtype)
-    return ArrayRows(as_inputs(X, X.dtype), np.asarray(y), sample_weight)
+    X = as_inputs(X, X.dtype)
+    if not sparse and hasattr(estimator, "kernel"):
+        _warn_of_strangers(as_kernel(estimator.kernel), X)
+    return ArrayRows(X, np.asarray(y), sample_weight)
+
+
+def _warn_of_strangers(kernel: Kernel, X: Array) -> None:
+    """Warn where a kernel with a width is nearly zero between all rows X (n, d).
+
+    Looks at the nearest of some thousand rows to each of a few. Where none is near, predictions are
+    the same everywhere but at the rows themselves: inputs that nobody scaled, mostly.
+    """
+    if not hasattr(kernel, "length_scale") or len(X) < PROBES:
+        return
+    probes = np.linspace(0, len(X) - 1, PROBES).astype(int)
+    others = np.unique(np.linspace(0, len(X) - 1, NEIGHBOURS).astype(int))
+    K = kernel(X[probes], X[others])
+    K[probes[:, None] == others] = 0.0
+    if np.median(K.max(axis=1)) < STRANGE:
+        warnings.warn(
+            f"{kernel!r} is nearly zero between all rows of X: predictions will hardly depend on "
+            f"inputs. Scale them (StandardScaler, say), or take a larger length_scale.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 R = TypeVar("R", bound=Rows)
@@ -360,13 +387,32 @@ def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
     """Check and convert the data as scikit-learn does, and set n_features_in_.
 
     Sparse inputs become compressed rows for an estimator that takes them, and are refused by
-    others, as `check_array` refuses them.
+    others, as `check_array` refuses them. LearningError for labels where numbers are learned.
     """
     if takes_sparse(estimator):
         settings.setdefault("accept_sparse", "csr")
+    if settings.get("y_numeric") and (label := _first_text(args[1])) is not None:
+        name = type(estimator).__name__
+        raise LearningError(
+            f"{name} learns numbers, and y has labels ('{label}'): "
+            f"KernelClassifier({name}(...)) learns classes."
+        )
     if hasattr(validation, "validate_data"):
         return validation.validate_data(estimator, *args, **settings)
     return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
+
+
+def _first_text(y: Any) -> str | None:
+    """The first of y that is text and no number."""
+    if getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        return None
+    for value in np.ravel(np.asarray(y, dtype=object)):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                return str(value)
+    return None
 
 
 def takes_sparse(estimator: Any) -> bool:

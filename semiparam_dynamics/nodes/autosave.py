@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.storage import State, load_newest, save_state
 
 Snapshot = tuple[dict[str, object], dict[str, Any], State]  # identity, parameters, state
 LONG = 10.0  # s that a write may take where there is no interval
+
+
+def model_path(model_file: str) -> Path | None:
+    """The absolute path of the parameter `model_file`; None where it is empty.
+
+    Raises ConfigurationError where it begins with a home that is not known, as ~nobody.
+    """
+    try:
+        return Path(model_file).expanduser().absolute() if model_file else None
+    except RuntimeError as error:
+        raise ConfigurationError(f"the parameter 'model_file', '{model_file}': {error}") from None
 
 
 class Autosave:
@@ -23,7 +35,8 @@ class Autosave:
     Parameters
     ----------
     path: the model's file; None: only :meth:`begin` and :meth:`save` write.
-    snapshot: returns the model's identity, its parameters and a copy of its state.
+    snapshot: returns the model's identity, its parameters and a copy of its state; StorageError
+        where there is no memory for one.
     interval: age in s that unsaved changes may reach, as long as :meth:`step` is called and a write
         takes no longer than the last one; 0: written on request only. It may be changed.
     clock: seconds that never decrease.
@@ -68,6 +81,11 @@ class Autosave:
             self._since = self._clock()
         self._changes += times
 
+    def begin_anew(self) -> None:
+        """Note that the model knows nothing, and comes from no file."""
+        self.mark_saved()
+        self.loaded = None
+
     def mark_saved(self) -> None:
         """Take the model for saved: it was loaded, or has learned nothing."""
         self.wait()
@@ -78,7 +96,10 @@ class Autosave:
         self._requested = self._path is not None and self.unsaved > 0
 
     def step(self) -> None:
-        """Begin a write that was requested or is due, unless one is under way."""
+        """Begin a write that was requested or is due, unless one is under way.
+
+        Where it can't begin, that is the `problem`, and it is tried again when it is due.
+        """
         if self._path is None or self._writing():
             return
         # So early that the write should be over in time.
@@ -86,19 +107,20 @@ class Autosave:
         age = self._clock() - self._since
         if self._requested or (self.interval and self.unsaved and age >= self.interval - ahead):
             self._requested = self._ordered = False
-            self._start(self._path)
+            with suppress(StorageError):
+                self._start(self._path)
 
     def begin(self, path: Path, done: Callable[[str], None]) -> None:
         """Begin a write of the model as it is now, after one that is under way.
 
         done: called in another thread at the end, with the reason for a failure, or nothing.
 
-        Raises StorageError while another such write has not ended.
+        Raises StorageError while another such write has not ended, or where it can't begin.
         """
         if self._ordered and self._writing():
             raise StorageError("the save that was asked for before is still being written")
-        self._ordered = True
         self._start(path, done)
+        self._ordered = True
 
     def wait(self) -> None:
         """Wait for the end of a write that has begun."""
@@ -150,13 +172,22 @@ class Autosave:
         return self._writer is not None and self._writer.is_alive()
 
     def _start(self, path: Path, done: Callable[[str], None] = lambda problem: None) -> None:
+        """Begin a write. Raises StorageError, whose sentence is then the `problem`."""
         if not self._writing():
             self._began = self._clock()
-        start = time.perf_counter()
-        before, changes, snapshot = self._writer, self._changes, self._snapshot()
-        identity, parameters, state = snapshot
-        self.copy_s = time.perf_counter() - start
         self._since = self._clock()
+        try:
+            self._writer = self._begun(path, done)
+        except StorageError as error:
+            self.problem = str(error)
+            raise
+
+    def _begun(self, path: Path, done: Callable[[str], None]) -> Thread:
+        """The thread that writes the model as it is now, after the one before."""
+        start = time.perf_counter()
+        before, changes = self._writer, self._changes
+        identity, parameters, state = self._snapshot()
+        self.copy_s = time.perf_counter() - start
 
         def write() -> None:
             if before is not None:
@@ -171,5 +202,9 @@ class Autosave:
                 self.problem = problem
                 done(problem)
 
-        self._writer = Thread(target=write)
-        self._writer.start()
+        writer = Thread(target=write)
+        try:
+            writer.start()
+        except RuntimeError as error:
+            raise StorageError(f"the model can't be written beside the rest: {error}") from None
+        return writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess  # nosec B404: of this package's own module
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -45,15 +45,20 @@ class FirstMotion:
         self._model, self._config = model, config
         self._stamps = np.zeros(KEPT, dtype=np.int64)
         self._q, self._y = (np.empty((KEPT, model.n_joints)) for _ in range(2))
+        self._closed = False
+        self._told = 0
+        self.faults: list[tuple[str, str]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Wait for motion, with none kept."""
         self._count = 0
         self._last = 0
         self._moved = 0.0  # s
         self._thread: Thread | None = None
         self._process: subprocess.Popen[str] | None = None
-        self._closed = False
-        self._told = 0
+        self._given_up = False
         self.state = f"after {MOTION:g} s of motion"
-        self.faults: list[tuple[str, str]] = []
 
     def see(self, measurement: Measurement, step: Step) -> None:
         """Keep a measurement, with the step that it completed; examine all when they are enough."""
@@ -84,12 +89,15 @@ class FirstMotion:
         return {"first motion": self.state, **{f"first motion: {k}": s for k, s in self.faults}}
 
     def close(self) -> None:
-        """Give an examination up that is under way."""
+        """Give up an examination that is under way: motion that comes later is examined instead."""
         self._closed = True
         if self._process is not None:
             self._process.kill()
         if self._thread is not None:
             self._thread.join()
+        self._closed = False
+        if self._given_up:
+            self._begin()
 
     def _examine(self) -> None:
         self.state = "being examined"
@@ -108,7 +116,7 @@ class FirstMotion:
             path = Path(folder) / "motion.npz"
             save_motion(path, log, self._model, self._config)
             command = [sys.executable, "-m", "semiparam_dynamics.doctor.motion", str(path)]
-            self._process = subprocess.Popen(  # nosec B603: no word of the command is foreign
+            self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -124,6 +132,7 @@ class FirstMotion:
             finally:
                 self._process.kill()
         if self._process.returncode:
+            self._given_up = self._closed
             last = problem.strip().splitlines()[-1:] or [f"exit code {self._process.returncode}"]
             return [], f"not examined: {last[0]}"
         found = json.loads(output)

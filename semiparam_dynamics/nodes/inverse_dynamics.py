@@ -68,12 +68,12 @@ class InverseDynamicsNode(ManagedNode):
         if problem := runtime.raise_priority(self._config.realtime_priority):
             self.get_logger().warning(problem)
         self._urdf = os.path.expanduser(self._config.urdf)
+        self._text = ""  # of the URDF, when it was configured
         self._joints: tuple[str, ...] = ()  # chosen by what is published
         self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
         self._looked = 0  # joint states, of the first ones
         self._tree_joints: tuple[str, ...] = ()  # of the URDF
         self._waited = 0  # joint states that had come a second ago
-        self._model_file = os.path.expanduser(self._config.model_file)
         self.session: Session | None = None
         self._outputs: Outputs | None = None
         self._changes: ChangeOutputs | None = None
@@ -84,7 +84,7 @@ class InverseDynamicsNode(ManagedNode):
         self._inputs: list[MonitoredSubscription] = []
         self._desired: DesiredStates | None = None
         self._description: MonitoredSubscription | None = None
-        self._model_services = ModelServices(self, self._required_session, self._model_file)
+        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
         if self._config.learner.changes.detect:
             SnapshotServices(
                 self,
@@ -106,16 +106,24 @@ class InverseDynamicsNode(ManagedNode):
         """Make the session. Raises ConfigurationError while there is no URDF."""
         if not self._urdf:
             raise ConfigurationError(self._waiting())
+        # Once: when the first messages choose joints, its file may be another, or gone.
+        self._text = read_urdf(self._urdf)
         if not is_kept(fill):
             self.get_logger().info(
                 "compiling the numerical core takes half a minute, this once ('semiparam compile' "
                 "does it when installing)"
             )
-        with self._model_services.locked(self._config.autosave):
+        self._make_session()
+
+    def _make_session(self) -> None:
+        chosen, services = self._joints, self._model_services
+        with services.locked(self._config.autosave):
             config = self._with_joints(self._config)
-            session = Session(self._urdf, config, self._locked(config))
-            if self._config.autoload:
-                self._model_services.resume(session)
+            session = Session(self._text, config, self._locked(config))
+            if self._config.autoload and not services.resume(session) and self._joints != chosen:
+                # The model that named the joints was of another robot, and is set aside.
+                self._joints = chosen
+                session = Session(self._text, self._config, self._locked(self._config))
         self.session = session
         self._lost.clear()
         self._outputs = Outputs(self, session, self._lost, self._config.real_bodies)
@@ -186,7 +194,7 @@ class InverseDynamicsNode(ManagedNode):
         """
         if not self._joints and config.autoload and not config.learner.robot.joints:
             saved = tuple(self._model_services.saved()[0].get("joints", ()))
-            if set(saved) <= set(parse_urdf(read_urdf(self._urdf)).joints):
+            if set(saved) <= set(parse_urdf(self._text).joints):
                 self._joints = saved
         if not self._joints or config.learner.robot.joints:
             return config
@@ -232,7 +240,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _locked(self, config: InverseDynamicsNodeConfig) -> dict[str, float]:
         """Where to lock the joints that are not learned; before any message as the saved model."""
-        tree = parse_urdf(read_urdf(self._urdf))
+        tree = parse_urdf(self._text)
         self._tree_joints = tuple(tree.joints)
         joints = config.learner.robot.joints or tree.actuated()
         before = self._model_services.saved()[1].get(LOCKED, {}) if config.autoload else {}
@@ -241,12 +249,16 @@ class InverseDynamicsNode(ManagedNode):
 
     def _rebuild(self) -> None:
         """Begin anew with other joints or positions; the messages go on coming."""
+        learning = True
         if self.session is not None:
+            learning = self.session.learning
             self.session.abandon()
         self._release_session()
         try:
-            self.set_up()
-            self._answer_desired(self._required_session())
+            self._make_session()
+            session = self._required_session()
+            session.learning = learning
+            self._answer_desired(session)
         except SemiparamError as error:
             self.problem = str(error)
             self.get_logger().error(self.problem)
@@ -306,7 +318,10 @@ class InverseDynamicsNode(ManagedNode):
         self._config = config
         self._delay.deadline, self._delay.patience = config.deadline, self._patience()
         if self.session is not None:
-            self.session.configure(self._with_joints(config))
+            try:
+                self.session.configure(_learning(self.session, config))
+            except ConfigurationError as error:  # by what was learned since it was checked
+                self.get_logger().error(str(error))
 
     def _patience(self) -> float:
         # Learning in step is for a bag's sake, of which every message is to be answered.
@@ -314,7 +329,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _refuse(self, config: InverseDynamicsNodeConfig) -> None:
         if self.session is not None:
-            self.session.check(self._with_joints(config))
+            self.session.check(_learning(self.session, config))
 
     def _described(self, message: String) -> None:
         if self.session is not None:
@@ -395,6 +410,11 @@ class InverseDynamicsNode(ManagedNode):
             if (going_on := self._changes.report.summary()) and self.state == "active":
                 summary = f"{summary}; {going_on}"
         return self.status(level, summary, values)
+
+
+def _learning(session: Session, config: InverseDynamicsNodeConfig) -> InverseDynamicsNodeConfig:
+    """The configuration with the joints that a session learns."""
+    return replace(config, joints=session.model.joint_names)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -36,8 +36,8 @@ class Topics:
 
     @property
     def name(self) -> str:
-        """The node's name as /diagnostics has it, without the namespace."""
-        return self.node.rsplit("/", 1)[-1]
+        """The node's name as /diagnostics has it, with the namespace."""
+        return self.node.removeprefix("/")
 
 
 @dataclass(frozen=True)

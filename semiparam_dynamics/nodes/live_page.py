@@ -69,6 +69,8 @@ class LivePageNode(Node):  # type: ignore[misc]
         super().__init__("live_page")
         self._config = config = parameters.declare(self, LivePageNodeConfig)
         parameters.follow(self, config, lambda _: None)
+        # As its diagnostics have it, with the namespace.
+        self._status = self.resolve_topic_name(config.learner).removeprefix("/")
         self._feed = Feed()
         self._server = LiveServer(self._feed, config.port)
         self.url = self._server.url
@@ -157,7 +159,7 @@ class LivePageNode(Node):  # type: ignore[misc]
     def _diagnosed(self, message: DiagnosticArray) -> None:
         self.taken += 1
         for status in message.status:
-            if status.name == self._config.learner:
+            if status.name == self._status:
                 self._feed.publish({"status": status_event(status)})
 
     def _find(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,12 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.duration import Duration
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
+from rclpy.signals import uninstall_signal_handlers
 from sensor_msgs.msg import Image
 from std_msgs.msg import Float32, Float32MultiArray, String
 from std_srvs.srv import Trigger
@@ -50,6 +53,8 @@ MOST_POINTS = 400  # of the learning curve: every other one goes when there are 
 # Teaching goes on while the page says so, twice a second: a browser that is closed, a button that
 # is never let go and a network that breaks must not teach on.
 HOLD = 1.5  # s
+HEARD = 1.0  # s at the end for which the recognition may take to hear that teaching ends
+DIGITS = 15  # of a count at most: what is longer is none
 QUALITY = 80  # of the JPEGs
 OBJECT = "object: "  # begins the diagnostics' entry of each
 FIGURES = ("frames taught", "frames taught, recognised before")
@@ -80,7 +85,9 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self._answers: dict[str, Any] = {}
         self._labels: tuple[str, ...] = ()
         self._teaching = ""
+        self._teacher = ""  # the page that teaches: several may be open
         self._until = 0.0  # when teaching ends unless the page says that it goes on
+        self._ended = False
         self._names: list[str] = []  # in the list's order
         self._renamed = ("", "")  # the last one, from and to
         self._counts = [(0, 0)]  # the recognition's, since its start
@@ -109,9 +116,12 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self.get_logger().info(f"open {self.url} in a browser of this machine")
 
     def watch(self, executor: Executor) -> None:
-        """Look `rate` times a second at what is newest and at what was ordered, until shutdown."""
+        """Look `rate` times a second at what is newest and at what was ordered.
+
+        Until shutdown, or :meth:`end`.
+        """
         period, due = 1.0 / self._config.rate, time.monotonic()
-        while self.context.ok():
+        while self.context.ok() and not self._ended:
             for _ in range(CALLBACKS):
                 taken = self.taken
                 executor.spin_once(timeout_sec=0.0)
@@ -132,17 +142,22 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         if self._teaching and time.monotonic() > self._until:
             self._teach("")
         if (data := self._messages.pop("image", None)) is not None:
-            self._show(deserialize_message(data, Image))
+            self._show(read(data, Image))
         if (data := self._messages.pop("scores", None)) is not None:
-            self._answers["scores"] = deserialize_message(data, Float32MultiArray)
-        if "label" in self._answers:
+            self._answers["scores"] = read(data, Float32MultiArray)
+        if {"label", "confidence"} <= self._answers.keys():  # published one after the other
             self._answer()
+
+    def end(self) -> None:
+        """Have :meth:`watch` return; a signal's handler may call it."""
+        self._ended = True
 
     def close(self) -> None:
         """End the page, and the teaching that it began."""
         self._server.close()
         if self._teaching and self.context.ok():
             self._teach("")
+            self._label.wait_for_all_acked(Duration(seconds=HEARD))
 
     # What comes.
 
@@ -154,8 +169,10 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self.taken += 1
         self._answers[name] = message
 
-    def _show(self, message: Image) -> None:
+    def _show(self, message: Image | None) -> None:
         try:
+            if message is None:
+                raise ImageError("what came is no image message")
             pixels = image_array(
                 message.data, message.height, message.width, message.encoding, message.step
             )
@@ -167,7 +184,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
     def _answer(self) -> None:
         """What the newest frame was recognised as, and what else it could have been."""
         label = self._answers.pop("label").data
-        confidence = self._answers.pop("confidence", Float32(data=float("nan"))).data
+        confidence = self._answers.pop("confidence").data
         best: list[list[object]] = []
         scores = self._answers.get("scores")
         if scores is not None:
@@ -191,14 +208,16 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         level = min(int.from_bytes(status.level, "little"), 3)
         shown = [[key, values[key]] for key in SHOWN if values.get(key) not in ("nan", "", None)]
         old, new = self._renamed
-        if OBJECT + new in values:  # it was done: the object keeps its place in the list
+        if OBJECT + new in values and OBJECT + old not in values:
+            # It was done: the object keeps its place in the list.
             self._names = [new if name == old else name for name in self._names]
+            self._renamed = "", ""
         objects, self._names = listed(values, self._labels, self._names)
         edit = values.get("last edit", "")
         self._feed.publish(
             {
                 "status": {"level": level, "message": status.message, "values": shown},
-                "teaching": {"label": values.get("label", ""), "here": bool(self._teaching)},
+                "teaching": {"label": values.get("label", ""), "page": self._teacher},
                 "edit": {"text": edit},
                 "objects": objects,
             }
@@ -217,14 +236,31 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
     def _order(self, order: Order) -> None:
         """Take an order, in a thread of the server's. Raises RefusedError with a sentence."""
         edit_of(order)
+        if order["do"] != "stop" and self._disturbs(order):
+            raise RefusedError(
+                f"'{self._teaching}' is being taught on another page", reason="taught elsewhere"
+            )
         if self._orders.qsize() >= MOST_ORDERS:
             raise RefusedError("too many orders at once", reason="order")
         self._orders.put(order)
 
+    def _disturbs(self, order: Order) -> bool:
+        """Whether an order meets the teaching of another page: its frames would be learned as two.
+
+        To rename, merge or forget what is taught there would last until that page says it again.
+        """
+        if not self._teaching or order.get("page", "") == self._teacher:
+            return False
+        taught = order["do"] in EDITS and order["label"].strip() == self._teaching
+        return taught or order["do"] in ("teach", "stop")
+
     def _do(self, order: Order) -> None:
         action = order["do"]
+        if self._disturbs(order):  # two pages began at once
+            return
         if action == "teach":
             self._until = time.monotonic() + HOLD
+            self._teacher = order.get("page", "")
             self._teach(order["label"].strip())
         elif action == "stop":
             self._teach("")
@@ -238,9 +274,11 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
     def _teach(self, label: str) -> None:
         # Said again while it lasts: a recognition that was started again hears of it.
         self._label.publish(String(data=label))
+        if not label:
+            self._teacher = ""
         if label != self._teaching:
             self._teaching = label
-            self._feed.publish({"teaching": {"label": label, "here": bool(label)}})
+            self._feed.publish({"teaching": {"label": label, "page": self._teacher}})
 
     def _ask_to_save(self) -> None:
         if not self._save.service_is_ready():
@@ -271,6 +309,8 @@ def edit_of(order: Order) -> str:
     count = EDITS.get(action, 1)
     if not all(names[:count]):
         raise RefusedError(f"to {action} needs a name", reason="order")
+    if not all(name.isprintable() for name in names):
+        raise RefusedError("a name has characters that can't be printed", reason="order")
     if count == 2 and any(ARROW in name for name in names):
         raise RefusedError(f"a name with '{ARROW}' in it can only be forgotten", reason="order")
     return "" if action == "teach" else f"{action} {f' {ARROW} '.join(names[:count])}"
@@ -322,9 +362,7 @@ def jpeg_encoder(width: int) -> Callable[[View], bytes]:
     try:
         from PIL import Image as Pillow
     except ImportError:
-        raise MissingExtraError(
-            "the page's pictures need pillow: pip install 'semiparam_dynamics[vision]'"
-        ) from None
+        raise MissingExtraError("the page's pictures need pillow: pip install pillow") from None
 
     def encode(pixels: View) -> bytes:
         picture = Pillow.fromarray(np.ascontiguousarray(pixels))
@@ -336,8 +374,16 @@ def jpeg_encoder(width: int) -> Callable[[View], bytes]:
     return encode
 
 
+def read(data: bytes, kind: type) -> Any:
+    """The message of this kind in serialized bytes; None where they are none."""
+    try:
+        return deserialize_message(data, kind)
+    except RuntimeError:  # RMWError has no public name
+        return None
+
+
 def _count(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else 0
 
 
 def watch(node: ObjectsPageNode, executor: Executor) -> int:
@@ -346,6 +392,10 @@ def watch(node: ObjectsPageNode, executor: Executor) -> int:
     executor.remove_node(node)
     patient = SingleThreadedExecutor()
     patient.add_node(node)
+    # rclpy's own handlers take the network down at once: that teaching ends could not be said.
+    uninstall_signal_handlers()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: node.end())
     try:
         node.watch(patient)
     except ExternalShutdownException:

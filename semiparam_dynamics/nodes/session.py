@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from semiparam_dynamics.changes.external_wrench import ExternalWrench
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
+from semiparam_dynamics.nodes.autosave import Autosave, Snapshot, model_path
 from semiparam_dynamics.nodes.first_motion import FirstMotion
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.parameters import parameters, replace
@@ -31,8 +32,8 @@ TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
 TOGETHER = 30_000_000  # ns of steps that go to the thread together
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
-WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first 10
-WARM_UP_STEPS = 200
+WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first half
+WARM_UP_STEP = 0.25  # s
 STOPPED = "learning was stopped by an error"
 TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
 STANDING_STEP = 10_000_000  # ns at least between those
@@ -46,6 +47,8 @@ LEFT_OUT = "beyond the share of a core (learning_share)"
 
 class Session:
     """A robot's messages, predictions and learning. Call it from one thread at a time.
+
+    Saving alone may be asked for in another, as a service of its own callback group does.
 
     For each message::
 
@@ -75,8 +78,11 @@ class Session:
         )
         self._checks = message_checks(self.model)
         self.learner = InverseDynamicsLearner(self.model, config.learner)
+        # Not when it is saved: that is in the learner's thread, and the model's working memory
+        # belongs to the messages' thread. No live parameter is part of it.
+        self._identity = self.learner.identity()
         warm_up(self.model, config)
-        path = Path(config.model_file).expanduser().absolute() if config.model_file else None
+        path = model_path(config.model_file)
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
@@ -90,6 +96,7 @@ class Session:
         self._standing: deque[tuple[int, Array]] = deque()
         self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be learned and scored with those that follow
+        self._gathering = RLock()  # of them: a save may be asked for in another thread
         self._stamp = 0  # of the last of them
         self._learning = True
         self._predict_beside_learning(config)
@@ -104,7 +111,7 @@ class Session:
         self._together = []
         with self.paused():
             self.learner.reset()
-            self.autosave.mark_saved()
+            self.autosave.begin_anew()
             self._thread.restart()
             self._thread.dropped = 0
             self._count_anew()
@@ -129,7 +136,7 @@ class Session:
     def configure(self, config: InverseDynamicsNodeConfig) -> None:
         """Continue with other values of the live parameters; no prediction changes by that alone.
 
-        Raises ConfigurationError where that can't be, see the estimator's `check`.
+        Raises ConfigurationError where that can't be, see the learner's `check`.
         """
         with self.paused(drained=True):
             self.learner.configure(config.learner)
@@ -146,7 +153,7 @@ class Session:
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
         with self.paused():
-            self.learner.estimator.check(config.learner.estimator)
+            self.learner.check(config.learner)
 
     # Messages.
 
@@ -225,12 +232,13 @@ class Session:
         elif not self._config.defer_learning:
             self._thread.do([steps])
         else:
-            for one in map(self._affordable, steps):
-                self._together.append(one)
-                step_time = one.stamp - self._stamp
-                self._stamp = one.stamp
-                if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
-                    self._put_together()
+            with self._gathering:
+                for one in map(self._affordable, steps):
+                    self._together.append(one)
+                    step_time = one.stamp - self._stamp
+                    self._stamp = one.stamp
+                    if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
+                        self._put_together()
             self._thread.give_turn()
 
     def _affordable(self, step: Step) -> Step:
@@ -246,9 +254,10 @@ class Session:
 
     def _put_together(self) -> None:
         # To wake the thread costs as much as learning two samples more: nothing is in the caches.
-        if self._together:
-            self._thread.put(self._together)
-            self._together = []
+        with self._gathering:
+            if self._together:
+                self._thread.put(self._together)
+                self._together = []
 
     # In the thread.
 
@@ -287,7 +296,7 @@ class Session:
 
     def _snapshot(self) -> Snapshot:
         try:
-            return self.learner.identity(), self.learner.parameters(), self.learner.state()
+            return self._identity, self.learner.parameters(), self.learner.state()
         except MemoryError:
             raise StorageError("there is not enough memory to copy what was learned") from None
 
@@ -468,15 +477,33 @@ class LearningBudget:
 
 
 def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
-    """Lead a learner that is thrown away through a motion, so that everything is compiled."""
-    learner = InverseDynamicsLearner(model, replace(config.learner, changes__settle=1.0))
+    """Lead a learner that is thrown away through a motion, so that everything is compiled.
+
+    The motion is within the joints' limits, and learned whatever the filter is set to.
+    """
+    learner = InverseDynamicsLearner(model, replace(config.learner, **_eager(config)))
     learner.predict_beside_learning(config.defer_learning)
-    step_time = 0.5 * config.learner.filter.max_gap
+    low, high = model.position_limits
+    reach = np.minimum(0.2, 0.25 * (high - low))
+    middle = np.clip(0.0, low + 2.0 * reach, high - 2.0 * reach)
     rng = np.random.default_rng(0)
-    for k in range(min(round(WARM_UP / step_time), WARM_UP_STEPS)):
-        q, y = 0.2 * rng.normal(size=model.n_joints), rng.normal(size=model.n_axes)
-        step = learner.predict(Measurement(round(k * step_time * 1e9), q, q, y))
+    for k in range(round(WARM_UP / WARM_UP_STEP)):
+        q, dq = rng.normal(size=(2, model.n_joints))
+        y = rng.normal(size=model.n_axes)
+        stamp = round(k * WARM_UP_STEP * 1e9)
+        step = learner.predict(Measurement(stamp, middle + reach * q, 0.2 * dq, y))
         if step is not None:
             learner.feel(step)
             learner.update(learner.admit(step))
             learner.publish()
+
+
+def _eager(config: InverseDynamicsNodeConfig) -> dict[str, object]:
+    """Parameters by which little motion is enough to get everything to work."""
+    kind, kernel = config.learner.estimator.residual, config.learner.estimator.kernel
+    return {
+        "changes__settle": 1.0,
+        "filter__max_gap": 2.0 * WARM_UP_STEP,
+        "filter__rest_velocity": 0.0,
+        f"{kind}__window": min(kernel.window, 0.5 * WARM_UP),
+    }

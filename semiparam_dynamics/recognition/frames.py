@@ -21,7 +21,7 @@ PICTURES_A_SECOND = 5.0  # of a folder's, which have no times
 SLOWEST, FASTEST = 0.1, 240.0  # frames a second that a file may claim to have
 FAILED_READS = 10  # of a camera, one after the other, after which it is gone
 NEEDED = (
-    "a camera or a video needs OpenCV: pip install 'semiparam_dynamics[camera]', or your "
+    "a camera or a video needs OpenCV: pip install opencv-python-headless, or your "
     "distribution's python3-opencv"
 )
 
@@ -41,8 +41,9 @@ class Frames:
 def open_frames(source: str, rate: float = 0.0, longest: int = 400) -> Frames:
     """The frames of a camera, a video file or a folder of pictures.
 
-    source: /dev/video0 or a camera's number; a video file, an animated picture among them; a folder
-        with pictures, or with subfolders that have some.
+    source: /dev/video0, a link to such a device as /dev/v4l/by-id/ has them, or a camera's number;
+        a video file, an animated picture among them; a folder with pictures, or with subfolders
+        that have some.
     rate: frames a second; of a video some are passed over, so that it has its own speed. 0, and
         more than it has: as many as it has.
     longest: pixels of the longer side at most; larger ones are made smaller.
@@ -50,9 +51,12 @@ def open_frames(source: str, rate: float = 0.0, longest: int = 400) -> Frames:
     Raises ConfigurationError where there is no such thing, and MissingExtraError without OpenCV
     where it takes that, or without Pillow.
     """
-    if re.fullmatch(r"/dev/video\d+|\d{1,3}", source):
-        return Frames(0.0, lambda: _camera(source, rate, longest))
     path = Path(source).expanduser()
+    if re.fullmatch(r"/dev/video\d+|\d{1,3}", source) or path.is_char_device():
+        # The device that a link leads to.
+        device = source if source.isdecimal() else str(path.resolve())
+        _opencv()
+        return Frames(0.0, lambda: _camera(device, rate, longest))
     if source and path.is_dir():
         return _folder(path, rate, longest)
     if not path.is_file():
@@ -85,11 +89,9 @@ def _folder(folder: Path, rate: float, longest: int) -> Frames:
 
 def _animated(path: Path, rate: float, longest: int) -> Frames:
     try:
-        from PIL import Image, ImageSequence
+        from PIL import Image, ImageOps, ImageSequence
     except ImportError:
-        raise MissingExtraError(
-            "reading pictures needs pillow: pip install 'semiparam_dynamics[vision]'"
-        ) from None
+        raise MissingExtraError("reading pictures needs pillow: pip install pillow") from None
     broken: tuple[Any, ...] = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
     try:
         with Image.open(path) as film:
@@ -105,7 +107,7 @@ def _animated(path: Path, rate: float, longest: int) -> Frames:
                 due = _Due(own, wanted)
                 for frame in ImageSequence.Iterator(film):
                     if due():
-                        shown = frame.convert("RGB")
+                        shown = ImageOps.exif_transpose(frame).convert("RGB")
                         shown.thumbnail((longest, longest))
                         yield np.asarray(shown)
         except broken as error:

@@ -30,7 +30,7 @@ def checked_label(text: str, limits: LimitsConfig, unknown: str) -> str:
             f"(max_label_length): {text[:QUOTED]!r}...",
             reason="label too long",
         )
-    label = unicodedata.normalize("NFC", text.strip())
+    label = _composed(text)
     if not label:
         raise RefusedError("a label of blanks only", reason="label is blank")
     if not label.isprintable():
@@ -44,6 +44,11 @@ def checked_label(text: str, limits: LimitsConfig, unknown: str) -> str:
             reason="label is reserved",
         )
     return label
+
+
+def _composed(text: str) -> str:
+    """A name without blanks around it, in Unicode's NFC: what looks the same is the same."""
+    return unicodedata.normalize("NFC", text.strip())
 
 
 class Teacher:
@@ -94,8 +99,12 @@ class Teacher:
         self._tokens -= 1.0
 
     def follow(self, edit: Edit) -> None:
-        """After an edit: what is being taught goes by its new name, or is taught no more."""
+        """After an edit: what is being taught goes by its new name, or is taught no more.
+
+        An unknown object that got its name is the one that was named last.
+        """
         if edit.action == "name":
+            self.last = checked_label(edit.label, self.limits, self._unknown)
             return
         new = edit.other
         if edit.action == "rename":
@@ -137,12 +146,12 @@ class Edit(NamedTuple):
 
 
 def parse_edit(text: str) -> Edit:
-    """Read an edit. Raises RefusedError for any other text.
+    """Read an edit, with names in the form in which they are kept. Raises RefusedError for others.
 
     Names may have blanks in them; one with an arrow in it can only be forgotten or given.
     """
     action, _, rest = text[:MAX_COMMAND].strip().partition(" ")
-    rest = rest.strip()
+    rest = _composed(rest)
     if action in ("forget", "name") and rest:
         return Edit(action, rest)
     parts = [part.strip() for part in rest.split(ARROW)]

@@ -89,7 +89,7 @@ def objects_of_arrays(arrays: Mapping[str, npt.NDArray[Any]], classes: int, view
 
     X: pictures in uint8, (n, H, W), (n, H, W, 3) or square ones as rows, (n, h h); or feature
     vectors in floating point, (n, d). y: the n classes, as numbers or text. `classes`, if there:
-    the names of the numbers 0, 1, ...
+    the names of the numbers 0, 1, ...; those of one name are one class.
 
     Raises ConfigurationError where they are not such.
     """
@@ -124,6 +124,8 @@ def _by_class(
         raise ConfigurationError(
             f"y{suffix} has the shape {y.shape} where X{suffix} has {len(X)} rows"
         )
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        raise ConfigurationError(f"y{suffix} has values that are no number")
     found: dict[str, list[View]] = {}
     for label in np.unique(y):
         name = str(label)
@@ -131,7 +133,7 @@ def _by_class(
             if names.ndim != 1 or not 0 <= label < len(names):
                 raise ConfigurationError(f"y{suffix} has {label}, which `classes` doesn't name")
             name = str(names[label])
-        found[name] = list(X[y == label])
+        found.setdefault(name, []).extend(X[y == label])
     return found
 
 
@@ -263,9 +265,7 @@ def read_picture(path: Path, longest: int = LONGEST) -> npt.NDArray[np.uint8] | 
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise MissingExtraError(
-            "reading pictures needs pillow: pip install 'semiparam_dynamics[vision]'"
-        ) from None
+        raise MissingExtraError("reading pictures needs pillow: pip install pillow") from None
     broken: tuple[Any, ...] = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
     try:
         with Image.open(path) as picture:

@@ -193,18 +193,20 @@ class Recognizer:
         return Recognition(label, confidence, self._labels, probabilities, novelty, chance)
 
     def _keep(self, x: Array, *, strange: bool) -> None:
-        if strange and not self._strange:
-            self._strangers.clear()  # another object than the unknown one before
+        # Another object than the unknown one before; or, while nothing is taught, vectors of
+        # another length, which can't be learned together.
+        if strange and not (self._strange and all(len(x) == len(y) for y in self._strangers)):
+            self._strangers.clear()
         if strange:
             self._strangers.append(x)
         self._strange = strange
 
     def learn(self, x: Array, label: str) -> None:
         """Learn that x (n_inputs,) shows `label`. Raises RefusedError for a class too many."""
-        self._strangers.clear()  # what is shown now has its name
         if new := label not in self.classes:
             check_room(len(self._labels), self._config.limits)
         self._model.partial_fit(x[None], [label])
+        self._strangers.clear()  # what is shown now has its name
         if new:
             self._note_labels()
 
@@ -297,8 +299,15 @@ class Recognizer:
                 f"{path} has features of {model.n_features_in_} numbers, the prototypes of "
                 f"{len(self._prototypes[0][1])}"
             )
+        new = {label for label, _ in self._prototypes}.difference(model.classes_.tolist())
+        if new and len(new) + len(model.classes_) > (most := self._config.limits.max_classes):
+            raise StorageError(
+                f"{path} has {len(model.classes_)} objects and the prototypes {len(new)} others: "
+                f"{most} are allowed (max_classes)"
+            )
         self._model = model
         self.restart_smoothing()
+        self._strangers.clear()
         self._note_labels()
         self._learn_prototypes()
 

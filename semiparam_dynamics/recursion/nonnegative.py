@@ -16,6 +16,7 @@ from semiparam_dynamics.jit import compiled_as_written
 FREE, NONNEGATIVE, ZERO = range(3)  # how an unknown is bounded
 EXCHANGES = 3  # of all that are wrong, before one at a time, which always comes to an end
 ROUNDING = 1e-12  # of a gradient, relative to its terms
+LEAST_PIVOT = 1e-14  # of an unknown's square, beside which nothing is left of it but rounding
 
 
 @compiled_as_written
@@ -107,6 +108,8 @@ def _solve_free(H: Array, L: Array, g: Array, held: Mask, y: Array) -> None:
             for k in range(j):
                 if not held[k]:
                     total -= L[i, k] * L[j, k]
+            if i == j:  # two that are the same but for rounding
+                total = max(total, LEAST_PIVOT * H[i, i])
             L[i, j] = np.sqrt(total) if i == j else total / L[j, j]
         total = g[i]
         for k in range(i):

@@ -25,7 +25,7 @@ from semiparam_dynamics.storage import MALFORMED
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
 MAX_SPAN = 9e9  # s: more nanoseconds have no room in 64 bits
 MAX_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
-MAX_PERIOD = 1.0  # s: no filter follows motion that is sampled more seldom
+LONGEST_PERIOD = 1.0  # s: no filter follows motion sampled so seldom, and 1 kHz is 1 in ms
 # Files that are taken for npz files, by how they begin.
 MAGICS = {
     b"\x93NUMPY": "a single array (.npy)",
@@ -170,9 +170,19 @@ def read_log(
         raise SampleError(f"{path} has neither 'tau' nor 'wrench': there is nothing to learn from")
     names: tuple[str, ...] = ()
     if "names" in arrays:
-        names = tuple(str(name) for name in np.atleast_1d(arrays["names"]))
+        names = _names(path, arrays["names"])
         check_names(names, joints, f"'names' of {path}")
     return ArmLog(_times(path, arrays, n), q, **parts, names=names, warnings=_warnings(arrays, q))
+
+
+def _names(path: Path, values: npt.NDArray[np.generic]) -> tuple[str, ...]:
+    """Names as text; libraries of other languages write them as bytes."""
+    if values.dtype.kind == "S":
+        try:
+            values = np.char.decode(values, "utf-8")  # type: ignore[arg-type]
+        except UnicodeDecodeError:
+            raise SampleError(f"{path}: 'names' is text in another encoding than UTF-8") from None
+    return tuple(str(name) for name in np.atleast_1d(values))
 
 
 def check_names(names: Sequence[str], joints: int, where: str) -> None:
@@ -305,7 +315,7 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> St
             row = int(back[0]) + 1
             raise SampleError(f"{path}: 't' doesn't increase at row {row}: {t[row - 1]}, {t[row]}")
         period = float(np.median(np.diff(time))) / SECOND
-        if period > MAX_PERIOD:
+        if period >= LONGEST_PERIOD:
             raise SampleError(f"{path}: the steps of 't' are {period:.4g} s: is it in seconds?")
         return time
     if "dt" not in arrays:
@@ -313,10 +323,10 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> St
     if arrays["dt"].size != 1:
         raise SampleError(f"{path}: 'dt' is one number, not an array of {arrays['dt'].shape}")
     dt = float(_matrix(path, "dt", np.ravel(arrays["dt"]))[0, 0])
-    if not 1e-6 <= dt <= MAX_PERIOD:
+    if not 1e-6 <= dt < LONGEST_PERIOD:
         raise SampleError(
             f"{path}: 'dt' is {dt:.6g}; it must be a sampling period in seconds, from 1e-6 to "
-            f"{MAX_PERIOD:g} (20 ms are 0.02)"
+            f"below {LONGEST_PERIOD:g} (20 ms are 0.02)"
         )
     steps: Stamps = np.rint(np.arange(n) * (dt * SECOND)).astype(np.int64)
     return steps

@@ -11,7 +11,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import SampleError
 
-SEPARATORS = ",;\t "
+SEPARATORS = ",;\t"  # or else spaces, which names may have in them
 KINDS = {
     "q": ("q", "pos", "position", "angle"),
     "dq": ("dq", "qd", "qdot", "vel", "velocity"),
@@ -61,6 +61,7 @@ def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], 
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
+            unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
     names = () if all(joint.isdigit() for joint in joints) else joints
@@ -74,8 +75,15 @@ def _table(path: Path, text: str) -> tuple[list[str], Array]:
         raise SampleError(f"{path} has no rows; {HOW}")
     first = lines[0].lstrip("#% ")
     separator = max(SEPARATORS, key=first.count)
-    skip = separator == " "
-    read = list(csv.reader([first, *lines[1:]], delimiter=separator, skipinitialspace=skip))
+    skip = separator not in first
+    if skip:
+        separator = " "
+    try:
+        read = list(csv.reader([first, *lines[1:]], delimiter=separator, skipinitialspace=skip))
+    except csv.Error as error:
+        raise SampleError(
+            f"{path} can't be read as a table: {error} (is a quotation mark left open?)"
+        ) from None
     header = [name.strip() for name in read[0]]
     if _is_number(header[0]):
         raise SampleError(f"{path} begins with numbers: {HOW}")

@@ -51,7 +51,8 @@ def read_lerobot(
 
     Positions are the column ``observation.state``. Where its names tell kinds (``elbow.pos``,
     ``elbow.vel``, ``elbow.torque``), velocities and efforts are taken from it, too. Efforts are
-    otherwise the column `effort_column`, or the first of `EFFORTS` that is there.
+    otherwise the column `effort_column`, or the first of `EFFORTS` that is there. Where its names
+    are the joints' in another order, or with others beside them, each joint gets its own.
 
     Raises SampleError where the data set, the episode or a column is missing or malformed, and
     MissingExtraError without pyarrow.
@@ -92,9 +93,9 @@ def read_lerobot(
     if not kinds:
         arrays["q"] = values
     if velocity and "dq" not in arrays:
-        arrays["dq"] = columns[velocity]
+        arrays["dq"] = _of_joints(columns[velocity], _names(features[velocity]), joints)
     if effort and (effort_column or "tau" not in arrays):
-        arrays["tau"] = columns[effort]
+        arrays["tau"] = _of_joints(columns[effort], _names(features[effort]), joints)
     taken = {at for part in kinds.values() for at in part.values()}
     unused = [name for at, name in enumerate(names) if kinds and at not in taken]
     return arrays, joints, unused
@@ -148,6 +149,14 @@ def _kinds(path: Path, names: tuple[str, ...]) -> dict[str, dict[str, int]]:
             raise SampleError(f"{path} has '{kind}' of some, not of {', '.join(missing)}")
         kinds[kind] = {joint: places[joint] for joint in kinds["q"]}
     return kinds
+
+
+def _of_joints(values: Array, names: tuple[str, ...], joints: tuple[str, ...]) -> Array:
+    """A column's values (n, k) in the order of `joints`, where its k names tell them."""
+    own = [(joint_column(name) or ("", name))[1] for name in names]
+    if not joints or len(own) != values.shape[1] or not set(joints) <= set(own):
+        return values
+    return values[:, [own.index(joint) for joint in joints]]
 
 
 def _columns(

@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter, mul
 from typing import Any
 
@@ -359,6 +359,14 @@ def joint_positions(message: Any, wanted: Iterable[str]) -> dict[str, float]:
     except (AttributeError, TypeError, ValueError, OverflowError):
         return {}
     return {name: value for name, value in found.items() if abs(value) <= IMPLAUSIBLE}
+
+
+def first_positions(messages: Iterable[Any], wanted: Collection[str]) -> dict[str, float]:
+    """Where JointStates put each of `wanted` first, by name; of those that a message names."""
+    found: dict[str, float] = {}
+    for message in messages:
+        found = joint_positions(message, wanted) | found
+    return found
 
 
 def joints_together(lists: Iterable[Sequence[str]], joints: Sequence[str]) -> tuple[str, ...]:

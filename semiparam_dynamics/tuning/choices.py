@@ -14,6 +14,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.parameters import Value, replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.tuning.candidates import Curve, Outcome, Step, choose
@@ -104,8 +105,7 @@ def memory_errors(
     """The rigid body's nmse on what is held out, by memory: while learning goes on, frozen."""
     found = {}
     out, k = split.held_out, len(split.train)
-    variance = out.y.var(axis=0)
-    scale = np.where(variance > 0.0, variance, np.inf)
+    scale = variances(out.y)
     for memory in memories:
         before, trained, _ = identify_along(model, split, replace(config, memory=memory))
         delayed = float(np.mean(np.mean((out.y - before[k:]) ** 2, axis=0) / scale))
@@ -138,8 +138,7 @@ def choose_memory(errors: dict[float, list[tuple[float, float]]], own: float) ->
 def nmse(motion: Motion, parameters: Array) -> float:
     """Mean over the axes of the mean squared error over the variance."""
     error = motion.y - motion.rigid_body(parameters)
-    variance = motion.y.var(axis=0)
-    return float(np.mean(np.mean(error**2, axis=0) / np.where(variance > 0.0, variance, np.inf)))
+    return float(np.mean(np.mean(error**2, axis=0) / variances(motion.y)))
 
 
 def keep_or_change(errors: dict[float, list[float]], own: float) -> float:
@@ -411,7 +410,7 @@ class ResidualChoice:
         own = next(o for o in outcomes if o.settings == mine)
         chosen = choose(outcomes, own, self.task.criterion)
         if chosen is not own:
-            chosen = _simplest(chosen, own, outcomes, grid)
+            chosen = _simplest(chosen, own, outcomes, grid, self.task.criterion)
         self.task.tuning.steps.append(Step(title, tuple(outcomes), chosen))
         self.task.tuning.candidates += len(outcomes)
         return chosen, replace(config, **chosen.settings)
@@ -432,8 +431,13 @@ class ResidualChoice:
         return Outcome({}, tuple(scores[key] for scores in found))
 
 
-def _simplest(best: Outcome, own: Outcome, outcomes: Sequence[Outcome], grid: Grid) -> Outcome:
-    """Nearly as good as the best, with fewer features, or else with a larger ridge."""
+def _simplest(
+    best: Outcome, own: Outcome, outcomes: Sequence[Outcome], grid: Grid, criterion: str
+) -> Outcome:
+    """Nearly as good as the best, with fewer features, or else with a larger ridge.
+
+    By another criterion than the delayed error the best need not better `own`, see `choose`.
+    """
     alike = [
         o
         for o in outcomes
@@ -441,7 +445,7 @@ def _simplest(best: Outcome, own: Outcome, outcomes: Sequence[Outcome], grid: Gr
         and o.harm <= best.harm
         and o.delayed <= (1.0 + SIMPLER) * best.delayed
         and o.frozen <= (1.0 + SIMPLER) * best.frozen
-        and (own.harm > 0.0 or o.betters(own))
+        and (criterion != "delayed" or own.harm > 0.0 or o.betters(own))
     ]
     least = min(alike, key=lambda o: (o.settings[grid.size], -o.settings[grid.penalty]))
     if least.settings[grid.size] == 0:  # no features: their other settings mean nothing

@@ -26,6 +26,7 @@ from semiparam_dynamics.dynamics.residual import (
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.protocols import BLOCK
 from semiparam_dynamics.parameters import replace
@@ -212,8 +213,7 @@ class PreparedSplit:
     @property
     def variance(self) -> Array:
         """(n_axes,) of the held-out measurements, by which errors are normalized."""
-        variance: Array = self.y.var(axis=0)
-        return np.where(variance > 0.0, variance, np.inf)
+        return variances(self.y)
 
     def rigid_body_scores(self) -> tuple[Array, Array]:
         """The rigid body's nmse (n_axes,) on what is held out: delayed, and frozen."""

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.rigid_body import BLOCK
 from semiparam_dynamics.dynamics.sample import Motion, Sample
+from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel
@@ -153,13 +155,18 @@ def confirm(
         for sample in _samples(split.held_out):
             for run in runs.values():
                 run.step(sample)
-    late, frozen = (runs[name].scores for name in ("delayed", "frozen"))
+    varied = np.isfinite(variances(split.held_out.y))
+
+    def errors(name: str, of: str) -> Array:
+        # Of what never varies there are none, as in the blocks.
+        return np.where(varied, runs[name].scores.nmse(of), 0.0)
+
     return FoldScore(
         fold=split.name,
-        frozen=frozen.nmse("semiparametric"),
-        rigid_frozen=frozen.nmse("rigid_body"),
-        delayed=late.nmse("semiparametric"),
-        rigid_delayed=late.nmse("rigid_body"),
+        frozen=errors("frozen", "semiparametric"),
+        rigid_frozen=errors("frozen", "rigid_body"),
+        delayed=errors("delayed", "semiparametric"),
+        rigid_delayed=errors("delayed", "rigid_body"),
         evidence=np.nan,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -14,12 +15,16 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.doctor.joint_log import read_joint_log
+from semiparam_dynamics.doctor.motion import main as examine_motion_file
+from semiparam_dynamics.doctor.motion import save_motion
+from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 from semiparam_dynamics.samples.stream import naming_remedy
 
 from ..doctor.logs import arm_log
 from ..dynamics.arms import URDF
+from ..robot import standing_arm
 
 
 def write(path: Path, *, turned: int | None = None, extra: tuple[str, ...] = ()) -> Path:
@@ -104,6 +109,31 @@ def test_a_wrench_that_is_to_be_learned_has_to_be_there(
     both = ["--target", "effort", "--wrench", "/wrench"]
     main(["doctor", str(tmp_path / "sensor"), "--urdf", str(URDF), *both])
     assert "no efforts:" in capsys.readouterr().out
+
+
+def test_a_torso_that_is_not_learned_stands_where_it_is_published(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Taken to stand at 0, it would tilt the base."""
+    names, tilt = ("tilt", *standing_arm.LEARNED), 0.3
+    with BagWriter(tmp_path / "bag") as writer:
+        writer.robot_description(standing_arm.URDF, 1)
+        for m in standing_arm.moving(14.0, tilt=tilt):
+            assert m.dq is not None and m.y is not None
+            rows = [np.append(first, row) for first, row in ((tilt, m.q), (0.0, m.dq), (0.0, m.y))]
+            writer.joint_state(m.stamp, names, *rows)
+    command = ["doctor", str(tmp_path / "bag"), "--set", f"joints={','.join(standing_arm.LEARNED)}"]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "No fault was found." in said and "names not in the URDF" not in said
+    # As a node hands its first motion over.
+    model = standing_arm.model(tilt=tilt)
+    log = read_joint_log(tmp_path / "bag", standing_arm.LEARNED)
+    log = dataclasses.replace(log, dq=None, unknown=())
+    config = replace(InverseDynamicsConfig(), joints=standing_arm.LEARNED)
+    save_motion(tmp_path / "motion.npz", log, model, config)
+    examine_motion_file(str(tmp_path / "motion.npz"))
+    assert json.loads(capsys.readouterr().out) == {"faults": [], "mends": {}}
 
 
 def test_names_with_a_prefix_are_told_the_remedy(

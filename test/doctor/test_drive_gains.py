@@ -11,7 +11,7 @@ import pytest
 from semiparam_dynamics.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
 from semiparam_dynamics.doctor.dynamics import make_columns
 from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.errors import LearningError, RobotModelError
+from semiparam_dynamics.errors import BagError, LearningError, RobotModelError
 
 from ..dynamics.arms import motion, small_arm
 from .logs import arm_log
@@ -90,6 +90,13 @@ def test_a_joint_that_feels_neither_weight_nor_inertia_is_not_told() -> None:
     y[:, -1] = 0.4 * np.tanh(np.gradient(log.q[:, -1], log.times) / 0.05)
     found = gains_of(dataclasses.replace(log, y=y))
     assert not found.told[-1] and found.own_std[-1] == 1.0 and found.told[:-1].any()
+
+
+def test_a_second_of_motion_is_refused() -> None:
+    log = arm_log(20.0)
+    for rows in (50, 101):
+        with pytest.raises(BagError, match="too few to look at"):
+            gains_of(log.rows(slice(0, rows)))
 
 
 def test_what_tells_nothing_is_refused() -> None:

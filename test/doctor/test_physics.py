@@ -170,6 +170,26 @@ def test_an_arm_on_the_ceiling() -> None:
     assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, 9.81))
 
 
+def test_what_leaves_no_message_is_told_and_the_dynamics_are_not_examined() -> None:
+    log = arm_log(4.0)
+    q = np.where(np.arange(4) == 3, np.nan, log.q)  # a gripper's position that is never read
+    for fault, broken in (
+        ("stamps stand", dataclasses.replace(log, stamps=0 * log.stamps)),
+        ("not a number", dataclasses.replace(log, q=q)),
+    ):
+        examination = examined(broken)
+        assert kinds(examination) == [fault]
+        assert examination.physics is None and "no message" in examination.skipped
+
+
+def test_messages_in_bursts_do_not_end_an_examination() -> None:
+    log = arm_log(5.0, rate=1000.0)
+    rows = np.cumsum(np.resize([50, 50, 50, 1, 1], 120))
+    examination = examined(log.rows(rows))
+    assert "uneven stamps" in kinds(examination)
+    assert examination.physics is None and "too few to look at" in examination.skipped
+
+
 def test_what_is_configured_already_is_no_fault_and_is_kept() -> None:
     log = arm_log()
     constant = np.array([10.0, -10.0, 10.0, 10.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -174,8 +175,10 @@ def test_other_centres_leave_room_for_new_places(centers: str, samples: Parts) -
 def test_what_can_t_be_trained_is_refused(samples: Parts) -> None:
     with pytest.raises(ConfigurationError, match="must be one of"):
         batch_learner("kernel_machine")
-    with pytest.raises(LearningError, match="no two measured samples"):
-        training_data(MODEL, config(), samples[0][:1])
+    dead = [dataclasses.replace(s, y=np.append(s.y[:3], np.nan)) for s in samples[0][:9]]
+    for few in (samples[0][:1], dead):
+        with pytest.raises(LearningError, match="no two samples measured on all axes"):
+            training_data(MODEL, config(), few)
     training = data(samples)
     X, Z = training.standardized()
     with pytest.raises(ConfigurationError, match="Gaussian kernel of one width"):

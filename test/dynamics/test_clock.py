@@ -40,7 +40,7 @@ def filtered(messages: list[Measurement]) -> list[Sample]:
 
 
 def followed(t: np.ndarray, stamps: np.ndarray) -> np.ndarray:
-    """The steps between stamps (n,) as the clock has them, for two joints that sway."""
+    """The steps between stamps (n,) as the clock has them, for two joints that sway with t."""
     clock, steps, went = np.zeros(1, dtype=CLOCK), np.zeros(FIRST), np.zeros(2)
     restart_clock(clock[0])
     q = np.column_stack((0.3 * np.sin(3.0 * t), 0.5 * np.cos(2.0 * t)))
@@ -74,6 +74,16 @@ def test_true_stamps_stay_to_the_last_bit(missing: float) -> None:
 def test_wrong_stamps_stay_while_nothing_moves() -> None:
     stamps = jitter(even_times(), 3e-3)
     np.testing.assert_array_equal(followed(np.zeros(len(stamps)), stamps), np.diff(stamps))
+
+
+def test_after_hours_at_rest_steps_are_numbers_and_the_clock_is_found_again() -> None:
+    """A position that stays to the last bit says nothing, and what others said fades to nothing."""
+    t = np.arange(10.0 * 3600.0 * 4.0) / 4.0
+    motion = np.where((t < 60.0) | (t > t[-1] - 600.0), t, 0.0)
+    wrong = jitter(t, 0.05)
+    errors = followed(motion, wrong) - np.diff(t)
+    assert np.isfinite(errors).all()
+    assert errors[-200:].std() < 0.5 * (np.diff(wrong) - np.diff(t))[-200:].std()
 
 
 def test_the_clock_goes_on_through_gaps_and_another_rate() -> None:

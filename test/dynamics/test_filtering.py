@@ -209,6 +209,20 @@ def test_an_effort_that_is_missing_costs_that_joint_alone(cutoff: float) -> None
     assert sampler.dropped[PARTIAL] == learned
 
 
+def test_before_the_narrow_low_pass_a_missing_effort_is_none_either() -> None:
+    model = small_arm()
+    sampler, rng = SampleFilter(model, FilterConfig(), fast=True), np.random.default_rng(0)
+    lost = 0
+    for m in measurements(model, 4.0):
+        y = np.where(rng.random(m.q.shape) < 0.01, np.nan, m.y)
+        sample = sampler.push(dataclasses.replace(m, y=y))
+        if sample is not None and sample.y is not None:
+            assert sample.fast is not None and sample.fast.y is not None
+            assert np.array_equal(np.isnan(sample.fast.y), np.isnan(sample.y))
+            lost += np.isnan(sample.y).sum()
+    assert lost > 100
+
+
 def resting(stream: list[Measurement], seconds: float) -> list[Measurement]:
     """A recording that begins with a rest, to which an effort sensor's noise is added."""
     rng, first = np.random.default_rng(0), stream[0]
@@ -302,6 +316,17 @@ def test_a_rest_at_the_start_leaves_the_models_as_they_would_be() -> None:
         frozen = evaluation.runs["frozen"].scores
         scores.append([frozen.nmse(n).mean() for n in ("rigid_body", "semiparametric")])
     np.testing.assert_allclose(scores[1], scores[0], rtol=0.05)
+
+
+def test_after_a_clock_gone_back_max_rate_does_not_wait_for_the_time_before() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 3.0))
+    later = [dataclasses.replace(m, stamp=m.stamp + 50 * SECOND) for m in stream]
+    sampler, fresh = (SampleFilter(model, FilterConfig(max_rate=30.0)) for _ in range(2))
+    assert len(list(sampler.filter_recording(later))) > 80
+    wanted = list(fresh.filter_recording(stream))
+    equal(list(sampler.filter_recording(stream)), wanted)
+    assert len(wanted) > 80
 
 
 def test_max_rate_thins_the_samples_not_the_filter() -> None:
@@ -422,6 +447,56 @@ def test_one_wrong_message_is_as_if_it_were_missing(
     stream[300] = changed(stream[300], **wrong)
     equal(list(one.filter_recording(stream)), wanted)
     assert one.dropped == {REASONS[reason]: 1}
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_robot_that_comes_to_rest_at_zero_is_no_message_of_zeros(turns: int) -> None:
+    model, t = small_arm(), np.arange(600) / 100.0
+    way = np.exp(-5.0 * t)[:, None] * [0.3, 0.2, 0.1, 0.05]
+    way += 2.0 * np.pi * np.exp(-4.0 * t)[:, None] * [turns, 0, 0, 0]
+    q = np.round(np.remainder(way + np.pi, 2.0 * np.pi) - np.pi, 4)  # in steps, as an encoder's
+    assert not q[-100:].any()
+    stream = [
+        Measurement(SECOND + k * SECOND // 100, row, None, np.sin([now, 1.0, 2.0, 3.0]))
+        for k, (now, row) in enumerate(zip(t, q, strict=True))
+    ]
+    sampler = SampleFilter(model, FilterConfig())
+    assert len(list(sampler.filter_recording(stream))) == 598
+    assert REASONS["outliers"] not in sampler.dropped and REASONS["jumps"] not in sampler.dropped
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["q", "dq", "y"])
+def test_what_is_no_number_is_left_out(name: str, value: float, first: bool) -> None:
+    """As velocities of differences begin with; efforts cost their joint alone."""
+    model, at = small_arm(), 0 if first else 300
+    stream = list(measurements(model, 6.0))
+    wrong = getattr(stream[at], name).copy()
+    wrong[0] = value
+    other = [*stream[:at], *stream[at + 1 :]]
+    if name == "y":
+        gone = np.where(np.arange(model.n_axes) > 0, wrong, np.nan)
+        other.insert(at, dataclasses.replace(stream[at], y=gone))
+    stream[at] = dataclasses.replace(stream[at], **{name: wrong})
+    got, wanted = (SampleFilter(model, FilterConfig()) for _ in range(2))
+    equal(list(got.filter_recording(stream)), list(wanted.filter_recording(other)))
+    assert got.dropped[REASONS["no_number"]] == (name != "y")
+
+
+def test_whole_numbers_are_filtered_as_numbers() -> None:
+    model = small_arm()
+    rows = [(SECOND + k * SECOND // 10, [k, 0, 0, 0], [1, 0, 0, 0], [5, 6, k, 8]) for k in range(9)]
+    whole, plain = [
+        SampleFilter(model, FilterConfig()).filter_recording(
+            [
+                Measurement(stamp, *(np.array(part, dtype=kind) for part in rest))
+                for stamp, *rest in rows
+            ]
+        )
+        for kind in (np.int64, np.float64)
+    ]
+    equal(list(whole), list(plain))
 
 
 @pytest.mark.parametrize("velocity", [True, False])

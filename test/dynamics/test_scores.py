@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.dynamics.scores import RunningScores, variances
 
 
 def test_scores_equal_those_of_the_whole_history() -> None:
@@ -42,6 +42,20 @@ def test_before_the_first_sample_and_on_a_constant_axis_there_is_no_score() -> N
         scores.add(np.array([2.0]), {"a": np.array([2.5])}, {})
     assert scores.rmse("a")[0] == 0.5
     assert np.isnan(scores.nmse("a")).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.37, -1e4])
+def test_a_constant_axis_has_no_nmse_however_its_mean_is_rounded(value: float) -> None:
+    """A joint that stands, with its brake on."""
+    scores, rng = RunningScores(["a"], 2), np.random.default_rng(3)
+    for k in (7, 50, 51, 130):
+        y = np.column_stack((np.full(k, value), value + 1e-3 * abs(value) * rng.random(k)))
+        y[:, 1] += value == 0.0
+        y[0, 1] += 1e-3
+        scores.add_rows(y, {"a": y + 0.1}, {})
+    assert np.isnan(scores.nmse("a")).tolist() == [True, False]
+    np.testing.assert_allclose(scores.rmse("a"), 0.1)
+    assert np.isinf(variances(y)).tolist() == [True, False]
 
 
 def test_what_was_not_measured_is_no_part_of_an_axis_scores() -> None:

@@ -18,6 +18,7 @@ from semiparam_dynamics.evaluation.compare import (
     obstacles,
     ratios,
     settings_that_differ,
+    verdicts,
 )
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
 
@@ -113,3 +114,38 @@ def test_what_was_learned_before_is_told_and_no_obstacle() -> None:
     found = [with_origin(FIRST), trained]
     assert settings_that_differ(found) == {"bags learned before": ["", "sunday"]}
     assert not obstacles(found)
+
+
+def test_axes_are_compared_by_their_names() -> None:
+    """Of a result with other axes, those that both have; it is told that there are others."""
+    fewer = other()
+    fewer.values["axes"] = ["elbow"]
+    for models in fewer.values["scores"].values():
+        for scores in models.values():
+            scores["rmse"] = [1.0]
+    found = ratios(FIRST, fewer, "delayed", "semiparametric")
+    assert np.isnan(found[0]) and found[1] == pytest.approx(0.25)
+    assert "worst axis elbow: 0.250 ×" in comparison_text([FIRST, fewer])
+    assert "other axes" in comparison_page([fewer, FIRST])
+
+
+def test_an_axis_that_was_never_measured_has_no_part_in_the_words() -> None:
+    first = other("before", semiparametric=[1.0, None])  # type: ignore[list-item]
+    same, worse = (other(semiparametric=[x, None]) for x in (1.0, 2.0))  # type: ignore[list-item]
+    assert all(one.endswith("has the same errors.") for one in verdicts([first, same]))
+    assert "worst axis shoulder: 4.00 ×" in verdicts([first, worse])[0]
+
+
+def test_every_result_that_does_not_compare_is_told() -> None:
+    renamed, fewer = other("renamed"), other("fewer")
+    renamed.values["axes"] = ["a", "b"]
+    fewer.values["samples"] = 99
+    found = obstacles([FIRST, renamed, fewer])
+    assert len(found) == 2 and "bags differ" in found[1]
+
+
+def test_another_version_is_told_and_no_obstacle() -> None:
+    old, new = other("old"), other("new")
+    old.values["version"], new.values["version"] = "0.1.0", "0.2.0"
+    assert settings_that_differ([old, new]) == {"semiparam_dynamics": ["0.1.0", "0.2.0"]}
+    assert not obstacles([old, new])

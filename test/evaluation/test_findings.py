@@ -11,8 +11,10 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import BETWEEN
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.evaluation.findings import find, mean_nmse
+from semiparam_dynamics.evaluation.prediction_plots import mean_rmse
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.page import axis_groups
 
 from ..dynamics.arms import measurements, small_arm
 
@@ -149,3 +151,23 @@ def test_a_joint_whose_effort_never_varies_does_not_count_as_one_that_nothing_fi
     evaluation.runs["sequential"].scores._spread[3] = 0.0
     assert np.isnan(evaluation.runs["sequential"].scores.nmse("rigid_body")[3])
     assert "less squared error" in find(evaluation).headline
+
+
+def test_an_effort_that_was_never_measured_is_told_as_such_and_hides_no_other() -> None:
+    model = small_arm()
+    dead = [replace(m, y=m.y * [1.0, np.nan, 1.0, 1.0]) for m in measurements(model, 4.0)]
+    evaluation = evaluate(model, InverseDynamicsConfig(), [dead])
+    findings = find(evaluation)
+    assert f"{model.axes[1]}: never measured" in " ".join(findings.warnings)
+    assert not about(evaluation, "diverged") and not about(evaluation, "squared error is .")
+    (group,) = axis_groups(model)
+    for run in evaluation.runs.values():
+        _, curves = mean_rmse(run, group)
+        assert all(np.isfinite(curve).all() for curve in curves.values())
+
+
+def test_a_model_that_diverged_is_told_where_something_was_measured() -> None:
+    evaluation = judged(GOOD | {"semiparametric": np.array([0.1, np.inf, 0.1, 0.1])})  # type: ignore[dict-item]
+    assert len(about(evaluation, "diverged on")) == 3
+    nothing = judged(GOOD | {"semiparametric": np.inf})
+    assert "the semiparametric model diverged" in find(nothing).headline

@@ -190,7 +190,7 @@ def filled(n: int, dt: float) -> tuple[Trace, np.ndarray]:
 
 def test_windows_hold_the_errors_root_mean_square() -> None:
     trace, errors = filled(1000, 0.01)
-    times, rmse = trace.rmse()
+    times, rmse, _ = trace.rmse()
     np.testing.assert_allclose(times, np.arange(20) * 0.5 + 0.25)
     expected = np.sqrt(np.mean(errors.reshape(20, 50) ** 2, axis=1))
     np.testing.assert_allclose(rmse[:, 0, 0], expected, rtol=0.1)
@@ -198,7 +198,7 @@ def test_windows_hold_the_errors_root_mean_square() -> None:
 
 def test_a_long_run_needs_no_more_windows_or_points() -> None:
     trace, errors = filled(60_000, 0.02)
-    times, rmse = trace.rmse()
+    times, rmse, _ = trace.rmse()
     assert len(times) <= WINDOWS
     assert times[-1] < 1200.0 < times[-1] + trace.window
     np.testing.assert_allclose(np.sqrt(np.mean(rmse**2)), np.sqrt(np.mean(errors**2)), rtol=0.02)

@@ -547,6 +547,15 @@ def test_classes_that_make_no_sense_are_refused() -> None:
             KernelClassifier(class_weight=wrong).fit(X, Y[:, 0] > 0.0)
 
 
+@pytest.mark.parametrize("model", [case.model for case in CASES.values()], ids=list(CASES))
+def test_labels_for_a_regressor_are_refused_with_what_learns_them(model: Any) -> None:
+    for labels in (np.where(Y[:, 0] > 0.0, "left", "right"), ["1.5", *["left"] * 89]):
+        with pytest.raises(LearningError, match=r"labels \('(left|right)'\): KernelClassifier"):
+            clone(model).fit(X, labels)
+    with pytest.raises(ValueError, match="NaN"):  # what is no label is scikit-learn's to say
+        clone(model).fit(X, np.full(90, np.nan))
+
+
 @pytest.mark.parametrize("features", [RandomFourierFeatures(6), RandomReLUFeatures(5)])
 def test_random_features_have_names_for_tables(features: Any) -> None:
     X = np.random.default_rng(0).standard_normal((20, 3))

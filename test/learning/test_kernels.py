@@ -52,6 +52,12 @@ def name(kernel: Kernel) -> str:
     return str(kernel).split(" at 0x")[0]  # the same in every process
 
 
+def of_a_search(kernel: Kernel) -> Kernel:
+    """The kernel with NumPy's scalars for parameters, as a search over np.logspace sets them."""
+    numbers = {k: v for k, v in kernel.get_params().items() if isinstance(v, float)}
+    return clone(kernel).set_params(**{k: np.float64(v) for k, v in numbers.items()})
+
+
 @pytest.mark.parametrize(("kernel", "expected"), PAIRS, ids=[name(k) for k in KERNELS])
 def test_values_are_scikit_learns(kernel: Kernel, expected: Any) -> None:
     X, C = points()
@@ -59,8 +65,9 @@ def test_values_are_scikit_learns(kernel: Kernel, expected: Any) -> None:
     np.testing.assert_allclose(kernel(X), expected(X, X), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(kernel.diagonal(X), np.diag(expected(X, X)), rtol=1e-12)
     single = kernel(X.astype(np.float32), C.astype(np.float32))
-    assert single.dtype == np.float32
-    assert kernel.diagonal(X.astype(np.float32)).dtype == np.float32
+    for same in (kernel, of_a_search(kernel)):
+        assert same(X.astype(np.float32), C.astype(np.float32)).dtype == np.float32
+        assert same.diagonal(X.astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(single, expected(X, C), rtol=2e-5, atol=2e-6)
 
 
@@ -125,7 +132,10 @@ def test_parameters_are_scikit_learns() -> None:
         (Polynomial(0), "whole number"),
         (Polynomial(1.5), "whole number"),  # type: ignore[arg-type]
         (Polynomial(2, -1.0), "must be positive"),
+        (Polynomial(np.nan), "whole number"),  # type: ignore[arg-type]
+        (Polynomial(2, np.nan), "must be positive"),
         (Linear(-1.0), "must not be negative"),
+        (Linear(np.inf), "both finite"),
     ],
 )
 def test_parameters_that_make_no_kernel_are_refused(kernel: Kernel, message: str) -> None:

@@ -162,6 +162,9 @@ def test_probabilities_far_from_all_data() -> None:
 
 def test_only_the_logistic_loss_has_probabilities() -> None:
     assert not hasattr(KernelClassifier(Falkon()), "predict_proba")
+    with pytest.raises(AttributeError) as refused:
+        KernelClassifier(Falkon()).predict_proba(NEW)
+    assert 'Falkon(loss="logistic")' in str(refused.value.__cause__)
     hinge = KernelClassifier(SGM(KERNEL, loss="hinge", random_state=0)).fit(X, y)
     assert not hasattr(hinge, "predict_proba") and hinge.score(X, y) > 0.7
     stochastic = KernelClassifier(SGM(KERNEL, loss="logistic", random_state=0)).fit(X, y)

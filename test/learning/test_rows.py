@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import Gaussian, Linear, NystromKRLS
 from semiparam_dynamics.learning import rows as rows_module
 from semiparam_dynamics.learning.rows import (
     Rows,
@@ -238,3 +241,17 @@ def test_maps_that_overlap_leave_the_number_of_threads_as_it_was(
         assert blas_threads() == {1}  # the second is still at work
         second.close()  # type: ignore[attr-defined]
         assert blas_threads() == usual
+
+
+def test_inputs_that_nobody_scaled_are_told() -> None:
+    inputs = np.random.default_rng(1).uniform(0.0, 1000.0, (300, 6))
+    model = NystromKRLS(n_centers=50)
+    with pytest.warns(UserWarning, match="nearly zero between all rows of X.*StandardScaler"):
+        model.fit(inputs, inputs[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit((inputs - 500.0) / 300.0, inputs[:, 0])
+        clone(model).set_params(kernel=Linear()).fit(inputs, inputs[:, 0])
+        # Narrow, but each row has others beside it.
+        line = np.linspace(0.0, 1.0, 3000)[:, None]
+        clone(model).set_params(kernel=Gaussian(length_scale=1e-3)).fit(line, line[:, 0])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.nodes import autosave
 from semiparam_dynamics.nodes.autosave import LONG, Autosave, Snapshot
 from semiparam_dynamics.storage import load_state, previous_of
 
@@ -142,6 +143,38 @@ def test_a_failed_write_is_tried_again_after_the_interval(tmp_path: Path):
     assert not model.autosave.problem
 
 
+@pytest.mark.parametrize("lacking", ["memory", "thread"])
+def test_a_write_that_cannot_begin_is_a_problem_and_tried_again(
+    tmp_path: Path, monkeypatch, lacking: str
+):
+    model = Model(tmp_path / "model.npz", interval=10.0)
+    for value in (1.0, 2.0):  # after one that was written
+        model.change(value)
+        model.now += 10.0
+        model.autosave.step()
+        model.autosave.wait()
+    model.change(3.0)
+    model.now += 10.0
+
+    def fails(*_: object) -> None:
+        raise StorageError("no memory") if lacking == "memory" else RuntimeError("no thread")
+
+    with monkeypatch.context() as broken:
+        if lacking == "memory":
+            broken.setattr(model.autosave, "_snapshot", fails)
+        else:
+            broken.setattr(autosave.Thread, "start", fails)
+        model.autosave.step()
+        assert f"no {lacking}" in model.autosave.trouble() and model.autosave.unsaved == 1
+        for ask in (model.autosave.save, lambda path: model.autosave.begin(path, print)):
+            with pytest.raises(StorageError, match=f"no {lacking}"):
+                ask(tmp_path / "model.npz")
+    model.now += 10.0
+    model.autosave.step()
+    model.autosave.wait()
+    assert saved(tmp_path / "model.npz") == 3.0 and not model.autosave.trouble()
+
+
 def test_a_save_that_was_asked_for_follows_the_one_under_way(tmp_path: Path):
     path = tmp_path / "model.npz"
     model = Model(path)
@@ -208,6 +241,8 @@ def test_goes_on_from_the_one_before_and_tells_until_a_whole_one_is_written(tmp_
     assert again.autosave.loaded == previous_of(path)
     assert again.autosave.values()["resumed from"] == str(previous_of(path))
     assert "damaged" in again.autosave.problem
+    again.autosave.begin_anew()  # what was forgotten is not resumed from a file
+    assert again.autosave.values()["resumed from"] == "" and again.autosave.loaded is None
     again.change(3.0)
     again.autosave.finish()
     assert not again.autosave.problem

@@ -80,15 +80,24 @@ def test_only_the_newest_measurements_are_kept_in_order(make_session, monkeypatc
     assert log.times[-1] == pytest.approx(0.99)
 
 
-def test_closing_ends_an_examination_under_way(make_session, monkeypatch):
+def test_closing_ends_an_examination_and_motion_after_it_is_examined(make_session, monkeypatch):
+    """As where a node is deactivated and activated again."""
     monkeypatch.setattr(first_motion, "MOTION", 1.0)
-    session = make_session()
-    for message in moving(200):
-        take(session, message)
+    monkeypatch.setattr(first_motion, "yield_processor", lambda pid: None)  # it is waited for
+    session, messages = make_session(), moving(500)
+    session.finish()  # before there was any motion
     begun = time.monotonic()
-    session.first_motion.close()
+    for end in (200, 400):
+        for message in messages[end - 200 : end]:
+            take(session, message)
+        assert session.first_motion._thread is not None
+        if end == 200:
+            session.finish()
+            assert session.first_motion.state == "after 1 s of motion"
     assert time.monotonic() - begun < PATIENCE
-    assert "not examined" in session.first_motion.state
+    assert "fault" in examined(session)["first motion"]
+    session.finish()
+    assert "fault" in session.first_motion.state
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such policy")

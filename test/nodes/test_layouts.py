@@ -61,7 +61,7 @@ def test_another_robot_s_names_and_topics(tmp_path: Path) -> None:
     assert main(["layouts", str(tmp_path), *options]) == 0
     named = curves((tmp_path / "plotjuggler" / "effort.xml").read_text())
     assert {"/arm/states/a/effort", "/arm/learner/predicted/b/effort"} <= named
-    assert "/diagnostics/learner/nmse semiparametric b" in named
+    assert "/diagnostics/arm/learner/nmse semiparametric b" in named
     assert "/arm/learner/external.effort[1]" in paths(
         (tmp_path / "foxglove/effort.json").read_text()
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.nodes.messages import joint_state_message
@@ -86,6 +87,18 @@ def test_locked_with_the_first_message_which_is_answered_too(torso) -> None:
     same = node.session
     of.predict(20, 0.301)
     assert node.session is same  # the lock is not looked for again
+
+
+def test_a_urdf_s_file_is_not_needed_once_it_was_read(torso, tmp_path: Path) -> None:
+    """A launch file may have written it for the start alone."""
+    of = torso()
+    (tmp_path / "standing.urdf").unlink()
+    set_live = of.driven.node.set_parameters
+    assert set_live([Parameter("error_horizon", value=30.0)])[0].successful
+    of.send(0.301)
+    assert of.driven.node.session.model.locked == pytest.approx({"lift": 0.35, "tilt": 0.3})
+    assert set_live([Parameter("error_horizon", value=40.0)])[0].successful
+    assert not of.driven.node.problem
 
 
 def test_where_it_moves_that_is_told_and_nothing_is_learned_until_it_is_back(torso) -> None:

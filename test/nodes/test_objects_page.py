@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image
-from std_msgs.msg import Float32MultiArray, String
+from std_msgs.msg import Float32, Float32MultiArray, String
 
 from semiparam_dynamics.errors import RefusedError
 from semiparam_dynamics.nodes.object_stream import image_message
@@ -57,8 +59,9 @@ class Table:
 class Page:
     """The page as a browser's script sees it: its token, its orders, its stream."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, name: str = "one") -> None:
         self.port = port
+        self.name = name
         self.reader = Reader(port)
         self.reader.start()
         self.newest = self.reader.newest
@@ -71,7 +74,7 @@ class Page:
     def order(self, do: str, label: str = "", other: str = "") -> int:
         token = re.search(r'TOKEN = "([\w-]+)"', self.get())[1]
         headers = {"Origin": f"http://127.0.0.1:{self.port}", "X-Token": token}
-        body = json.dumps({"do": do, "label": label, "other": other})
+        body = json.dumps({"do": do, "label": label, "other": other, "page": self.name})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         connection.request("POST", "/order", body, headers)
         return connection.getresponse().status
@@ -115,9 +118,9 @@ def test_objects_are_taught_and_changed_and_survive_a_restart(peer, start, tmp_p
     for table.shown, name in enumerate(NAMES):
         began = time.monotonic()
         assert page.order("teach", f" {name} ") == 204
-        until(lambda: page.newest["teaching"] == {"label": name, "here": True}, "teaching")  # noqa: B023
+        until(lambda: page.newest["teaching"] == {"label": name, "page": "one"}, "teaching")  # noqa: B023
         # Without a word from the page, teaching ends by itself.
-        until(lambda: page.newest["teaching"] == {"label": "", "here": False}, "its end")
+        until(lambda: page.newest["teaching"] == {"label": "", "page": ""}, "its end")
         assert time.monotonic() - began >= HOLD
         until(lambda: int(page.listed().get(name) or 0) > 0, f"{name} in the list")  # noqa: B023
         until(lambda: page.newest["answer"]["label"] == name, name)  # noqa: B023
@@ -155,6 +158,87 @@ def test_objects_are_taught_and_changed_and_survive_a_restart(peer, start, tmp_p
     until(lambda: "cup" in page.listed(), "the list after a restart")
     table.shown = 0
     until(lambda: page.newest["answer"]["label"] == "cup", "what was taught before")
+
+
+def test_of_two_pages_one_teaches_and_the_other_sees_it(peer, start, port) -> None:
+    start("objects_page", port=port)
+    said, edits = peer.listen(String, "label"), peer.listen(String, f"{NODE}/edit")
+    one, two = Page(port), Page(port, "two")
+    peer.until(lambda: "status" in one.newest and "status" in two.newest, "both pages")
+    assert one.order("teach", "mug") == 204
+    peer.until(lambda: two.newest.get("teaching") == {"label": "mug", "page": "one"}, "the mug")
+    assert two.order("teach", "book") == 422
+    assert two.order("forget", "mug") == 422
+    assert two.order("stop") == 204 and two.order("forget", "ball") == 204
+    assert one.order("teach", "mug") == 204 and one.order("rename", "mug", "cup") == 204
+    peer.until(lambda: len(edits) == 2, "two edits")
+    assert [m.data for m in edits] == ["forget ball", "rename mug -> cup"]
+    assert one.order("stop") == 204
+    peer.until(lambda: two.newest["teaching"] == {"label": "", "page": ""}, "the end")
+    assert two.order("teach", "book") == 204
+    peer.until(lambda: one.newest["teaching"] == {"label": "book", "page": "two"}, "the book")
+    assert {m.data for m in said} == {"mug", "", "book"}
+
+
+def test_a_page_that_is_ended_ends_the_teaching_that_it_began(peer, start, port) -> None:
+    process = start("objects_page", port=port)
+    said, page = peer.listen(String, "label"), Page(port)
+    peer.until(lambda: "status" in page.newest, "the page")
+    assert page.order("teach", "mug") == 204
+    peer.until(lambda: bool(said), "the mug")
+    assert process.stop() == 0
+    peer.until(lambda: said[-1].data == "", "the end of teaching")
+
+
+def test_an_answer_is_shown_with_its_probability(peer, start, port) -> None:
+    start("objects_page", port=port)
+    page = Page(port)
+    label = peer.node.create_publisher(String, f"{NODE}/label", 10)
+    confidence = peer.node.create_publisher(Float32, f"{NODE}/confidence", 10)
+    publishers = (label, confidence)
+    peer.until(lambda: all(p.get_subscription_count() for p in publishers), "its subscriptions")
+    peer.until(lambda: "status" in page.newest, "the page")
+    peer.spin(0.5)
+    label.publish(String(data="mug"))
+    peer.spin(0.5)
+    assert "answer" not in page.newest
+    confidence.publish(Float32(data=0.75))
+    peer.until(lambda: page.newest.get("answer", {}).get("confidence") == 0.75, "the answer")
+    assert page.newest["answer"]["label"] == "mug"
+
+
+def test_what_comes_from_strangers_ends_nothing(peer, start, tmp_path, port) -> None:
+    process, page, table = start("objects_page", port=port), Page(port), Table(peer)
+    images = peer.node.create_publisher(Image, "image", 10)
+    scores = peer.node.create_publisher(Float32MultiArray, f"{NODE}/scores", 10)
+    reports = peer.node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+    publishers = (images, scores, reports)
+    peer.until(lambda: "status" in page.newest, "the page")
+    peer.until(lambda: all(p.get_subscription_count() for p in publishers), "its subscriptions")
+    for word in ("\ud800", "a\x00b", "a\nb"):
+        assert page.order("teach", word) == 422 and page.order("name", word) == 422
+    figures = {"frames taught": "9" * 5000, "objects": "8" * 400}
+    values = [KeyValue(key=key, value=value) for key, value in figures.items()]
+    status = DiagnosticStatus(level=b"\x00", name=NODE, message="of a stranger", values=values)
+    whole = serialize_message(image_message(np.zeros((30, 40, 3), np.uint8), 1))
+
+    def refused() -> bool:
+        for cut in (whole[:20], whole[:-4]):
+            images.publish(cut)
+        scores.publish(serialize_message(Float32MultiArray(data=[1.0]))[:9])
+        reports.publish(DiagnosticArray(status=[status]))
+        told = page.newest["status"]["message"] == "of a stranger"
+        return told and "no image" in page.newest.get("frame", {}).get("problem", "")
+
+    peer.until(refused, f"both; the page has {page.newest}")
+
+    def shown() -> bool:
+        table.show()
+        return "jpeg" in page.newest["frame"]
+
+    peer.until(shown, "a frame")
+    assert process.stop() == 0
+    assert "Traceback" not in (tmp_path / "objects_page.log").read_text()
 
 
 def test_a_browser_teaches_by_button_and_by_key(peer, start, tmp_path, port) -> None:
@@ -226,12 +310,19 @@ def test_a_browser_teaches_by_button_and_by_key(peer, start, tmp_path, port) -> 
             until("byId('mark').hidden")
         assert page.newest["answer"]["best"]
         until("document.querySelectorAll('.bar.first b')[0].style.width !== ''")
-        # Rename and forget by the list's buttons.
+        # Rename, while it is taught, and forget by the list's buttons.
+        browser.value(f"byId('name').value = {json.dumps(first)}")
+        click("byId('toggle')")
+        until(f"byId('mark').textContent === 'teaching ' + {json.dumps(first)}")
         assert browser.value("document.documentElement.scrollWidth <= innerWidth")
         click(f"{rows}[0].querySelectorAll('button')[0]")
         browser.value("byId('to').value = 'globe'")
         click("byId('do')")
-        until(f"objects[0].name === 'globe' && {rows}.length === 2")
+        until(f"objects[0].name === 'globe' && {rows}.length === 2 && byId('mark').hidden")
+        ends = time.monotonic() + 1.0
+        while time.monotonic() < ends:  # the page says the old name no more
+            until("byId('mark').hidden")
+        assert browser.value(f"{rows}.length") == 2
         click(f"{rows}[1].querySelectorAll('button')[2]")
         click("byId('do')")
         until(f"{rows}.length === 1 && objects[0].name === 'globe'")
@@ -263,6 +354,8 @@ def test_an_order_that_is_an_edit_is_the_node_s_text(order, text: str) -> None:
         {"do": "rename", "label": "a", "other": ""},
         {"do": "rename", "label": "a -> b", "other": "c"},
         {"do": "merge", "label": "a", "other": "b -> c"},
+        {"do": "teach", "label": "\ud800"},
+        {"do": "rename", "label": "a", "other": "b\x00c"},
     ],
 )
 def test_other_orders_are_refused(order) -> None:

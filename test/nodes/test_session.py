@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from threading import Event, Thread
+import sys
+from threading import Event, Thread, get_ident
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,22 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.nodes.session import BURST, LEFT_OUT, STOPPED, LearningBudget, Session
+from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.nodes import session as session_module
+from semiparam_dynamics.nodes.session import (
+    BURST,
+    LEFT_OUT,
+    STOPPED,
+    LearningBudget,
+    Session,
+    warm_up,
+)
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.storage import load_state, save_state
 
-from .conftest import moving, take
+from .conftest import URDF, moving, take
 
 LONG = 30.0  # s: only reached when something is broken
 RESIDUALS = pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
@@ -130,6 +141,29 @@ def test_a_pause_keeps_the_learner_as_it_is(make_session, monkeypatch):
     assert session.learner.estimator.n_learned == 48 > seen[0][0]
 
 
+def test_saved_from_another_thread_no_sample_is_lost_or_learned_twice(make_session, tmp_path):
+    """As where ~/save is answered in an executor of several threads."""
+    session, ended = make_session(learning_queue=10_000, learning_share=1.0), Event()
+
+    def save() -> None:
+        while not ended.is_set():
+            session._put_together()
+        session.save(tmp_path / "model.npz")
+
+    before, saves = sys.getswitchinterval(), Thread(target=save)
+    sys.setswitchinterval(1e-6)
+    try:
+        saves.start()
+        for message in moving(1500, 0.001):
+            take(session, message)
+    finally:
+        sys.setswitchinterval(before)
+        ended.set()
+        saves.join(LONG)
+    session.drain()
+    assert session.learner.estimator.n_learned == session.predicted == 1498
+
+
 @RESIDUALS
 def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual):
     options = {"residual": residual, f"{residual}.window": 0.1}
@@ -140,8 +174,10 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
             session.save(path)  # with all that waits
             assert load_state(path, session.learner.identity())["counts"][0] == 99
         if k == 150:
+            session.load(path)
             session.reset()
             assert session.learner.estimator.n_learned == 0 and session.waiting == 0
+            assert session.autosave.loaded is None
     session.drain()
     assert session.learner.estimator.n_learned == 47
     deferred, whole = make_session(**options), make_session(**options, defer_learning=False)
@@ -152,6 +188,27 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
             told = one.prediction.semiparametric, other.prediction.semiparametric
             np.testing.assert_allclose(*told, rtol=1e-9, atol=1e-12)
         deferred.drain()
+
+
+def test_saving_in_the_thread_leaves_the_model_s_working_memory_alone(
+    make_session, tmp_path, monkeypatch
+):
+    """Messages are filtered in it meanwhile: a save could spoil a sample, or its own identity."""
+    path = tmp_path / "model.npz"
+    session = make_session(model_file=str(path), save_interval=1e-3)
+    identity, here, users = session.learner.identity(), get_ident(), set()
+    fill = session.model._regressor.fill
+
+    def noted(*arguments: Any) -> None:
+        users.add(get_ident())
+        fill(*arguments)
+
+    monkeypatch.setattr(session.model._regressor, "fill", noted)
+    for message in moving(60):
+        take(session, message)
+        session.drain()
+    session.autosave.wait()
+    assert load_state(path, identity)["counts"][0] > 0 and users <= {here}
 
 
 def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
@@ -173,6 +230,59 @@ def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
         take(session, message)
     session.drain()
     assert session.learner.estimator.n_learned == 88
+
+
+NARROW = """<link name="tip"/><joint name="finger" type="prismatic"><parent link="lower"/>
+  <child link="tip"/><axis xyz="1 0 0"/><limit lower="0.01" upper="0.03" effort="9" velocity="1"/>
+</joint></robot>"""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"filter.max_gap": 0.01},
+        {"filter.max_gap": 60.0, "filter.rest_velocity": 1.0, "nystrom.window": 100.0},
+    ],
+)
+def test_everything_is_compiled_at_the_start_whatever_the_joints_limits(monkeypatch, values):
+    """A narrow joint's positions would be left out as implausible, and nothing learned."""
+    made: list[InverseDynamicsLearner] = []
+
+    def make(*arguments: Any) -> InverseDynamicsLearner:
+        made.append(InverseDynamicsLearner(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(session_module, "InverseDynamicsLearner", make)
+    warm_up(
+        RobotModel(URDF.replace("</robot>", NARROW)), replace(InverseDynamicsNodeConfig(), **values)
+    )
+    (learner,) = made
+    assert learner.estimator.n_learned > 50 and not learner.dropped
+    assert learner.estimator.residual.standardizer.ready
+
+
+@pytest.mark.parametrize("defer", [True, False])
+def test_no_memory_for_a_save_stops_neither_learning_nor_reports(
+    make_session, monkeypatch, tmp_path, defer
+):
+    path = tmp_path / "model.npz"
+    session = make_session(model_file=str(path), save_interval=1e-3, defer_learning=defer)
+
+    def full() -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.learner, "state", full)
+        for message in moving(20):
+            take(session, message)
+            session.drain()
+        session.save_if_due()
+        session.drain()
+        assert "not enough memory" in session.autosave.problem
+    assert not session.problem and session.learner.estimator.n_learned == 18
+    session.finish()
+    assert path.exists() and not session.autosave.problem
 
 
 @pytest.mark.parametrize("defer", [True, False])
@@ -225,6 +335,22 @@ def test_learning_in_turn_and_in_the_thread_can_be_switched_live(make_session):
     session.drain()
     assert session.learner.estimator.n_learned == 58
     assert session.learner.compared == ("rigid_body", "nonparametric", "semiparametric")
+
+
+def test_what_the_comparison_cannot_continue_with_is_refused_at_the_check(make_session):
+    session, config = make_session(comparison=True), InverseDynamicsNodeConfig()
+    for message in moving(200):
+        take(session, message)
+    session.drain()
+    with session.paused():
+        core = session.learner.baseline.kernel_model.shared.core
+        core.restore(core.state() | {"R": 1e6 * core.state()["R"]})  # as after much more
+    lower = replace(config, comparison=True, nystrom__penalty=1e-3)
+    for act in (session.check, session.configure):
+        with pytest.raises(ConfigurationError, match="can't be lowered from 0.5 to 0.001"):
+            act(lower)
+    assert session.learner.config.estimator.nystrom.penalty == 0.5
+    session.check(replace(lower, nystrom__penalty=0.6))
 
 
 def test_the_rank_of_the_excitation_grows_from_nothing(make_session):

@@ -220,6 +220,34 @@ def test_joints_that_nobody_publishes_are_left_out(drive, tmp_path: Path) -> Non
     assert again.node.session.autosave.loaded == saved
 
 
+def test_joints_of_a_model_that_is_set_aside_are_not_kept(drive, tmp_path: Path) -> None:
+    """The robot got a joint more: what was learned of the others is not its own."""
+    saved = tmp_path / "arm.npz"
+    InverseDynamicsLearner(RobotModel(URDF), InverseDynamicsNodeConfig().learner).save(saved)
+    driven = drive(model_file=saved)
+    driven.describe(LONGER.replace("</robot>", FINGER))
+    assert driven.state == "active" and driven.node._model_services.set_aside
+    assert driven.node.session.model.joint_names == ("shoulder", "elbow", "finger")
+
+
+def test_learning_stays_switched_off_when_joints_are_chosen(drive) -> None:
+    driven = drive()
+    driven.describe(GRIPPER)
+    driven.node.session.learning = False
+    arm, sent = driven.publisher(JointState, "joint_states"), 0
+
+    def chosen() -> bool:
+        nonlocal sent
+        sent += 1
+        numbers = np.sin([[0.01 * sent] * 2] * 3)
+        arm.publish(joint_state_message(sent * 10_000_000, ["shoulder", "elbow"], *numbers))
+        driven.node.report()
+        return len(driven.node.session.model.joint_names) == 2
+
+    driven.until(chosen)
+    assert not driven.node.session.learning
+
+
 def test_diagnostics_say_what_the_learner_is_doing(drive, urdf: Path) -> None:
     driven = drive(urdf=urdf, defer_learning="false")
     assert driven.node.start()

@@ -111,6 +111,24 @@ def test_a_camera_that_is_not_there_is_named(tmp_path: Path) -> None:
         next(frames.once())
 
 
+def test_a_link_to_a_camera_is_that_camera(tmp_path: Path, monkeypatch) -> None:
+    """As in /dev/v4l/by-id; the device is another one here."""
+    pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    (tmp_path / "usb-front").symlink_to("/dev/null")
+    opened = []
+    monkeypatch.setattr(module, "_capture", lambda source: opened.append(source) or Camera())
+    frames = open_frames(str(tmp_path / "usb-front"))
+    assert frames.rate == 0.0 and next(frames.once()).shape == (48, 64, 3)
+    assert opened == ["/dev/null"]
+
+
+def test_a_single_photograph_is_turned_upright(tmp_path: Path) -> None:
+    tag = Image.Exif()
+    tag[0x0112] = 6
+    Image.fromarray(shade(3)).save(tmp_path / "photo.jpg", exif=tag)
+    assert next(open_frames(str(tmp_path / "photo.jpg")).once()).shape == (64, 48, 3)
+
+
 class Camera:
     """A camera of OpenCV's that misses every third frame, and is unplugged after `COUNT`."""
 
@@ -154,7 +172,8 @@ def test_a_camera_that_is_unplugged_is_told_and_given_up(monkeypatch) -> None:
 def test_without_opencv_a_film_names_the_extra_and_pictures_do(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "cv2", None)
     (tmp_path / "film.mp4").touch()
-    with pytest.raises(MissingExtraError, match=r"\[camera\]"):
-        open_frames(str(tmp_path / "film.mp4"))
+    for source in (str(tmp_path / "film.mp4"), "/dev/video0"):
+        with pytest.raises(MissingExtraError, match="pip install opencv-python-headless"):
+            open_frames(source)
     Image.fromarray(shade(7)).save(tmp_path / "a.png")
     assert numbers(open_frames(str(tmp_path))) == [7]

@@ -19,6 +19,7 @@ from semiparam_dynamics.recognition.labels import Edit, Teacher, checked_label, 
         ("forget red mug", Edit("forget", "red mug")),
         ("forget a -> b", Edit("forget", "a -> b")),
         (" name red mug", Edit("name", "red mug")),
+        ("merge cafe\u0301 -> cafe\u0301 2", Edit("merge", "caf\u00e9", "caf\u00e9 2")),
     ],
 )
 def test_reads_edits(text, edit):

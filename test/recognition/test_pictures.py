@@ -124,6 +124,15 @@ def test_feature_vectors_with_names(tmp_path: Path) -> None:
     assert objects.taught["mug"][0].dtype == np.float32
 
 
+def test_numbers_of_one_name_are_one_class(tmp_path: Path) -> None:
+    X = np.arange(12.0, dtype=np.float32).reshape(6, 2)
+    path = save(tmp_path / "a.npz", X=X, y=np.arange(6) % 3, classes=["mug", "cup", "mug"])
+    objects = load_objects(path)
+    assert objects.names == ("mug", "cup")
+    mugs = [*objects.taught["mug"], *objects.asked["mug"]]
+    np.testing.assert_array_equal(mugs, X[[0, 3, 2, 5]])
+
+
 def test_coloured_pictures_with_text_for_labels(tmp_path: Path) -> None:
     X = np.zeros((4, 5, 6, 3), np.uint8)
     path = save(tmp_path / "a.npz", X=X, y=np.array(["mug", "book", "mug", "book"]))
@@ -143,6 +152,7 @@ GREY = np.zeros((4, 9), np.uint8)
         ({"X": GREY.astype(int), "y": np.zeros(4)}, "X is int64"),
         ({"X": GREY, "y": np.arange(4)}, "'0' has too few pictures or vectors, 1"),
         ({"X": GREY, "y": [0, 0, 5, 5], "classes": ["mug"]}, "y has 5, which `classes`"),
+        ({"X_train": GREY, "y_train": [0, 0, 0, np.nan]}, "y_train has values that are no number"),
         ({"X": GREY, "y": np.array([{}] * 4)}, "is damaged, or has something else"),
     ],
 )

@@ -305,6 +305,30 @@ def test_a_name_that_cannot_be_one_is_refused_and_the_frames_stay():
     assert recognizer.labels == ("mug",)
 
 
+def test_where_there_is_no_room_for_a_name_the_frames_stay():
+    recognizer = taught(40, smoothing__frames=1, max_classes=3, remember=5)
+    assert shown(recognizer, 7, 20)[-5:] == ["unknown"] * 5
+    with pytest.raises(RefusedError, match="max_classes"):
+        recognizer.edit(Edit("name", "vase"))
+    recognizer.configure(replace(RecognitionConfig(), max_classes=4, remember=5))
+    recognizer.edit(Edit("name", "vase"))
+    assert recognizer.n_examples == 125
+
+
+def test_of_vectors_of_several_lengths_only_the_last_ones_are_named(tmp_path: Path):
+    recognizer = make()
+    for length in (D, D, D + 3, D + 1, D + 1):
+        recognizer.recognize(np.ones(length))
+    assert "2 frames" in recognizer.edit(Edit("name", "mug"))
+    assert recognizer.n_inputs == D + 1
+    recognizer.save(tmp_path / "objects.npz")
+    again = make()
+    again.recognize(np.ones(D))
+    again.load(tmp_path / "objects.npz")
+    with pytest.raises(RefusedError, match="no frame"):
+        again.edit(Edit("name", "vase"))
+
+
 def test_no_class_beyond_the_largest_number():
     recognizer = taught(4, max_classes=3)
     before = bytes_of(recognizer)
@@ -400,6 +424,16 @@ def test_prototypes_that_cannot_be_some_are_refused(tmp_path: Path, changes, mes
     assert told.match(message)
     with pytest.raises(ConfigurationError, match="nowhere"):
         make(prototypes=str(tmp_path / "nowhere.npz"))
+
+
+def test_a_model_with_too_many_objects_beside_the_prototypes_is_refused(tmp_path: Path):
+    taught(4).save(tmp_path / "model.npz")
+    file = prototypes(tmp_path / "texts.npz", names=("cup", "vase", "mug"))
+    recognizer = make(prototypes=file, max_classes=4)
+    before = bytes_of(recognizer)
+    with pytest.raises(StorageError, match="3 objects and the prototypes 2 others: 4 are"):
+        recognizer.load(tmp_path / "model.npz")
+    assert bytes_of(recognizer) == before and recognizer.labels == ("cup", "mug", "vase")
 
 
 def test_a_model_of_other_features_than_the_prototypes_is_refused(tmp_path: Path):

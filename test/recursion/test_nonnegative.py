@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from semiparam_dynamics.recursion.nonnegative import (
+    FREE,
     NONNEGATIVE,
     ZERO,
     normal_equations,
@@ -48,3 +49,20 @@ def test_the_same_bits_from_any_guess() -> None:
     answers = [solved(R, u, kinds, guess) for guess in rng.random((20, 15)) < 0.5]
     assert np.any(answers[0] == 0.0) and np.any(answers[0][5:] > 0.0)
     assert all(np.array_equal(answer, answers[0]) for answer in answers)
+
+
+@pytest.mark.parametrize("apart", [1e-7, 1e-8, 1e-9, 1e-12, 1e-200])
+@pytest.mark.parametrize("kind", [FREE, NONNEGATIVE])
+def test_unknowns_that_cannot_be_told_apart_have_an_answer(apart: float, kind: int) -> None:
+    """Columns that a motion in one direction makes the same, beside a tiny ridge."""
+    A = np.random.default_rng(0).standard_normal((40, 6))
+    A[:, 3:] = A[:, 2:3]
+    b = A @ np.array([1.0, -2.0, 0.5, 0.25, 0.0, 0.25])
+    Q, R = np.linalg.qr(np.concatenate((A, apart * np.eye(6))))
+    u = Q.T @ np.concatenate((b, np.zeros(6)))
+    x = solved(R, u, np.full(5, kind), np.zeros(5, dtype=bool))
+    assert np.isfinite(x).all() and (kind == FREE or np.all(x[1:] >= 0.0))
+    low = np.array([-np.inf, *([0.0 if kind == NONNEGATIVE else -np.inf] * 2)])
+    best = lsq_linear(A[:, :3], b, (low, np.inf))
+    assert np.sum((A @ x - b) ** 2) <= 2.0 * best.cost + 1e-4 * np.sum(b**2)
+    assert np.abs(x).max() < 100.0

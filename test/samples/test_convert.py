@@ -76,6 +76,12 @@ def test_a_log_of_one_joint_may_be_flat(log, tmp_path: Path) -> None:
     assert convert_log(log(q=q, tau=tau), tmp_path / "bag").names == ("joint_1",)
 
 
+def test_names_may_be_bytes(log, tmp_path: Path) -> None:
+    names = ["hüfte", "knee"]
+    path = log(names=[name.encode() for name in names])
+    assert convert_log(path, tmp_path / "bag").names == tuple(names)
+
+
 def test_a_urdf_names_the_joints_and_goes_into_the_bag(log, tmp_path: Path) -> None:
     assert convert_log(log(), tmp_path / "bag", urdf=URDF).names == ("hip", "knee")
     with BagReader(tmp_path / "bag") as bag:
@@ -105,6 +111,7 @@ def test_names_given_come_before_the_log_s_and_the_urdf_s(log, tmp_path: Path) -
         ({"dt": None}, "neither 't' .* nor 'dt'"),
         ({"dt": 0.0}, "'dt' is 0;"),
         ({"dt": 20.0}, r"'dt' is 20; .* in seconds, .*\(20 ms are 0.02\)"),
+        ({"dt": 1.0}, r"'dt' is 1; .* in seconds"),  # of 1 kHz, in ms
         ({"dt": None, "t": 20.0 * np.arange(N)}, "steps of 't' are 20 s: is it in seconds"),
         ({"dt": np.nan}, "'dt' are not finite"),
         ({"dt": np.ones(N)}, "'dt' is one number"),
@@ -112,6 +119,7 @@ def test_names_given_come_before_the_log_s_and_the_urdf_s(log, tmp_path: Path) -
         ({"t": np.arange(N - 1.0)}, r"'t' has shape \(19,\), it must be \(20, 1\)"),
         ({"names": ["a"]}, "'names' of .*: 1 names for 2 joints"),
         ({"names": ["a", "a"]}, "each joint needs a name of its own"),
+        ({"names": [b"a", b"\xff"]}, "'names' is text in another encoding than UTF-8"),
         (
             {"names": np.array(["a", "b"], dtype=object)},
             "'names' holds Python objects, which are never read",

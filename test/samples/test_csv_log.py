@@ -30,6 +30,7 @@ def table(header: str, rows: list[list[float]] | None = None, separator: str = "
         ("t,Q1,Q2,Tau1,Tau2", ()),
         ("# t,q_1,q_2,tau_1,tau_2", ()),
         ("stamp,pos joint_1,pos joint_2,eff joint_1,eff joint_2", ("joint_1", "joint_2")),
+        ("time (s), q joint 1, q joint 2, tau joint 1, tau joint 2", ("joint 1", "joint 2")),
     ],
 )
 def test_columns_are_told_by_their_names(header: str, names: tuple[str, ...]) -> None:
@@ -70,6 +71,9 @@ def test_wrenches_and_columns_that_are_not_used() -> None:
     )
     assert unused == ["temperature"]
     np.testing.assert_array_equal(arrays["wrench"], np.array(rows)[:, 2:8])
+    arrays, _, unused = read_csv(Path("x"), table("t,q_1,tau_1,tau_desired_1,dq_1"))
+    assert unused == ["tau_desired_1"]  # no position is of such a joint
+    np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 2:3])
 
 
 def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
@@ -100,6 +104,8 @@ def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
         ("t,q1\n0,1\n0.1,2\n", "neither 'tau' nor 'wrench'"),
         ("t,q1,tau1\n0,1,2\n0,1,2\n", "doesn't increase at row 1"),
         ("t,q1,tau1\n0,1,nan\n0.1,1,2\n", "not finite"),
+        ('t,q1,tau1\n0,"1,2\n' + "0.1,1,2\n" * 20000, "is a quotation mark left open"),
+        ("t,q1,tau1\n0,1,2\n1,1,2\n2,1,2\n", "steps of 't' are 1 s: is it in seconds"),
     ],
 )
 def test_other_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -9,7 +9,13 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, Tuning, choose
-from semiparam_dynamics.tuning.choices import choose_memory, keep_or_change, memories_for
+from semiparam_dynamics.tuning.choices import (
+    SHARED,
+    _simplest,
+    choose_memory,
+    keep_or_change,
+    memories_for,
+)
 from semiparam_dynamics.tuning.tuner import _earned
 
 
@@ -44,6 +50,23 @@ def test_other_criteria_choose_by_other_figures() -> None:
     assert choose([a, b]) is a
     assert choose([a, b], a, "frozen") is b
     assert choose([a, b], a, "evidence") is b
+
+
+@pytest.mark.parametrize("criterion", ["frozen", "evidence"])
+def test_by_another_criterion_what_is_worse_while_learning_may_be_the_simplest(
+    criterion: str,
+) -> None:
+    widths = dict.fromkeys(SHARED.outer, 1.0)
+
+    def tried(outcome: Outcome, penalty: float) -> Outcome:
+        return Outcome({**widths, SHARED.penalty: penalty, SHARED.size: 100}, outcome.scores)
+
+    own = tried(scored(0.4, 0.9, 0.9, evidence=1.0), 1.0)
+    best = tried(scored(0.5, 0.7, 0.9, evidence=2.0), 0.1)
+    alike = tried(scored(0.5, 0.71, 0.9, evidence=2.0), 0.2)
+    tries = [own, best, alike]
+    assert choose(tries, own, criterion) is best
+    assert _simplest(best, own, tries, SHARED, criterion) is alike
 
 
 def test_what_is_configured_stays_unless_another_is_better_on_every_motion() -> None:

@@ -15,16 +15,18 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.tuning import tuner
 from semiparam_dynamics.tuning.candidates import Tuning
+from semiparam_dynamics.tuning.choices import nmse
+from semiparam_dynamics.tuning.folds import Split, prepare
 from semiparam_dynamics.tuning.forecast import Forecast, Stage, forecast
 from semiparam_dynamics.tuning.page import DELAYED, FROZEN, headline, text, tuning_page
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
 
-from ..dynamics.arms import URDF
+from ..dynamics.arms import URDF, small_arm
 from ..evaluation.browser import Browser
 from ..evaluation.test_report_in_browser import CUT_OFF, PICTURES
 from ..evaluation.test_report_in_browser import TOO_WIDE as WIDER_THAN_THE_PAGE
-from .recorded import CONFIG, recordings
+from .recorded import CONFIG, motions, recordings
 
 QUICK = ["residual", "nystrom.novelty", "nystrom.max_centers", "nystrom.joint_max_centers"]
 QUICK += ["nystrom.position_width", "nystrom.velocity_width", "nystrom.rigid_body_width"]
@@ -118,6 +120,25 @@ def test_screening_says_nearly_what_the_learner_says(result: Tuning) -> None:
         screened, confirmed = result.screened[name], result.confirmed[name]
         assert screened.delayed == pytest.approx(confirmed.delayed, rel=0.15, abs=0.03)
         assert screened.frozen == pytest.approx(confirmed.frozen, rel=0.15, abs=0.03)
+
+
+@pytest.mark.parametrize("effort", [0.0, 0.37])
+def test_a_joint_whose_effort_never_varies_has_no_error_and_no_part_in_the_ratios(
+    effort: float,
+) -> None:
+    """A finger that nobody measures, or a joint with its brake on."""
+    train, held = (
+        dataclasses.replace(motion, y=np.where(np.arange(4) == 3, effort, motion.y))
+        for motion in (recorded.take(slice(0, 200)) for recorded in motions(2))
+    )
+    split, config = Split("a", "motion", train, held), CONFIG.estimator
+    model = small_arm()
+    fold = prepare(model, split, config.rigid_body, 2.0)
+    found = tuner.confirm(URDF, {}, CONFIG, split)
+    for errors in (found.frozen, found.delayed, *fold.rigid_body_scores(), found.rigid_frozen):
+        assert errors is not None and errors[3] == 0.0 and np.all(errors[:3] > 0.0)
+    assert 0.0 < found.ratio < 2.0 and 0.0 < found.worst_mean < 2.0 and found.worst_axis < 3.0
+    assert nmse(held, np.zeros(model.n_parameters)) < 100.0
 
 
 def test_from_its_journal_it_gives_the_same_without_computing(

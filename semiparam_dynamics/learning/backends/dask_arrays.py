@@ -264,7 +264,7 @@ def _current_client() -> Any:
     except ImportError:
         raise MissingExtraError(
             "Learning from Dask arrays needs a cluster's client: "
-            "pip install 'semiparam_dynamics[distributed]'"
+            "pip install 'dask[array,distributed]'"
         ) from None
     try:
         return get_client()
