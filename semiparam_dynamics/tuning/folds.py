@@ -25,7 +25,7 @@ from semiparam_dynamics.dynamics.residual import (
     input_floors,
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion
 from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.errors import BagError, listing
 from semiparam_dynamics.evaluation.protocols import BLOCK
@@ -75,10 +75,7 @@ class Recordings:
             samples = SampleFilter(self.model, config).filter_recording(within)
             motions.append(Motion.of(samples, active))
             if len(motions[-1]) < 2:
-                raise BagError(
-                    f"{name} has no two samples to tune on that are measured on all axes and in "
-                    "motion"
-                )
+                raise BagError(f"nothing to tune on in {name}: {NOTHING_WHOLE}")
         return motions
 
     def _end(self, number: int, seconds: float) -> int:

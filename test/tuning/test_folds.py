@@ -124,7 +124,7 @@ def test_the_first_seconds_are_those_of_motion() -> None:
     assert 5.0 <= (found.stamps[-1] - found.stamps[0]) * 1e-9 < 5.0 + 100 * 0.02
     (other,) = waited.motions(4.0, 5.0)
     assert abs(int(other.stamps[-1] - found.stamps[-1])) < 10**9
-    with pytest.raises(BagError, match="still has no two samples"):
+    with pytest.raises(BagError, match="tune on in still: no sample in motion"):
         Recordings(one.model, one.config, ["still"], [stands]).motions(8.0)
     with pytest.raises(BagError, match="no measurements in empty"):
         Recordings(one.model, one.config, ["full", "empty"], [stands, []])
