@@ -436,7 +436,7 @@ def _motion(log: JointLog) -> Iterator[Finding]:
         yield Finding(
             "rest",
             f"the arm stands for {sum(b - a for a, b in rests):.1f} s ({told})",
-            "rest teaches nothing of the dynamics: leave it out of recordings to learn from",
+            "nothing: what is learned is the motion, and rest need not be removed",
             amount=sum(b - a for a, b in rests),
             fault=False,
         )
