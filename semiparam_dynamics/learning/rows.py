@@ -426,9 +426,9 @@ def takes_sparse(estimator: Any) -> bool:
 
 # -------------------------------------------------------------------------------------------------
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
-# training_rows(estimator, X, y, sample_weight), predict(estimator, X), beside(X, values), which makes
-# of NumPy's values what can be added to predictions at X, to_numpy(X), and STAYS:
-# whether such arrays stay where they are for estimators that compute with NumPy only.
+# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), beside(X, values),
+# which makes of NumPy's values what can be added to predictions at X, and STAYS: whether such
+# arrays stay where they are for estimators that compute with NumPy only.
 
 
 def backend_of(X: Any) -> Any:
