@@ -402,9 +402,13 @@ def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
     return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
 
 
+TEXTS = ("O", "U", "S", "T")  # kinds of dtypes that text may have
+
+
 def _first_text(y: Any) -> str | None:
     """The first of y that is text and no number."""
-    if getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+    dtype = getattr(y, "dtype", None)
+    if dtype is not None and getattr(dtype, "kind", None) not in TEXTS:  # also a device's numbers
         return None
     for value in np.ravel(np.asarray(y, dtype=object)):
         if isinstance(value, str):
@@ -422,8 +426,9 @@ def takes_sparse(estimator: Any) -> bool:
 
 # -------------------------------------------------------------------------------------------------
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
-# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), and STAYS:
-# whether such arrays stay where they are for estimators that compute with NumPy only.
+# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), beside(X, values),
+# which makes of NumPy's values what can be added to predictions at X, and STAYS: whether such
+# arrays stay where they are for estimators that compute with NumPy only.
 
 
 def backend_of(X: Any) -> Any:
