@@ -34,7 +34,8 @@ def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], 
     Columns are told by their names, whatever their order and capitals: the time by `TIMES` with or
     without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``), a wrench's by `WRENCH`, with
-    something before it or not. Of joints that are only numbers there are no names.
+    something before it or not. Of joints that are only numbers there are no names, and of paths, as
+    PlotJuggler writes them (``/joint_states/elbow/position``, beside ``__time``), the last part is.
 
     Raises SampleError where the text is no such table.
     """
@@ -64,8 +65,9 @@ def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], 
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
-    names = () if all(joint.isdigit() for joint in joints) else joints
-    return arrays, names, unused
+    last = tuple(joint.rpartition("/")[2] for joint in joints)
+    names = last if all(last) and len(set(last)) == len(last) else joints
+    return arrays, () if all(name.isdigit() for name in names) else names, unused
 
 
 def _table(path: Path, text: str) -> tuple[list[str], Array]:
@@ -114,7 +116,7 @@ def _is_number(text: str) -> bool:
 
 def _time_scale(name: str) -> float | None:
     """Seconds in the column's unit; None where it is no time."""
-    word, _, unit = re.sub(r"[\s(\[]+", "_", name.lower()).rstrip(")]_").partition("_")
+    word, _, unit = re.sub(r"[\s(\[]+", "_", name.lower()).rstrip(")]_").lstrip("_").partition("_")
     return UNITS.get(unit) if word in TIMES else None
 
 
