@@ -26,6 +26,7 @@ def write_csv(path: Path, seconds: float = 30.0) -> None:
 
 def main(folder: Path) -> None:
     """CSV, bag, report."""
+    folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / "log.csv")
     (folder / "arm.urdf").write_text(URDF)
     log, bag, urdf, out = (str(folder / n) for n in ("log.csv", "bag", "arm.urdf", "results"))

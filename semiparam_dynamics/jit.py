@@ -34,10 +34,12 @@ def folder_of(kept: Path, caches: Path) -> Path:
         if not copy.is_dir():
             caches.mkdir(parents=True, exist_ok=True)
             made = Path(tempfile.mkdtemp(dir=caches))
-            shutil.copytree(kept, made, dirs_exist_ok=True, copy_function=shutil.copyfile)
-            with suppress(OSError):  # another process was first
-                made.rename(copy)
-            shutil.rmtree(made, ignore_errors=True)
+            try:
+                shutil.copytree(kept, made, dirs_exist_ok=True, copy_function=shutil.copyfile)
+                with suppress(OSError):  # another process was first
+                    made.rename(copy)
+            finally:  # on a full disk, too
+                shutil.rmtree(made, ignore_errors=True)
         if os.access(copy, os.W_OK):
             return copy
     with suppress(OSError):
@@ -46,6 +48,15 @@ def folder_of(kept: Path, caches: Path) -> Path:
         shutil.copytree(kept, only, dirs_exist_ok=True, copy_function=shutil.copyfile)
         return only
     return kept
+
+
+def user_caches() -> Path:
+    """The folder of this package in the user's cache; where no home is known, one of no use."""
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    except RuntimeError:  # in a container, for a user without a name
+        home = KEPT
+    return Path(home) / "semiparam_dynamics"
 
 
 def is_kept(function: Any) -> bool:
@@ -92,8 +103,7 @@ else:
     from numba.extending import intrinsic
 
     if not numba.config.CACHE_DIR and KEPT.is_dir():
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-        numba.config.CACHE_DIR = str(folder_of(KEPT, home / "semiparam_dynamics"))
+        numba.config.CACHE_DIR = str(folder_of(KEPT, user_caches()))
 
     def _decorator(fastmath, nogil=True):
         # Every setting is said: of those left out numba takes those of the first caller.

@@ -47,7 +47,7 @@ class Parameter:
         """Return `value` in the parameter's type; raise ConfigurationError where it can't be."""
         try:
             checked = _coerce(self.type, value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ConfigurationError(
                 f"parameter '{self.name}' must be {_type_name(self.type)}, not {value!r}"
             ) from None

@@ -29,6 +29,6 @@ def test_it_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: P
     for needed in ("rosbags", "sklearn", "matplotlib"):
         pytest.importorskip(needed, reason="needs the extra 'offline'")
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(tmp_path / "new")])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert PRINTED[name] in capsys.readouterr().out

@@ -128,6 +128,39 @@ def test_an_installation_that_is_read_only_is_copied_once(
     assert (only / "robot_1" / "fill.nbc").read_bytes() == b"code"
 
 
+def test_a_copy_that_a_full_disk_ends_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, caches = tmp_path / "kept", tmp_path / "caches"
+    kept.mkdir()
+    (kept / "fill.nbc").write_bytes(b"code")
+    real = shutil.copyfile
+
+    def full(source: str, target: str) -> None:
+        real(source, target)
+        if str(caches) in target:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(jit.shutil, "copyfile", full)
+    monkeypatch.setattr(jit.os, "access", lambda path, mode: path != kept)
+    only = folder_of(kept, caches)
+    assert (only / "fill.nbc").exists() and list(caches.iterdir()) == []
+
+
+def test_the_caches_are_the_user_s_or_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/there")
+    assert jit.user_caches() == Path("/there/semiparam_dynamics")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert jit.user_caches() == Path("/home/me/.cache/semiparam_dynamics")
+
+    def unknown(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", unknown)
+    assert jit.user_caches().parent == jit.KEPT
+
+
 def test_knows_what_an_earlier_process_has_kept(tmp_path: Path) -> None:
     class Stats:
         cache_path = str(tmp_path)

@@ -186,6 +186,14 @@ def test_imports_are_declared_to_pip_and_to_rosdep(
         assert key is None or key in keys, f"package.xml has no exec_depend {key}"
 
 
+def test_the_page_on_installing_names_what_only_pypi_has() -> None:
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^ {4}pip install (rosbags .*)$", text, re.M)
+    without_key = {distribution for distribution, key in NAMES.values() if key is None}
+    # Of a cluster, and of data sets that are no bags: the page has a line for each.
+    assert set(told.split()) == without_key - {"dask", "pyarrow"}
+
+
 def test_rosdep_leaves_the_distribution_s_python_alone(manifest: ElementTree.Element) -> None:
     keys = [e.text or "" for e in manifest if e.tag.endswith("depend")]
     assert "rclpy" in keys and not [key for key in keys if key.endswith("-pip")]

@@ -70,6 +70,7 @@ def test_values_survive_the_way_to_flat_names_and_back() -> None:
         ({"inner.rate": "fast"}, "'inner.rate' must be a number, not 'fast'"),
         ({"inner.rate": True}, "must be a number"),
         ({"count": 2.5}, "'count' must be a whole number, not 2.5"),
+        ({"inner.rate": 10**400}, "'inner.rate' must be a number, not 10000"),
         ({"count": 0}, "must lie between 1 and inf"),
         ({"kind": "c"}, "'kind' must be one of a, b, not 'c'"),
         ({"on": 1}, "'on' must be true or false, not 1"),

@@ -39,7 +39,9 @@ MESSAGES = 300  # before the one that is followed: longer than the residual's wi
 class Follower:
     """The package's files in the order in which a message enters them."""
 
-    def __init__(self) -> None:
+    def __init__(self, publish: CodeType) -> None:
+        """`publish` is the code that has published the prediction when it returns."""
+        self.publish = publish
         self.files: list[str] = []
         self._seen: set[CodeType] = set()
         self.published: int | None = None  # how many there were when the prediction was out
@@ -48,7 +50,7 @@ class Follower:
         """A profiler for `sys.setprofile`."""
         if event == "call":
             self._enter(frame.f_code, frame.f_globals)
-        elif event == "return" and frame.f_code.co_name == "_publish":
+        elif event == "return" and frame.f_code is self.publish:
             self.published = self.published or len(self.files)
 
     def _enter(self, code: CodeType, names: dict[str, Any]) -> None:
@@ -68,15 +70,17 @@ class Follower:
 def follow() -> Follower:
     """Follow one message through a node that has learned for some seconds."""
     import rclpy
+    from rclpy.serialization import serialize_message
     from sensor_msgs.msg import JointState
 
     from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
+    from semiparam_dynamics.nodes.outputs import Outputs
 
     values = {"urdf": URDF, "defer_learning": False, "nystrom.window": 1.0}
     given = [text for name, value in values.items() for text in ("-p", f"{name}:={value}")]
     given = [text.replace("\n", " ") for text in given]
     rclpy.init(args=["--ros-args", *given])
-    node, follower = InverseDynamicsNode(), Follower()
+    node, follower = InverseDynamicsNode(), Follower(Outputs.publish.__code__)
     try:
         node.start()
         (subscription,) = node._inputs
@@ -87,9 +91,10 @@ def follow() -> Follower:
             message.position = [0.8 * np.sin(2.0 * t), 0.5 * np.sin(3.1 * t)]
             message.velocity = [1.6 * np.cos(2.0 * t), 1.55 * np.cos(3.1 * t)]
             message.effort = [np.cos(t), np.sin(2.0 * t)]
+            data = serialize_message(message)  # as the subscription gets it
             if k == MESSAGES:
                 sys.setprofile(follower.profile)
-            subscription._receive(message)
+            subscription._receive(data)
             sys.setprofile(None)
     finally:
         node.destroy_node()

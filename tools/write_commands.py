@@ -45,7 +45,8 @@ def _section(verb: str, parser: argparse.ArgumentParser) -> str:
     shown = "\n".join(f"    {line.strip()}" for line in examples if line.strip())
     rows = "\n".join(_row(action) for action in parser._actions if action.dest != "help")
     table = f"\n| option | meaning |\n|---|---|\n{rows}\n" if rows else ""
-    return f"## {verb}\n\n{VERBS[verb].capitalize()}.\n\n{_plain(description)}\n\n{shown}\n{table}"
+    summary = VERBS[verb][0].upper() + VERBS[verb][1:]  # capitalize() makes URDF small
+    return f"## {verb}\n\n{summary}.\n\n{_plain(description)}\n\n{shown}\n{table}"
 
 
 def _row(action: argparse.Action) -> str:
@@ -69,6 +70,7 @@ def _row(action: argparse.Action) -> str:
 
 
 def _plain(text: str) -> str:
+    text = " ".join(text.split())  # a table's row is one line
     for sign in "|*<_":
         text = text.replace(sign, f"\\{sign}")
     return text

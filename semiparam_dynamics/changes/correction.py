@@ -105,9 +105,15 @@ class Correction:
         self._refresh()
 
     def switch(self, found: Hypothesis) -> None:
-        """Explain everything since the change began by another cause."""
-        self.estimating = found
-        self.name = found.name if found.cause == PAYLOAD else self._name_before
+        """Explain everything since the change began by another cause.
+
+        A payload that goes on being estimated keeps the name that it was given meanwhile.
+        """
+        before, self.estimating = self.estimating, found
+        if found.cause != PAYLOAD:
+            self.name = self._name_before
+        elif before is None or before.cause != PAYLOAD:
+            self.name = found.name
         self._refresh()
 
     def accept(self) -> None:
@@ -237,7 +243,7 @@ class Correction:
             "covariance": self.covariance[held, held].copy(),
             "name": as_array(self.name),
             "gains": self.gain_covariance.copy(),
-            "beside": self.offset_before.copy(),
+            "beside": self.offset.copy(),
         }
 
     def restore(self, state: dict[str, Array]) -> None:

@@ -243,12 +243,14 @@ class ChangeMonitor:
             return
         in_contact, since = self.contact.active, self.contact.since
         self.contact.reset()
+        self.ratios.discard()
         self._blocks_since_contact, self._unclear_blocks = 0, 0
         if in_contact:
             self._record(last, since, OVER)
         self._resume_learning(last)
         if stamp < last:
             self.exclusions.restart(stamp)
+            self._onset = min(self._onset, stamp)
 
     def _test_contact(
         self, stamp: int, external: Array, confidence: float, speeds: Array | None
@@ -354,6 +356,9 @@ class ChangeMonitor:
         wanted = {PAYLOAD, PUSH}
         wanted |= {FRICTION} if self.config.friction else set()
         wanted |= {OFFSET} if self.config.offset else set()
+        if (found := self.correction.estimating) is not None:
+            # Its parameter may be off by now: what was found is estimated to the end.
+            wanted.add(found.cause)
         return self._hypotheses(wanted, self.correction.theta, self.correction.offset)
 
     def _hypotheses(self, wanted: set[str], theta: Array, offset: Array) -> list[Hypothesis]:
@@ -534,11 +539,24 @@ class ChangeMonitor:
         return self._payload
 
     def remember(self, name: str) -> None:
-        """Store the payload held under a name. Raises ConfigurationError for an invalid name."""
-        held = self.correction.held
-        self.snapshots.store(name, held)
+        """Store the payload held under a name.
+
+        Raises ConfigurationError for an invalid name, and where nothing is held.
+        """
+        if self.correction.name == BARE:
+            raise ConfigurationError(
+                "nothing is held beyond what the model has learned: there is no payload to keep"
+            )
+        self.snapshots.store(name, self.correction.held)
         self.correction.name = name
         self._payload = None
+
+    def forget(self, name: str) -> None:
+        """Remove a name; a payload that is held stays, without one. Raises ConfigurationError."""
+        self.snapshots.remove(name)
+        if self.correction.name == name:
+            self.correction.name = ""
+            self._payload = None
 
     def recall(self, name: str) -> None:
         """Set the payload held from now on, or none ("bare"). Raises ConfigurationError."""

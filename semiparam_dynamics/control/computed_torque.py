@@ -186,8 +186,11 @@ def trust(std: Array, usual: Array, config: TrustConfig) -> Array:
     """The share of the learner, (n_joints,) from 0 to 1.
 
     std: its standard deviation. usual: the URDF's usual error, both (n_joints,) in N m.
+
+    A standard deviation of 0 is that of a learner that has learned nothing of a joint yet, and is
+    not followed.
     """
-    ratio = std / np.maximum(usual, 1e-12)
+    ratio = np.where(std > 0.0, std / np.maximum(usual, 1e-12), np.inf)
     if config.unsure <= config.sure:
         return (ratio <= config.sure).astype(float)
     known: Array = np.clip((config.unsure - ratio) / (config.unsure - config.sure), 0.0, 1.0)

@@ -132,15 +132,17 @@ class ControlSession:
             self.tracking[name] = RunningSquare(len(q), TRACKING_HORIZON_S)
         self.tracking[name].update(point.q - q, step)
         self.command_us.append((time.perf_counter() - start) * 1e6)
-        return effort, [Question(self._stamp_of(block), block) for block in blocks]
+        return effort, [Question(self._stamp_of(block.first), block) for block in blocks]
 
     def answered(self, stamp: int, values: Array, stds: Array) -> None:
         """Use the learner's answer to the question of that stamp: (k, n_joints) in N m.
 
-        Raises SampleError where it has another size than the question.
+        One to a question of before a restart is of another motion, and is not used. Raises
+        SampleError where it has another size than the question.
         """
         first = round((stamp - self._start) * NANO * self._config.rate)
-        if self.plan is None or not self.plan.take(first, Answer(values, stds)):
+        plan = self.plan if stamp == self._stamp_of(first) else None
+        if plan is None or not plan.take(first, Answer(values, stds)):
             self.counts[NOT_ASKED] += 1
 
     def _desired(self, stamp: int) -> tuple[list[Block], float, Point]:
@@ -165,5 +167,6 @@ class ControlSession:
         begun, late = (0, 0) if self.plan is None else (self.plan.begun, self.plan.late)
         return self._begun + begun, self._late + late
 
-    def _stamp_of(self, block: Block) -> int:
-        return self._start + round(block.first / self._config.rate / NANO)
+    def _stamp_of(self, first: int) -> int:
+        """Of the block that begins at this index."""
+        return self._start + round(first / self._config.rate / NANO)

@@ -59,6 +59,34 @@ class Recording:
     states: str  # hash of positions, since logs without a date all begin at one stamp
 
 
+class CoveredTime:
+    """The time that a recording's measurements cover: the steps from each to the next.
+
+    Pauses longer than `max_gap` (s) are left out, as where a clock was set while it ran, and so are
+    steps of a clock that went back. `total` is that of the whole recording, s.
+    """
+
+    def __init__(self, recording: Sequence[Measurement], max_gap: float) -> None:
+        self._stamps = [measurement.stamp for measurement in recording]
+        self._until = [0] * len(self._stamps)  # ns
+        self._next = 0
+        gap, covered = round(max_gap * 1e9), 0
+        last = self._stamps[0] if self._stamps else 0
+        for k, stamp in enumerate(self._stamps):
+            step = stamp - last
+            if not -gap <= step <= 0:  # nor a message that comes late
+                covered += step if 0 < step <= gap else 0
+                last = stamp
+            self._until[k] = covered
+        self.total = covered * 1e-9
+
+    def at(self, stamp: int) -> float:
+        """Until the measurement of that stamp, s; to be asked in the recording's order."""
+        while self._stamps[self._next] != stamp:
+            self._next += 1
+        return self._until[self._next] * 1e-9
+
+
 @dataclass(frozen=True)
 class Origin:
     """The files that an evaluation was made of, for results.json."""
@@ -165,17 +193,18 @@ def evaluate(
     evaluation = Evaluation(model, config, {})
     every = first.every_sample
     learned = LearnedStates(model.turning)
-    total = sum(map(_duration, (*train, *test))) or 1.0
+    seconds = [CoveredTime(r, config.filter.max_gap).total for r in (*train, *test)]
+    total = sum(seconds) or 1.0
     done = 0.0
-    for recording in train:
+    for recording, covered in zip(train, seconds, strict=False):
         for sample, elapsed, _ in _samples(evaluation, recording, every=every):
             first.step(sample, score=False)
             if sample.informative:
                 learned.add(sample)
             progress(min((done + elapsed) / total, 1.0))
-        done += _duration(recording)
+        done += covered
     frozen: ProtocolRun | None = None
-    split = TRAINING_SHARE * sum(map(_duration, test))
+    split = TRAINING_SHARE * sum(seconds[len(train) :])
     if train or start:
         frozen = first.branch("frozen", learned.repeats())
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
@@ -203,10 +232,12 @@ def evaluate(
                 if sample.y is not None and not sample.between:
                     last.append((sample, spent))
                 progress(min((done + elapsed) / total, 1.0))
-            done += _duration(recording)
+            done += seconds[len(train) + number]
             for run in (first, frozen):
                 evaluation.noticed += _noticed(run, test, number)
         learning.finish()
+        if frozen is not None:
+            frozen.finish()
     runs = {"sequential": first, "delayed": learning.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
     evaluation.skipped.update(first.dropped - dropped)
@@ -253,7 +284,7 @@ def _noticed(
 def _samples(
     evaluation: Evaluation, recording: Sequence[Measurement], *, every: bool
 ) -> Iterator[tuple[Sample, float, float]]:
-    """Samples of a recording, the time into it (s), and what filtering took (s).
+    """Samples of a recording, the `CoveredTime` into it (s), and what filtering took (s).
 
     A recording is filtered in blocks; each sample of one counts as having taken its share.
     every: also those `between` the ones that are learned, which are not counted.
@@ -263,6 +294,7 @@ def _samples(
     # Those that are not learned for coming too soon are scored as little: ten times as many
     # samples of a recording at 1 kHz tell nothing more about it.
     samples = sampler.filter_recording(recording, between=every)
+    covered = CoveredTime(recording, evaluation.config.filter.max_gap)
     last: int | None = None
     while True:
         before = time.perf_counter()
@@ -273,7 +305,7 @@ def _samples(
             step = 0.0 if last is None else (sample.stamp - last) * 1e-9
             evaluation.motion += step if 0.0 < step <= evaluation.config.filter.max_gap else 0.0
             last = sample.stamp
-            yield sample, (sample.stamp - recording[0].stamp) * 1e-9, spent
+            yield sample, covered.at(sample.stamp), spent
         if not block:
             break
     evaluation.skipped.update(sampler.dropped)
@@ -292,10 +324,6 @@ def _live_steps(
         take(sample)
         times.append(spent + time.perf_counter() - started)
     return times[WARM_UP:] or times
-
-
-def _duration(recording: Sequence[Measurement]) -> float:
-    return (recording[-1].stamp - recording[0].stamp) * 1e-9 if recording else 0.0
 
 
 def _strict(value: object) -> object:

@@ -14,8 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE
 from semiparam_dynamics.errors import BagError, ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
+from semiparam_dynamics.evaluation.experiment import CoveredTime
 from semiparam_dynamics.identification.consistent import (
     AxisFactors,
     ConsistentParameters,
@@ -76,14 +78,16 @@ def identify_on_bags(
     model, config = robot_of(bags, config)
     train, test = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
     paths = (*bags.train, *bags.test)
+    number, covered = -1, CoveredTime((), 0.0)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         for k, measurements, sample in samples_of(paths, bags, model, config, progress):
-            first, last = (measurements[i].stamp for i in (0, -1))
-            border = first + (1.0 - hold_out) * (last - first)
-            to_train = k < len(bags.train) and sample.stamp <= border
+            if k != number:
+                number, covered = k, CoveredTime(measurements, config.filter.max_gap)
+            border = (1.0 - hold_out) * covered.total
+            to_train = k < len(bags.train) and covered.at(sample.stamp) <= border
             (train if to_train else test).add(sample)
         if train.n_samples == 0:
-            raise BagError("no measured sample was found to identify parameters on")
+            raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
         started = time.perf_counter()
         base = unconstrained(model, train, config.estimator.rigid_body)
         found = consistent(model, train, weight)
@@ -145,7 +149,8 @@ def identification_table(identification: Identification) -> str:
     errors = np.hstack([identification.nmse(data) for _, data in parts])
     # An axis that nothing happens on has no nmse.
     scored = np.isfinite(errors)
-    means = np.where(scored, errors, 0.0).sum(axis=0) / np.maximum(scored.sum(axis=0), 1)
+    with np.errstate(invalid="ignore"):
+        means = np.where(scored, errors, 0.0).sum(axis=0) / scored.sum(axis=0)
     for name, row in zip((*model.axes, "mean"), (*errors, means), strict=True):
         groups = row.reshape(-1, len(MODELS)).tolist()
         cells = ("  {:>12.4g} {:>13.4g} {:>11.4g} {:>12.4g}".format(*group) for group in groups)

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 from sklearn.utils import check_array, check_random_state
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Block, Rows
+from semiparam_dynamics.learning.products import feature_blocks, nystrom_map
+from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows
 from semiparam_dynamics.learning.sparse import as_inputs, in_format
 
 # -------------------------------------------------------------------------------------------------
@@ -106,32 +107,35 @@ def approximate_leverage_scores(
 
     With Nyström features A of the centres `sketch` (m, d), the part of row i within their span
     has the score a_i (A'A + penalty n I)^-1 a_i', and the rest, K_ii - |a_i|^2, has at most
-    itself over penalty n. With all rows as the sketch the scores are exact. Time O(n m^2).
+    itself over penalty n. With all rows as the sketch the scores are exact. Time O(n m^2), memory
+    O(m^2) beside the limit.
     """
     rows, the_kernel = _rows(X), as_kernel(kernel)
     basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
     if not basis.n_features:
         raise LearningError("The kernel is zero on every centre of the sketch.")
-    data = KernelRows(rows, the_kernel, basis.centers[basis.kept], memory_limit)
     ridge = positive(penalty, "penalty") * rows.n_samples
-    gram = ridge * np.eye(basis.n_features)
+    features = nystrom_map(basis, rows.dtype)
 
-    def moments(K: Array, block: Block) -> Array:
-        A = basis.from_kernel(K.copy())
-        return np.asarray(A.T @ A, dtype=float)
+    def moments(orthogonal: bool) -> NestedRidge:
+        system = NestedRidge(basis.n_features, 1, orthogonal)
+        for A, _, _ in feature_blocks(rows, features, memory_limit):
+            system.add(A, np.zeros((len(A), 1)))
+        return system
 
-    for part in data.blocks(moments):
-        gram += part
-    R = cholesky(gram)
-
-    def scores(K: Array, block: Block) -> Array:
-        A = basis.from_kernel(K.copy()).astype(float)
-        inside = np.sum(solve_triangular(R, A.T, trans=1) ** 2, axis=0)
-        outside = the_kernel.diagonal(block.X) - np.sum(A * A, axis=1)
-        result: Array = np.minimum(inside + np.maximum(outside, 0.0) / ridge, 1.0)
-        return result
-
-    return np.concatenate(list(data.blocks(scores)))
+    largest = float(the_kernel.diagonal(basis.centers).max()) * rows.n_samples
+    R = accumulate(moments, ridge, largest).factor(ridge).R
+    diagonal = np.concatenate([the_kernel.diagonal(block.X) for block in rows.blocks(4096)])
+    scores = np.empty(rows.n_samples)
+    start = 0
+    for A, _, _ in feature_blocks(rows, features, memory_limit, beside=8 * basis.n_features):
+        here, wide = slice(start, start + len(A)), A.astype(float)
+        outside = diagonal[here] - np.einsum("ij,ij->i", wide, wide)
+        half = solve_triangular(R, wide.T, trans=1, check_finite=False)
+        inside = np.einsum("ij,ij->j", half, half)
+        scores[here] = np.minimum(inside + np.maximum(outside, 0.0) / ridge, 1.0)
+        start = here.stop
+    return scores
 
 
 def choose_centers(

@@ -49,7 +49,12 @@ class Coded:
 
 
 def _has_probabilities(classifier: Any) -> bool:
-    return getattr(classifier.estimator, "loss", None) == "logistic"
+    if getattr(classifier.estimator, "loss", None) == "logistic":
+        return True
+    raise AttributeError(
+        'Probabilities come with an estimator whose loss is "logistic", such as '
+        'Falkon(loss="logistic"), or from scikit-learn\'s CalibratedClassifierCV.'
+    )
 
 
 def _takes_weights(regressor: Any) -> bool:

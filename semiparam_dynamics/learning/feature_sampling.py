@@ -237,7 +237,9 @@ def leverage_importance(values: Array, penalty: float, weights: Array | None = N
     share = np.full(k, 1.0 / k) if weights is None else weights / weights.sum()
     scaled = values * np.sqrt(share)[:, None]
     gram = scaled @ scaled.T / N
-    gram[np.diag_indices(k)] += positive_penalty(penalty)
+    # A penalty below rounding leaves no Cholesky factor.
+    least = k * float(np.finfo(float).eps) * float(np.trace(gram))
+    gram[np.diag_indices(k)] += max(positive_penalty(penalty), least)
     solved = cho_solve(cho_factor(gram, lower=True), scaled)
     result: Array = np.einsum("ij,ij->j", scaled, solved)
     return result

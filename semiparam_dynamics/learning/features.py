@@ -20,9 +20,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_count
+from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.feature_sampling import kernel_widths
 from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
 from semiparam_dynamics.learning.products import evaluate_into, nystrom_map
 from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, validate_data
@@ -102,21 +103,29 @@ class RandomFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     Parameters
     ----------
-    n_features : features, half cosines and half sines (an odd number is rounded down).
-    length_scale : the kernel's width sigma, in the inputs' unit.
+    n_features : features, half cosines and half sines (an odd number is rounded down, 1 up).
+    length_scale : the kernel's width sigma, in the inputs' unit; or one width for each input, (d,).
     random_state : seed or generator of the frequencies.
+
+    Attributes
+    ----------
+    frequencies_ : (n_features / 2, d).
     """
 
     n_features: int = 500
-    length_scale: float = 1.0
+    length_scale: Any = 1.0
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> RandomFourierFeatures:
-        """Draw the frequencies for inputs (n, d)."""
+        """Draw the frequencies for inputs (n, d).
+
+        Raises ConfigurationError for widths or a number of features that aren't positive.
+        """
         X = validate_data(self, X, dtype=FLOATS)
-        half = max(self.n_features // 2, 1)
+        half = max(positive_count(self.n_features, "n_features") // 2, 1)
+        widths = kernel_widths(Gaussian(self.length_scale), X.shape[1])
         random = check_random_state(self.random_state)
-        self.frequencies_ = draw_frequencies(half, X.shape[1], self.length_scale, random)
+        self.frequencies_ = draw_frequencies(half, X.shape[1], 1.0, random) / widths
         self._n_features_out = 2 * half
         return self
 
@@ -194,16 +203,29 @@ def feature_option(features: Any, kernel: Any, n_features: int, random_state: An
             "features must be None, 'random_fourier', 'random_relu', 'nystrom' or a transformer, "
             f"not {features!r}."
         )
-    scale = gaussian_width(known, "Random Fourier features")
+    scale = _gaussian(known, "Random Fourier features").length_scale
     return RandomFourierFeatures(n_features, scale, random_state).fit(X)
 
 
 def gaussian_width(kernel: Any, what: str) -> float:
-    """The width of a Gaussian kernel. Raises ConfigurationError for any other kernel."""
+    """The width of a Gaussian kernel.
+
+    Raises ConfigurationError for any other kernel, and for one with a width for each input.
+    """
+    scale = _gaussian(kernel, what).length_scale
+    if np.ndim(scale):
+        raise ConfigurationError(
+            f"{what} have one width for all inputs: divide the inputs by the kernel's widths, and "
+            f"take Gaussian(1.0)."
+        )
+    return positive(scale, "length_scale")
+
+
+def _gaussian(kernel: Any, what: str) -> Gaussian:
     known = as_kernel(kernel)
     if not isinstance(known, Gaussian):
         raise ConfigurationError(f"{what} are of a Gaussian kernel only.")
-    return float(known.length_scale)
+    return known
 
 
 DRAWN = ("frequencies", "directions")  # what transformers draw at random, with a "_" after it
@@ -247,7 +269,8 @@ class GrowingFeatures:
     """
 
     def __init__(self, n_inputs: int, length_scale: float, capacity: int, novelty: float) -> None:
-        self._features = IncrementalNystromFeatures(n_inputs, length_scale, capacity, novelty)
+        room = positive_count(capacity, "n_features")
+        self._features = IncrementalNystromFeatures(n_inputs, length_scale, room, novelty)
 
     def learn(self, X: Array) -> Array:
         """Features, and each row that the centres don't explain becomes one, before the next."""

@@ -19,6 +19,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.sparse import (
+    floats,
     in_format,
     is_sparse,
     sparse_gaussian,
@@ -40,8 +41,12 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
     takes_sparse: ClassVar[bool] = False
 
     def __call__(self, X: Array, C: Array | None = None) -> Array:
-        """K(x_i, c_j), (n, m), for rows X (n, d) and C (m, d); without C, of X with itself."""
-        C = X if C is None else C
+        """K(x_i, c_j), (n, m), for rows X (n, d) and C (m, d); without C, of X with itself.
+
+        In the dtype of C; in float64 of lists and of arrays that are not of float32 or float64.
+        """
+        X = floats(X)
+        C = X if C is None else floats(C)
         if is_sparse(X) or is_sparse(C):
             require_sparse_form(self)
             X, C = in_format(X, True), in_format(C, True)

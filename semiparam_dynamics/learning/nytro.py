@@ -19,10 +19,14 @@ from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.krls import gradient_step
 from semiparam_dynamics.learning.losses import as_loss
-from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
+from semiparam_dynamics.learning.products import (
+    KernelRows,
+    largest_diagonal,
+    nystrom_map,
+    second_moments,
+)
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
-    Block,
     Rows,
     memory_budget,
     require,
@@ -73,8 +77,8 @@ class Gradient:
         else:
             self._until = pays_off if early else n_products + LANCZOS
         keep = self._until > 0
-        kept_limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
-        self._data = KernelRows(rows, basis.kernel, self.centers, kept_limit, keep)
+        self._limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
+        self._data = KernelRows(rows, basis.kernel, self.centers, self._limit, keep)
         kept = n * q * rows.dtype.itemsize if self._data.fits else 0
         # What is left of the limit for validation.
         self.rest = max(budget - gram_bytes - kept, budget // 8)
@@ -111,8 +115,10 @@ class Gradient:
 
         if q == 1:
             return float(multiply(np.ones(1))[0])
-        operator = LinearOperator((q, q), matvec=multiply, dtype=float)
         start = np.random.RandomState(0).standard_normal(q)
+        if not multiply(start).any():  # no row is near a centre, which ARPACK has no answer for
+            return 0.0
+        operator = LinearOperator((q, q), matvec=multiply, dtype=float)
         # Gradient descent converges for any step below two over this: few digits will do.
         found = eigsh(operator, k=1, v0=start, tol=1e-6, return_eigenvectors=False)
         return float(found[0])
@@ -125,21 +131,13 @@ class Gradient:
 
     def _make_gram(self) -> None:
         """A'WA and A'WY over the sum of the weights, in one pass over the data."""
-        q = self.basis.n_features
-        total = np.zeros((q, q + self._rows.n_outputs))
-
-        def of_block(K: Array, block: Block) -> Array:
-            A = self.basis.from_kernel(K.copy()).astype(float)
-            weighted = A if block.weights is None else A * block.weights[:, None]
-            sums: Array = weighted.T @ np.hstack((A, block.Y))
-            return sums
-
-        for part in self._data.blocks(of_block):
-            total += part
-        total /= self._rows.total_weight
-        if not np.isfinite(total).all():
+        features = nystrom_map(self.basis, self._rows.dtype)
+        system = second_moments(self._rows, features, self._limit, False)
+        gram, targets = system.second_moments()
+        if not (np.isfinite(gram).all() and np.isfinite(targets).all()):
             raise LearningError("The kernel has values that are not finite.")
-        self._gram, self.targets = total[:, :q].copy(), total[:, q:].copy()
+        self._gram = gram / self._rows.total_weight
+        self.targets = targets / self._rows.total_weight
 
     def _to_features(self, gradient: Array) -> Array:
         """S' times the gradient (q, T) with respect to the kernels' coefficients."""

@@ -192,7 +192,10 @@ class NestedRidge:
             R = self._triangle[: self.n_features]
             both = R[:, : self.n_features].T @ R
             return both[:, : self.n_features], both[:, self.n_features :]
-        return np.triu(self._gram) + np.triu(self._gram, 1).T, self._moments
+        gram = self._gram.copy(order="F")
+        for i in range(len(gram) - 1):  # row by row: nothing is copied
+            gram[i + 1 :, i] = gram[i, i + 1 :]
+        return gram, self._moments
 
     def path(self, sizes: Sequence[int], ridges: Sequence[float]) -> Iterator[list[Array]]:
         """For each ridge, the list of beta_t (t, T) for each t of `sizes`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.kernels import as_kernel, require_sparse_form
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
 from semiparam_dynamics.learning.sparse import (
     as_inputs,
     in_format,
@@ -34,6 +35,8 @@ from semiparam_dynamics.learning.sparse import (
 )
 
 FLOATS = [np.float64, np.float32]  # inputs of another dtype are converted to the first
+PROBES, NEIGHBOURS = 30, 5000  # rows whose nearest ones are looked for, and among how many
+STRANGE = 1e-6  # of a kernel's largest value, below which the nearest is none
 READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
 
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
@@ -324,20 +327,52 @@ def training_rows(
             raise LearningError(
                 f"{type(estimator).__name__} takes no sparse inputs: pass chunks of arrays."
             )
-        estimator.n_features_in_ = X.n_features
-        return X
+        return noted(estimator, X)
     backend = backend_of(X)
     if backend is not None and (on_device or backend.STAYS):
         rows: Rows = backend.training_rows(estimator, X, y, sample_weight)
         return rows
-    if isinstance(X, np.memmap) and y is not None:
-        estimator.n_features_in_ = X.shape[1]
-        return Rows.from_arrays(X, y, sample_weight)
+    if isinstance(X, np.memmap) and X.ndim == 2 and y is not None:
+        return noted(estimator, Rows.from_arrays(X, y, sample_weight))
     X, y, sample_weight = to_numpy(X), to_numpy(y), to_numpy(sample_weight)
     X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=FLOATS)
     if sample_weight is not None:
         sample_weight = checked_weights(sample_weight, X.shape[0], X.dtype)
-    return ArrayRows(as_inputs(X, X.dtype), np.asarray(y), sample_weight)
+    X = as_inputs(X, X.dtype)
+    if not sparse and hasattr(estimator, "kernel"):
+        _warn_of_strangers(as_kernel(estimator.kernel), X)
+    return ArrayRows(X, np.asarray(y), sample_weight)
+
+
+def _warn_of_strangers(kernel: Kernel, X: Array) -> None:
+    """Warn where a kernel with a width is nearly zero between all rows X (n, d).
+
+    Looks at the nearest of some thousand rows to each of a few. Where none is near, predictions are
+    the same everywhere but at the rows themselves: inputs that nobody scaled, mostly.
+    """
+    if not hasattr(kernel, "length_scale") or len(X) < PROBES:
+        return
+    probes = np.linspace(0, len(X) - 1, PROBES).astype(int)
+    others = np.unique(np.linspace(0, len(X) - 1, NEIGHBOURS).astype(int))
+    K = kernel(X[probes], X[others])
+    K[probes[:, None] == others] = 0.0
+    if np.median(K.max(axis=1)) < STRANGE:
+        warnings.warn(
+            f"{kernel!r} is nearly zero between all rows of X: predictions will hardly depend on "
+            f"inputs. Scale them (StandardScaler, say), or take a larger length_scale.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+R = TypeVar("R", bound=Rows)
+
+
+def noted(estimator: Any, rows: R) -> R:
+    """The rows, which the estimator is fitted to: sets n_features_in_, as inputs without names."""
+    estimator.n_features_in_ = rows.n_features
+    estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+    return rows
 
 
 def checked_weights(sample_weight: Any, n_rows: int, dtype: Any) -> Array:
@@ -352,13 +387,32 @@ def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
     """Check and convert the data as scikit-learn does, and set n_features_in_.
 
     Sparse inputs become compressed rows for an estimator that takes them, and are refused by
-    others, as `check_array` refuses them.
+    others, as `check_array` refuses them. LearningError for labels where numbers are learned.
     """
     if takes_sparse(estimator):
         settings.setdefault("accept_sparse", "csr")
+    if settings.get("y_numeric") and (label := _first_text(args[1])) is not None:
+        name = type(estimator).__name__
+        raise LearningError(
+            f"{name} learns numbers, and y has labels ('{label}'): "
+            f"KernelClassifier({name}(...)) learns classes."
+        )
     if hasattr(validation, "validate_data"):
         return validation.validate_data(estimator, *args, **settings)
     return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
+
+
+def _first_text(y: Any) -> str | None:
+    """The first of y that is text and no number."""
+    if getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        return None
+    for value in np.ravel(np.asarray(y, dtype=object)):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                return str(value)
+    return None
 
 
 def takes_sparse(estimator: Any) -> bool:
@@ -472,7 +526,7 @@ def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     if threads == 1:
         yield from map(function, items)
         return
-    with _controller().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+    with _alone, ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[T]] = deque()
         try:
             for item in items:
@@ -484,6 +538,33 @@ def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
         finally:
             for future in pending:
                 future.cancel()
+
+
+class _OneThreadInProducts:
+    """The context of BLAS on one thread, for any number of maps at once.
+
+    Its number of threads is the process': the first map notes and changes it, the last one puts it
+    back. Each for itself would put back what another had set, and leave it at one for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._maps = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._maps:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._maps += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._maps -= 1
+            if not self._maps:
+                self._limit.restore_original_limits()
+
+
+_alone = _OneThreadInProducts()
 
 
 @cache

@@ -37,6 +37,12 @@ def as_inputs(X: Any, dtype: Any) -> Any:
     return rows
 
 
+def floats(X: Any) -> Any:
+    """X as it is in float32 or float64, and else in float64; anything but rows as an array."""
+    X = X if is_sparse(X) else np.asarray(X)
+    return X if X.dtype in (np.float32, np.float64) else X.astype(float)
+
+
 def in_format(X: Any, sparse: bool) -> Any:
     """X as compressed rows, or as an array; as it is where it is that already."""
     if sparse:

@@ -9,11 +9,22 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.storage import State, load_newest, save_state
 
 Snapshot = tuple[dict[str, object], dict[str, Any], State]  # identity, parameters, state
 LONG = 10.0  # s that a write may take where there is no interval
+
+
+def model_path(model_file: str) -> Path | None:
+    """The absolute path of the parameter `model_file`; None where it is empty.
+
+    Raises ConfigurationError where it begins with a home that is not known, as ~nobody.
+    """
+    try:
+        return Path(model_file).expanduser().absolute() if model_file else None
+    except RuntimeError as error:
+        raise ConfigurationError(f"the parameter 'model_file', '{model_file}': {error}") from None
 
 
 class Autosave:

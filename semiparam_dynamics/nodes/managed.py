@@ -9,7 +9,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -288,7 +287,7 @@ class Outlet:
         try:
             return bool(self._publisher.get_subscription_count())
         except RuntimeError:  # RCLError has no public name
-            if rclpy.ok():
+            if self._node.context.ok():
                 raise
             return False
 
@@ -399,7 +398,8 @@ class MonitoredSubscription:
         self._subscription = node.create_subscription(kind, topic, receive, qos, raw=raw)
 
     def _receive_with_info(self, message: Any, info: Any) -> None:
-        self._receive(message, 1e-9 * (time.time_ns() - info["received_timestamp"]))
+        came = info["received_timestamp"]  # 0 where the middleware does not know it
+        self._receive(message, 1e-9 * (time.time_ns() - came) if came > 0 else 0.0)
 
     def _receive_in_order(self, message: Any) -> None:
         """For rclpy 9.1's EventsExecutor, which fails where a callback takes the information.

@@ -20,7 +20,7 @@ from semiparam_dynamics.errors import (
     SemiparamError,
     StorageError,
 )
-from semiparam_dynamics.nodes.autosave import Autosave
+from semiparam_dynamics.nodes.autosave import Autosave, model_path
 from semiparam_dynamics.storage import ModelLock, any_saved, saved_header, set_aside
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class ModelServices:
     session: returns the session; raises SemiparamError with the reason while there is none.
     model_file: the file of `~/save` and `~/load`; where it is empty, they refuse.
 
+    Raises ConfigurationError where its name begins with a home that is not known.
+
     Attributes
     ----------
     set_aside: the sentence on a model that did not fit and was moved away; empty if none was.
@@ -73,12 +75,12 @@ class ModelServices:
     def __init__(self, node: Node, session: Callable[[], LearningSession], model_file: str) -> None:
         self._node = node
         self._session = session
-        self._model_file = model_file
+        self._path = model_path(model_file)
         self._lock: ModelLock | None = None
         self.set_aside = ""
-        if model_file:
+        if self._path is not None:
             owner = f"{node.get_fully_qualified_name()}, process {os.getpid()}"
-            self._lock = ModelLock(self._file(), owner)
+            self._lock = ModelLock(self._path, owner)
         for name, act in (("load", self._load), ("reset", self._reset)):
             node.create_service(Trigger, f"~/{name}", answering(act))
         # A group of its own: while the answer waits for the disk, its group runs nothing else.
@@ -111,13 +113,13 @@ class ModelServices:
 
         One of another robot, configuration or format is set aside. Raises StorageError.
         """
-        if not self._model_file or not any_saved(self._file()):
+        if self._path is None or not any_saved(self._path):
             return False
         log = self._node.get_logger()
         try:
-            session.load(self._file())
+            session.load(self._path)
         except ForeignModelError as error:
-            self.set_aside = f"{error}: it was moved to {set_aside(self._file())}"
+            self.set_aside = f"{error}: it was moved to {set_aside(self._path)}"
             log.error(f"{self.set_aside}, and learning begins with nothing")
             return False
         if session.autosave.problem:
@@ -129,9 +131,9 @@ class ModelServices:
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the saved model belongs to, and its parameters; empty where none can be read."""
-        if self._model_file and any_saved(self._file()):
+        if self._path is not None and any_saved(self._path):
             with suppress(StorageError):
-                return saved_header(self._file())
+                return saved_header(self._path)
         return {}, {}
 
     def keep(self, session: LearningSession) -> None:
@@ -146,9 +148,9 @@ class ModelServices:
             self._node.get_logger().warning(warning)
 
     def _file(self) -> Path:
-        if not self._model_file:
+        if self._path is None:
             raise StorageError("the parameter 'model_file' names no file to save to and load from")
-        return Path(self._model_file).expanduser().absolute()
+        return self._path
 
     async def _save(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Answers when the file is on the disk; messages are answered meanwhile."""
@@ -236,6 +238,7 @@ class SnapshotServices:
                 session.autosave.changed()
                 session.autosave.request()
                 session.autosave.step()
+            session.predict_otherwise()
             self._changed()
             return answer
 
@@ -248,11 +251,8 @@ class SnapshotServices:
 
     def _snapshot(self, monitor: ChangeMonitor) -> str:
         name, held = self._required_name(), monitor.payload
-        if held is None:
-            raise ConfigurationError(
-                "nothing is held beyond what the model has learned: there is no payload to keep"
-            )
         monitor.remember(name)
+        assert held is not None  # noqa: S101 # else it was refused
         unsure = "" if held.settled else "; it is still being estimated, call again when it settled"
         return f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'{unsure}"
 
@@ -267,10 +267,7 @@ class SnapshotServices:
 
     def _forget(self, monitor: ChangeMonitor) -> str:
         name = self._required_name()
-        monitor.snapshots.remove(name)
-        if monitor.correction.name == name:
-            # It stays what is held, without a name.
-            monitor.correction.name = ""
+        monitor.forget(name)
         return f"forgot '{name}'"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -178,12 +177,11 @@ class ObjectRecognitionNode(ManagedNode):
         super().__init__("object_recognition")
         self._config = parameters.declare(self, ObjectRecognitionNodeConfig)
         parameters.follow(self, self._config, self._configure)
-        self._model_file = os.path.expanduser(self._config.model_file)
         self.session: RecognitionSession | None = None
         self._outputs: RecognitionOutputs | None = None
         self._report: RecognitionReport | None = None
         self._topics: list[MonitoredSubscription] = []
-        self._model_services = ModelServices(self, self._required_session, self._model_file)
+        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
         self.create_service(Trigger, "~/forget", answering(self._forget))
 
     def start(self) -> bool:

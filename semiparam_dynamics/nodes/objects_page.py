@@ -145,7 +145,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             self._show(read(data, Image))
         if (data := self._messages.pop("scores", None)) is not None:
             self._answers["scores"] = read(data, Float32MultiArray)
-        if "label" in self._answers:
+        if {"label", "confidence"} <= self._answers.keys():  # published one after the other
             self._answer()
 
     def end(self) -> None:
@@ -184,7 +184,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
     def _answer(self) -> None:
         """What the newest frame was recognised as, and what else it could have been."""
         label = self._answers.pop("label").data
-        confidence = self._answers.pop("confidence", Float32(data=float("nan"))).data
+        confidence = self._answers.pop("confidence").data
         best: list[list[object]] = []
         scores = self._answers.get("scores")
         if scores is not None:
@@ -362,9 +362,7 @@ def jpeg_encoder(width: int) -> Callable[[View], bytes]:
     try:
         from PIL import Image as Pillow
     except ImportError:
-        raise MissingExtraError(
-            "the page's pictures need pillow: pip install 'semiparam_dynamics[vision]'"
-        ) from None
+        raise MissingExtraError("the page's pictures need pillow: pip install pillow") from None
 
     def encode(pixels: View) -> bytes:
         picture = Pillow.fromarray(np.ascontiguousarray(pixels))

@@ -136,7 +136,8 @@ class ChangeOutputs:
         found, stamp = monitor.correction.estimating, monitor.status.stamp
         estimating = found is not None and found.cause == "payload"
         held = (monitor.correction, monitor.correction.name, estimating)
-        if held == self._held and not (estimating and stamp - self._held_at >= PERIOD):
+        again = estimating and not 0 <= stamp - self._held_at < PERIOD  # or the clock was set back
+        if held == self._held and not again:
             return
         self._held, self._held_at = held, stamp
         self.report.payload = monitor.payload

@@ -34,14 +34,16 @@ from semiparam_dynamics.parameters import (
 C = TypeVar("C")
 QOS_PREFIX = "qos_overrides."  # of keys that rclpy declares itself, like ROS_PARAMETERS
 INT64 = 2**63
+LISTS = tuple(kind for kind in RosParameter.Type if kind.name.endswith("ARRAY"))
 
 
 def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = None) -> C:
     """Declare every parameter of `config_type` on the node; return the configuration as given.
 
-    Given is what the command line and the parameter files set for this node. A whole number for a
-    real one is accepted, which rclpy alone refuses. Logged are parameter files of which nothing is
-    for this node, and unknown keys that a file sets for every node.
+    Given is what the command line, the parameter files and the node's `parameter_overrides` set for
+    this node. A whole number for a real one is accepted, which rclpy alone refuses. Logged are
+    parameter files of which nothing is for this node, and unknown keys that a file sets for every
+    node.
 
     arguments: the process' command line; None: as it was started.
 
@@ -52,6 +54,7 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
     # neither a type nor a value.
     with node.handle:
         overrides = node.handle.get_parameters(RosParameter)
+    overrides |= getattr(node, "_parameter_overrides", {})  # those of its constructor, too
     given = {
         name: () if override.value is None else override.value
         for name, override in overrides.items()
@@ -103,7 +106,8 @@ def follow(
     """Let the parameters marked `live` be set while the node runs; call `changed` when they were.
 
     Parameters set together are checked together, by the rules and with the sentences of the start;
-    a whole number is accepted for a real one. `changed` gets the whole configuration.
+    whole numbers are accepted for real ones, and an empty list of any type. `changed` gets the
+    whole configuration.
 
     config: the one returned by `declare` for this node.
     refuse: raises ConfigurationError for a configuration that the node can't continue with.
@@ -111,14 +115,8 @@ def follow(
     known = {parameter.name: parameter for parameter in parameters(type(config))}
     current = config
 
-    def with_real_numbers(given: list[RosParameter]) -> list[RosParameter]:
-        real, whole = RosParameter.Type.DOUBLE, RosParameter.Type.INTEGER
-        return [
-            RosParameter(one.name, real, float(one.value))
-            if one.type_ == whole and one.name in known and known[one.name].type is float
-            else one
-            for one in given
-        ]
+    def in_own_types(given: list[RosParameter]) -> list[RosParameter]:
+        return [in_own_type(one, known[one.name]) if one.name in known else one for one in given]
 
     def changes(given: list[RosParameter]) -> C:
         values = {one.name: one.value for one in given if one.name in known}
@@ -137,9 +135,24 @@ def follow(
         if current != before:
             changed(current)
 
-    node.add_pre_set_parameters_callback(with_real_numbers)
+    node.add_pre_set_parameters_callback(in_own_types)
     node.add_on_set_parameters_callback(check)
     node.add_post_set_parameters_callback(take)
+
+
+def in_own_type(given: RosParameter, parameter: Parameter) -> RosParameter:
+    """A value that was given with the parameter's type, where that is one of the same numbers.
+
+    `ros2 param set` sends [2, 3] as whole numbers, and [] as a list of booleans.
+    """
+    kind, types = ros_type(parameter), RosParameter.Type
+    if (kind, given.type_) == (types.DOUBLE, types.INTEGER):
+        return RosParameter(given.name, kind, float(given.value))
+    if (kind, given.type_) == (types.DOUBLE_ARRAY, types.INTEGER_ARRAY):
+        return RosParameter(given.name, kind, [float(number) for number in given.value])
+    if kind in LISTS and given.type_ in LISTS and not len(given.value):
+        return RosParameter(given.name, kind, [])
+    return given
 
 
 def descriptor(parameter: Parameter) -> ParameterDescriptor:

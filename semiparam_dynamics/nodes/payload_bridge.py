@@ -160,11 +160,10 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         if self.bridge is None:
             return
         now = time.monotonic()
-        if self._release is not None and self.bridge.release_due(now):
-            if self._release.service_is_ready():
+        # Due until it can be told: a learner that knows nothing of it counts the payload again.
+        if self._release is not None and self._release.service_is_ready():
+            if self.bridge.release_due(now):
                 self._release.call_async(Trigger.Request())
-            else:
-                self.get_logger().warning("the learner's service release is not there")
         call = self.bridge.advance(now, self._client.service_is_ready())
         if call is None:
             return

@@ -163,13 +163,14 @@ def serve_page(
     port: int | None,
     interrupted: Event,
     show: Callable[[str], object] | None,
-) -> Iterator[None]:
+) -> Iterator[bool]:
     """Run a node that serves a page meanwhile, and say where; one that does not come stops nothing.
 
-    port: another free one where it is taken; None: no page. show: gets the page's address.
+    port: another free one where it is taken; None: no page. show: gets the page's address. Yields
+    whether there is a page.
     """
     if port is None:
-        yield
+        yield False
         return
     port = free_port(port)
     with NodeProcess(node, {**parameters, "port": port}, logs / f"{node}.log") as page:
@@ -186,7 +187,7 @@ def serve_page(
             print(f"watch it at {url} while it runs", flush=True)
             if show is not None:
                 show(url)
-        yield
+        yield there
 
 
 def free_port(wanted: int) -> int:

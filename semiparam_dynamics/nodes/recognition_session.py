@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, RefusedError, SemiparamError
-from semiparam_dynamics.nodes.autosave import Autosave
+from semiparam_dynamics.nodes.autosave import Autosave, model_path
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
@@ -62,7 +62,7 @@ class RecognitionSession:
                 f"the prototypes have {had} numbers each, the network's features {given}: they "
                 "must come from that network"
             )
-        path = Path(config.model_file).expanduser().absolute() if config.model_file else None
+        path = model_path(config.model_file)
         self.autosave = Autosave(
             path if config.autosave else None,
             lambda: (self.recognizer.identity(), {}, self.recognizer.state()),

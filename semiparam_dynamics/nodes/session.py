@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from semiparam_dynamics.changes.external_wrench import ExternalWrench
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
+from semiparam_dynamics.nodes.autosave import Autosave, Snapshot, model_path
 from semiparam_dynamics.nodes.first_motion import FirstMotion
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.parameters import parameters, replace
@@ -46,6 +47,8 @@ LEFT_OUT = "beyond the share of a core (learning_share)"
 
 class Session:
     """A robot's messages, predictions and learning. Call it from one thread at a time.
+
+    Saving alone may be asked for in another, as a service of its own callback group does.
 
     For each message::
 
@@ -79,7 +82,7 @@ class Session:
         # belongs to the messages' thread. No live parameter is part of it.
         self._identity = self.learner.identity()
         warm_up(self.model, config)
-        path = Path(config.model_file).expanduser().absolute() if config.model_file else None
+        path = model_path(config.model_file)
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
@@ -93,6 +96,7 @@ class Session:
         self._standing: deque[tuple[int, Array]] = deque()
         self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be learned and scored with those that follow
+        self._gathering = RLock()  # of them: a save may be asked for in another thread
         self._stamp = 0  # of the last of them
         self._learning = True
         self._predict_beside_learning(config)
@@ -228,12 +232,13 @@ class Session:
         elif not self._config.defer_learning:
             self._thread.do([steps])
         else:
-            for one in map(self._affordable, steps):
-                self._together.append(one)
-                step_time = one.stamp - self._stamp
-                self._stamp = one.stamp
-                if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
-                    self._put_together()
+            with self._gathering:
+                for one in map(self._affordable, steps):
+                    self._together.append(one)
+                    step_time = one.stamp - self._stamp
+                    self._stamp = one.stamp
+                    if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
+                        self._put_together()
             self._thread.give_turn()
 
     def _affordable(self, step: Step) -> Step:
@@ -249,9 +254,10 @@ class Session:
 
     def _put_together(self) -> None:
         # To wake the thread costs as much as learning two samples more: nothing is in the caches.
-        if self._together:
-            self._thread.put(self._together)
-            self._together = []
+        with self._gathering:
+            if self._together:
+                self._thread.put(self._together)
+                self._together = []
 
     # In the thread.
 
@@ -353,6 +359,11 @@ class Session:
         """
         with self.paused(drained=True):
             self.autosave.load(Path(path), self.learner.load)
+        self.predict_otherwise()
+
+    def predict_otherwise(self) -> None:
+        """Note that predictions have changed at once: :meth:`tare` needs samples after that."""
+        self._standing.clear()
 
     def differences(self) -> list[str]:
         """In which parameters the file that was loaded was learned under others, in words.
@@ -382,7 +393,9 @@ class Session:
         self.autosave.finish()
 
     def abandon(self) -> None:
-        """End the thread; what was learned is given up."""
+        """End the threads; what was learned is given up."""
+        if self.first_motion is not None:
+            self.first_motion.close()
         self._thread.clear()
         self._thread.close()
 

@@ -24,7 +24,6 @@ from semiparam_dynamics.nodes.processes import (
 from semiparam_dynamics.parameters import replace
 
 RECOGNITION, SOURCE, PAGE = "object_recognition", "image_source", "objects_page"
-LISTENERS = 2  # of the frames: the recognition and the page
 MODEL = "objects.npz"
 TOLD = 5.0  # s between two lines on what is learned
 DRAIN = 1.5  # s after the last frame: diagnostics of it
@@ -71,15 +70,16 @@ def run_teaching(
         log.unlink()
     recognition = replace(ObjectRecognitionNodeConfig(), model_file=str(model), reliable=True)
     recognition_yaml = write_params(out, RECOGNITION, recognition)
-    listeners = LISTENERS - (port is None)
-    source_yaml = write_params(out, SOURCE, replace(source, wait_for_subscribers=listeners))
+    source_yaml = write_params(out, SOURCE, source)
     print(f"starting the recognition (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
     with (
         runtime.open_network() as interrupted,
         NodeProcess(RECOGNITION, {}, logs / f"{RECOGNITION}.log", recognition_yaml) as answers,
-        serve_page(PAGE, {"reliable": "true"}, logs, port, interrupted, show),
-        # It waits until the others listen.
-        NodeProcess(SOURCE, {}, logs / f"{SOURCE}.log", source_yaml) as frames,
+        serve_page(PAGE, {"reliable": "true"}, logs, port, interrupted, show) as page,
+        # It waits until the recognition listens, and the page where there is one.
+        NodeProcess(
+            SOURCE, {"wait_for_subscribers": 1 + page}, logs / f"{SOURCE}.log", source_yaml
+        ) as frames,
     ):
         listener = _Listener()
         executor = SingleThreadedExecutor()

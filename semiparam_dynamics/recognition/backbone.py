@@ -76,6 +76,8 @@ class Backbone:
             "backbone.std": list(config.std),
             "backbone.normalize": config.normalize,
         }
+        if config.channels != "rgb":
+            self.identity["backbone.channels"] = config.channels
         self.n_features = len(self.features(np.full((height, width, 3), 127, np.uint8)))
 
     def features(self, image: Image) -> Features:
@@ -136,7 +138,7 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
         import onnxruntime
     except ImportError:
         raise MissingExtraError(
-            "an image network needs onnxruntime: pip install 'semiparam_dynamics[vision]'"
+            "an image network needs onnxruntime: pip install onnxruntime"
         ) from None
     if config.file:
         path = Path(config.file).expanduser()
@@ -165,6 +167,7 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
 
 
 DESCRIPTION = "preprocessor_config.json"
+WHOLE_FROM = 384.0  # pixels of an input's side, from which on ConvNeXt's `crop_pct` crops nothing
 
 
 def described(config: BackboneConfig) -> BackboneConfig:
@@ -188,16 +191,20 @@ def described(config: BackboneConfig) -> BackboneConfig:
         if not isinstance(sizes, dict):
             sizes = {"shortest_edge": sizes}
         shorter = float(sizes.get("shortest_edge", sizes.get("height", 0)))
-        kept = shorter
+        kept, share = shorter, 1.0
         if told.get("do_center_crop", "crop_size" in told):
             crop = told["crop_size"]
             kept = float(crop["height"] if isinstance(crop, dict) else crop)
+            share = kept / shorter
+        elif shorter < WHOLE_FROM and "crop_pct" in told:
+            share = float(told["crop_pct"])
         return replace(
             config,
             size=round(kept),
-            crop=min(1.0, kept / shorter),
+            crop=min(1.0, share),
             mean=tuple(value / scale for value in mean),
             std=tuple(value / scale for value in std),
+            channels="bgr" if told.get("do_flip_channel_order") else "rgb",
         )
     except (*MALFORMED, ArithmeticError, AttributeError, OSError) as error:
         raise ConfigurationError(
@@ -291,9 +298,7 @@ class Preprocessing:
         try:
             import PIL.Image
         except ImportError:
-            raise MissingExtraError(
-                "scaling images needs pillow: pip install 'semiparam_dynamics[vision]'"
-            ) from None
+            raise MissingExtraError("scaling images needs pillow: pip install pillow") from None
         for name, values in (("mean", config.mean), ("std", config.std)):
             if len(values) != 3:
                 raise ConfigurationError(
@@ -303,6 +308,7 @@ class Preprocessing:
         self._pillow = PIL.Image
         self._height, self._width, self._crop = height, width, config.crop
         self._channels_first, self._raw = channels_first, raw
+        self._order = slice(None, None, -1 if config.channels == "bgr" else 1)
         mean, std = np.array(config.mean), np.array(config.std)
         self._factor = (1.0 / std).astype(np.float32)[:, None, None]
         self._shift = (-mean / std).astype(np.float32)[:, None, None]
@@ -322,6 +328,7 @@ class Preprocessing:
         )
         planes = np.ascontiguousarray(np.asarray(scaled).transpose(2, 0, 1))
         pixels = planes if self._raw else planes * self._factor + self._shift
+        pixels = np.ascontiguousarray(pixels[self._order])
         if not self._channels_first:
             pixels = np.ascontiguousarray(pixels.transpose(1, 2, 0))
         return pixels[None]

@@ -201,10 +201,17 @@ class BackboneConfig:
         low=1e-3,
         high=1e4,
     )
+    channels: str = parameter(
+        "rgb",
+        "the order in which the network takes an image's colours; bgr for networks that were "
+        "trained with OpenCV's images",
+        choices=("rgb", "bgr"),
+    )
     preprocessing: str = parameter(
         "auto",
-        "where size, crop, mean and std come from: auto, a preprocessor_config.json beside `file` "
-        "(as exports from Hugging Face have it) where there is one, or always these parameters",
+        "where size, crop, mean, std and channels come from: auto, a preprocessor_config.json "
+        "beside `file` (as exports from Hugging Face have it) where there is one, or always these "
+        "parameters",
         choices=("auto", "parameters"),
     )
     normalize: bool = parameter(True, "scale each feature vector to length 1")

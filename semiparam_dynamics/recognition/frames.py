@@ -21,7 +21,7 @@ PICTURES_A_SECOND = 5.0  # of a folder's, which have no times
 SLOWEST, FASTEST = 0.1, 240.0  # frames a second that a file may claim to have
 FAILED_READS = 10  # of a camera, one after the other, after which it is gone
 NEEDED = (
-    "a camera or a video needs OpenCV: pip install 'semiparam_dynamics[camera]', or your "
+    "a camera or a video needs OpenCV: pip install opencv-python-headless, or your "
     "distribution's python3-opencv"
 )
 
@@ -91,9 +91,7 @@ def _animated(path: Path, rate: float, longest: int) -> Frames:
     try:
         from PIL import Image, ImageOps, ImageSequence
     except ImportError:
-        raise MissingExtraError(
-            "reading pictures needs pillow: pip install 'semiparam_dynamics[vision]'"
-        ) from None
+        raise MissingExtraError("reading pictures needs pillow: pip install pillow") from None
     broken: tuple[Any, ...] = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
     try:
         with Image.open(path) as film:

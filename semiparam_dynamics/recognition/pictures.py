@@ -265,9 +265,7 @@ def read_picture(path: Path, longest: int = LONGEST) -> npt.NDArray[np.uint8] | 
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise MissingExtraError(
-            "reading pictures needs pillow: pip install 'semiparam_dynamics[vision]'"
-        ) from None
+        raise MissingExtraError("reading pictures needs pillow: pip install pillow") from None
     broken: tuple[Any, ...] = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
     try:
         with Image.open(path) as picture:

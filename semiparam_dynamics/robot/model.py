@@ -228,14 +228,15 @@ class RobotModel:
         chosen = effects.select(kept[kept >= inertial] - inertial)
         self._use(Regressor(self._multibody, kept[kept < inertial], chosen))
         self.labels: tuple[str, ...] = self.base.labels
-        first = [self.full_labels[i].split()[0] for i in kept]
+        first, _, own = zip(*(self.full_labels[i].partition(" ") for i in kept), strict=True)
         self.dry: Mask = np.array([f == "coulomb" or f.startswith(PRESLIDING) for f in first])
         self.dry &= np.array([" on " not in label for label in self.labels])  # of couplings
         kinds = np.array([[f.startswith(kind) for kind in OPTIONAL] for f in first])
         kinds = kinds @ np.arange(1, len(OPTIONAL) + 1)
-        joints = np.full(self.n_parameters, -1)
-        joints[kinds > 0] = np.arange(np.count_nonzero(kinds)) % self.n_joints
-        self.optional: Indices = np.stack((kinds, joints))
+        # Some joints' columns may have been folded into others, such as asymmetry into the offset.
+        places = zip(kinds.tolist(), own, strict=True)
+        joints = [self.joint_names.index(name) if kind else -1 for kind, name in places]
+        self.optional: Indices = np.stack((kinds, np.array(joints, dtype=np.intp)))
         without_effects = np.zeros(len(self.full_labels))
         without_effects[:inertial] = self.inertial_prior
         self.prior: Array = self.base.project(without_effects)
@@ -350,7 +351,10 @@ class RobotModel:
             place[0] = array
         slid = self._slid(self._state[1])
         if stops is not None:
-            slid[0] = stops
+            given = np.asarray(stops, dtype=np.float64)
+            if given.shape != slid[0].shape:
+                raise SampleError(f"stops must be {slid[0].shape}, not {given.shape}")
+            slid[0] = given
         out = np.empty((1, regressor.size))
         regressor.fill(self._state[0], self._state[1], self._state[2], slid, out)
         return out.reshape(self.n_axes, -1)

@@ -37,7 +37,7 @@ def require(module: str) -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"the simulator needs the Python package '{module}': "
-            "pip install semiparam_dynamics[sim]"
+            f"pip install {module.replace('_', '-')}"
         ) from error
 
 

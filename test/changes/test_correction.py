@@ -8,6 +8,7 @@ import pytest
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.correction import Correction
 from semiparam_dynamics.changes.hypotheses import OFFSET, PAYLOAD, Causes, Sums, hypotheses
+from semiparam_dynamics.changes.payload import Snapshots
 
 from .changing_arm import MODEL, ON, errors, follow, held, monitor, moving
 
@@ -48,6 +49,28 @@ def test_another_cause_takes_the_payload_s_name_away() -> None:
     correction.begin(NEW[PAYLOAD], seen(0))
     correction.switch(NEW[OFFSET])
     assert correction.name == "bare" and not correction.held.mean.any()
+
+
+def test_a_payload_that_is_estimated_keeps_the_name_it_was_given() -> None:
+    correction = Correction(CAUSES)
+    correction.begin(NEW[PAYLOAD], seen(0))
+    correction.name = "cup"
+    correction.add(seen(1))
+    correction.switch(NEW[PAYLOAD])  # as after each block
+    assert correction.name == "cup"
+    correction.switch(NEW[OFFSET])
+    correction.switch(NEW[PAYLOAD])
+    assert correction.name == ""
+
+
+def test_saved_while_it_is_estimated_a_payload_takes_its_offset_along() -> None:
+    correction, other = Correction(CAUSES), Correction(CAUSES)
+    offsets = len(correction.offset_before)
+    correction.begin(NEW[PAYLOAD], seen(0), np.full(offsets, 0.5))
+    assert correction.offset.any()
+    other.restore(correction.state())
+    other.set_payload("bare", Snapshots()["bare"])
+    assert not other.theta.any()
 
 
 @pytest.mark.parametrize("length", [0.3, 0.4, 0.5, 0.7])

@@ -13,11 +13,13 @@ from semiparam_dynamics.changes.hypotheses import FRICTION, hypotheses
 from semiparam_dynamics.changes.innovations import Sums
 from semiparam_dynamics.changes.monitor import LearningExclusions
 from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.storage import save_state
 
 from .changing_arm import (
     MODEL,
     ON,
+    RATE,
     by_hand,
     errors,
     follow,
@@ -108,6 +110,17 @@ def test_a_known_payload_is_recognized_by_name(grasp, warm, body) -> None:
     assert monitor(again).payload is None
     with pytest.raises(ConfigurationError, match="no payload is known as 'mug'"):
         monitor(again).recall("mug")
+    with pytest.raises(ConfigurationError, match="nothing is held"):
+        monitor(again).remember("mug")
+
+
+def test_a_payload_whose_name_is_forgotten_stays_without_one(holding) -> None:
+    of = monitor(holding())
+    assert of.payload.name == "cup"
+    of.forget("cup")
+    assert of.payload.name == "" and of.payload.mass > 0.0 and of.snapshots.names == ("bare",)
+    with pytest.raises(ConfigurationError, match="known as 'cup'"):
+        of.forget("cup")
 
 
 def test_a_payload_is_still_found_after_pushes(warm, body) -> None:
@@ -152,11 +165,14 @@ def test_an_offset_and_friction_are_named_and_corrected(
     assert np.all(after < most * before + 0.03 * before.max())
 
 
-def test_a_change_that_nothing_shows_is_withdrawn(warm) -> None:
+@pytest.mark.parametrize("detected", [True, False])
+def test_a_change_that_nothing_shows_is_withdrawn(warm, detected: bool) -> None:
+    """Also where the parameter of its cause was switched off meanwhile."""
     of = warm()
     watching = monitor(of)
     (found,) = hypotheses(watching.causes, {FRICTION}, watching.correction.held.mean, {})
     watching.correction.begin(found, Sums.empty(len(watching.correction.theta)))
+    of.configure(replace(of.config, **{"changes.friction": detected}))
     follow(of, moving(ON + 5.0, nothing, begin=ON))
     assert [e.cause for e in watching.events] == [UNEXPLAINED]
     assert watching.correction.estimating is None and not watching.correction.theta.any()
@@ -192,6 +208,13 @@ def test_a_contact_ends_with_its_recording(warm, length: float, shift: float) ->
     assert [e.cause for e in monitor(of).events] == ["contact", "contact over"]
     assert not monitor(of).contact.active and monitor(of).status.learning
     assert of.dropped[EXCLUDED] == dropped
+
+
+def test_a_recording_that_is_played_again_and_again_leaves_nothing_waiting(warm) -> None:
+    of = warm()
+    for _ in range(2):
+        follow(of, moving(ON, nothing, begin=ON - 2.0))
+    assert len(monitor(of).ratios._pending) <= 1.1 * RATE
 
 
 def test_where_nothing_happens_everything_is_learned(undisturbed) -> None:

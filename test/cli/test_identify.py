@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.evaluation.bags import Bags
+from semiparam_dynamics.evaluation.identification import identify_on_bags
 from semiparam_dynamics.robot.inertia import pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag_writer import write_measurements
@@ -76,6 +80,34 @@ def test_the_files_and_the_table(
             ("viscous", found.damping[0]),
         ):
             assert value == pytest.approx(parameters[f"{kind} {joint}"]["identified"], rel=1e-5)
+
+
+def test_a_clock_that_goes_back_holds_nothing_out(tmp_path: Path) -> None:
+    model = small_arm()
+    moving = list(measurements(model, 6.0, start=1_000_000_000_000))
+    moving[300:] = [replace(m, stamp=m.stamp - 900_000_000_000) for m in moving[300:]]
+    write_measurements(tmp_path / "bag", model.joint_names, moving, "effort")
+    bags = Bags((), (tmp_path / "bag",), urdf=URDF)
+    config = InverseDynamicsConfig()
+    whole = identify_on_bags(bags, config)
+    assert whole.test.n_samples == 0
+    held_out = identify_on_bags(bags, config, hold_out=0.4).test.n_samples
+    assert held_out == pytest.approx(0.4 * whole.train.n_samples, rel=0.05)
+
+
+@pytest.mark.parametrize("verb", ["identify", "train", "tune"])
+def test_a_joint_without_efforts_is_named_where_nothing_can_be_learned(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = small_arm()
+    dead = [replace(m, y=m.y * [1.0, np.nan, 1.0, 1.0]) for m in measurements(model, 4.0)]
+    write_measurements(tmp_path / "bag", model.joint_names, dead, "effort")
+    out = ["--urdf", str(URDF), "--out", str(tmp_path / "out.yaml")]
+    assert main([verb, str(tmp_path / "bag"), *out]) == 2
+    said = capsys.readouterr().err
+    assert f"the effort of {model.joint_names[1]} is nan" in said
+    if verb != "train":  # which has reasons of its own
+        assert "left out of the parameter joints" in said
 
 
 def test_bags_to_test_on(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,10 +148,21 @@ def test_only_the_joint_that_is_unsure_returns_to_the_urdf():
 
 def test_trust_falls_from_sure_to_unsure():
     config = TrustConfig(sure=0.5, unsure=1.0)
-    ratio = np.array([0.0, 0.5, 0.6, 0.75, 1.0, 3.0, np.inf])
+    ratio = np.array([1e-9, 0.5, 0.6, 0.75, 1.0, 3.0, np.inf])
     np.testing.assert_allclose(
         trust(ratio * 4.0, np.full(7, 4.0), config), [1.0, 1.0, 0.8, 0.5, 0.0, 0.0, 0.0]
     )
     np.testing.assert_array_equal(trust(np.ones(1), np.zeros(1), config), 0.0)
     step = TrustConfig(sure=0.5, unsure=0.2)
     np.testing.assert_array_equal(trust(np.array([0.5, 0.51]), np.ones(2), step), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("unsure", [1.0, 0.5])
+def test_a_learner_that_has_learned_nothing_is_not_followed(unsure: float):
+    """Its standard deviations are 0, and so are its efforts: the arm would fall."""
+    control, nothing = controller(MODEL, trust__unsure=unsure), np.zeros(N)
+    held = np.full(N, 20.0)
+    for k in range(500):
+        answer = Answer(nothing, nothing)
+        effort = control.command(0.002 * k, nothing, nothing, point(nothing, nothing, held, answer))
+        np.testing.assert_array_equal(effort, held)

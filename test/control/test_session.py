@@ -99,6 +99,18 @@ def test_after_a_pause_and_where_the_arm_is_lost_the_motion_begins_anew(session)
     np.testing.assert_allclose(session.plan.at(0.0).q, lost)
 
 
+def test_an_answer_to_a_question_of_before_a_restart_is_not_used(session):
+    """Although its instants lie within those of the motion that was begun anew."""
+    asked = follow(session, 100, answer=False)
+    restart = START + 100 * STEP + 1000
+    lost = np.full(N, 0.5)
+    session.measured(restart, lost, np.zeros(N))
+    assert session.counts[sessions.LOST] == 1
+    for stamp in asked[-3:]:
+        session.answered(stamp, np.zeros((10, N)), np.ones((10, N)))
+    assert session.counts[sessions.NOT_ASKED] == 3
+
+
 def test_live_parameters_reach_the_controller(session):
     follow(session, 300)
     assert session.controller.correction.value.all()

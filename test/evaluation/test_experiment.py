@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import STANDING
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.experiment import UNSCORED, evaluate
+from semiparam_dynamics.evaluation.experiment import UNSCORED, CoveredTime, evaluate
 from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, MODELS
 from semiparam_dynamics.learner import InverseDynamicsLearner
@@ -294,3 +295,30 @@ def test_an_error_in_the_second_thread_ends_the_evaluation(monkeypatch: pytest.M
     model = small_arm()
     with pytest.raises(FloatingPointError, match="as it was asked to"):
         evaluate(model, CONFIG, [list(measurements(model, 3.0))])
+
+
+@pytest.mark.parametrize("jump", [-1000.0, 1000.0], ids=["back", "ahead"])
+def test_a_clock_that_is_set_moves_no_border_between_learning_and_frozen(jump: float) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 6.0))
+    was_set = [
+        m if k < 200 else dataclasses.replace(m, stamp=m.stamp + round(jump * 1e9))
+        for k, m in enumerate(stream)
+    ]
+    found = evaluate(model, CONFIG, [was_set])
+    share = found.runs["frozen"].scores.samples / found.samples
+    assert share == pytest.approx(0.4, abs=0.02)
+    without = evaluate(model, CONFIG, [stream])
+    frozen = without.runs["frozen"].scores.samples
+    assert found.runs["frozen"].scores.samples == pytest.approx(frozen, abs=2)
+
+
+def test_covered_time_leaves_out_pauses_late_messages_and_set_clocks() -> None:
+    seconds = [0.0, 0.1, 0.2, 0.15, 0.3, 9.0, 9.1, -5.0, -4.9]
+    q = np.zeros(4)
+    covered = CoveredTime([Measurement(round(s * 1e9), q, q, q) for s in seconds], 0.5)
+    assert covered.total == pytest.approx(0.5)
+    assert [covered.at(round(s * 1e9)) for s in (0.1, 0.3, 9.0, -4.9)] == pytest.approx(
+        [0.1, 0.3, 0.3, 0.5]
+    )
+    assert CoveredTime([], 0.5).total == 0.0

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from semiparam_dynamics.changes.config import DEFER, LEARN
+from semiparam_dynamics.changes.monitor import ChangeMonitor
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
@@ -144,3 +146,13 @@ def test_a_second_recording_s_changes_have_its_number() -> None:
     changes = [c for c in found.noticed if c.protocol == "sequential" and c.cause == "payload"]
     assert [c.recording for c in changes[:1]] == [1]
     assert 5.0 < changes[0].time < 7.0
+
+
+def test_what_waits_at_the_end_is_scored_frozen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, tested = list(moving(5.0, nothing)), list(moving(4.0, nothing, seed=1))
+    undecided = tested[-100].stamp
+    monkeypatch.setattr(
+        ChangeMonitor, "verdict", lambda self, stamp: DEFER if stamp > undecided else LEARN
+    )
+    runs = evaluate(MODEL, from_flat(InverseDynamicsConfig, DETECTING), [tested], [trained]).runs
+    assert runs["frozen"].scores.samples == runs["sequential"].scores.samples > 0

@@ -18,6 +18,8 @@ from semiparam_dynamics.learning.centers import (
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.rows import Rows
 
+from .oracles import peak_memory
+
 
 def points(n: int = 120) -> np.ndarray:
     """A crowd, and one row in twelve far from it and from each other."""
@@ -57,6 +59,15 @@ def test_from_a_sketch_they_are_the_naive_formula(penalty: float) -> None:
     found = approximate_leverage_scores(X, sketch, kernel, penalty)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert np.ptp(found) > 0.01
+
+
+def test_their_memory_is_the_limit_and_a_few_matrices_of_the_sketch() -> None:
+    X, m, limit = np.random.default_rng(0).standard_normal((3000, 3)), 500, 2_000_000
+    approximate_leverage_scores(X[:600], X[:50], Gaussian(), 1e-3)  # compiled before it is measured
+    peak = peak_memory(
+        lambda: approximate_leverage_scores(X, X[:m], Gaussian(), 1e-3, memory_limit=limit)
+    )
+    assert peak < limit + 6 * 8 * m**2
 
 
 def test_from_a_sketch_they_are_of_the_right_size_and_get_closer() -> None:

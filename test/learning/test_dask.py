@@ -195,5 +195,5 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="needs a client"):
         clone(FALKON).fit(there, Y)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"semiparam_dynamics\[distributed\]"):
+    with pytest.raises(MissingExtraError, match=r"'dask\[array,distributed\]'"):
         clone(FALKON).fit(there, Y)

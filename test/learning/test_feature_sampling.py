@@ -113,6 +113,13 @@ def test_leverage_is_the_naive_formula() -> None:
     np.testing.assert_allclose(found.mean(), np.trace(K / k @ inverse), rtol=1e-10)
 
 
+def test_leverage_of_features_that_depend_on_each_other_needs_hardly_any_penalty() -> None:
+    values = np.outer(np.arange(1.0, 31.0), np.ones(50))  # rank 1
+    np.testing.assert_allclose(leverage_importance(values, 1e-300), 1.0, rtol=1e-9)
+    model = RandomFeaturesKRLS(Gaussian(5.0), 1e-18, importance="leverage", random_state=0)
+    assert np.isfinite(model.fit(X, Y).predict(X_NEW)).all()
+
+
 def test_fewer_features_do_where_most_of_them_are_of_no_use() -> None:
     """Thresholds drawn over a range of which the data fill a twentieth."""
     narrow, other = 0.05 * X + 0.4, 0.05 * X_NEW + 0.4

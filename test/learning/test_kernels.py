@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics import pairwise
@@ -68,6 +69,17 @@ def test_values_are_scikit_learns(kernel: Kernel, expected: Any) -> None:
         assert same(X.astype(np.float32), C.astype(np.float32)).dtype == np.float32
         assert same.diagonal(X.astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(single, expected(X, C), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=name)
+def test_whole_numbers_and_lists_are_computed_with_in_double_precision(kernel: Kernel) -> None:
+    X = np.arange(12).reshape(4, 3) % 5
+    expected = kernel(X.astype(float))
+    for given in (X, X.astype(np.int8), X.tolist(), csr_array(X)):
+        if kernel.takes_sparse or not issparse(given):
+            found = kernel(given)
+            assert found.dtype == float
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=name)

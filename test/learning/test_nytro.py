@@ -13,6 +13,8 @@ from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 
+from .oracles import peak_memory
+
 KERNEL = Gaussian(0.6)
 
 
@@ -88,6 +90,15 @@ def test_changing_over_to_the_gram_matrix_changes_nothing(monkeypatch: Any) -> N
     np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-10)
 
 
+def test_the_gram_matrix_takes_the_limit_and_a_few_such_matrices() -> None:
+    X, m, limit = np.random.default_rng(0).standard_normal((3000, 3)), 500, 8_000_000
+    y = np.sin(X[:, 0])
+    settings = {"solver": "gram", "max_iter": 2, "step": "kernel", "memory_limit": limit}
+    NYTRO(KERNEL, centers=X[:50], **settings).fit(X[:600], y[:600])  # compiled
+    peak = peak_memory(lambda: NYTRO(KERNEL, centers=X[:m], **settings).fit(X, y))
+    assert peak < limit + 5 * 8 * m**2
+
+
 def test_the_best_iterate_is_kept() -> None:
     X, y = data(noise=1.0)
     rng = np.random.default_rng(3)
@@ -126,3 +137,10 @@ def test_the_held_out_share_is_not_learned_from() -> None:
     given = NYTRO(KERNEL, **settings).fit(X[rest], y[rest], validation_data=(X[held], y[held]))
     np.testing.assert_allclose(model.validation_errors_, given.validation_errors_, rtol=1e-12)
     np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["direct", "gram"])
+def test_centres_far_from_all_rows_give_zero(solver: str) -> None:
+    X, y = data(60)
+    model = NYTRO(KERNEL, centers=X[:9] + 1e3, solver=solver, max_iter=5).fit(X, y)
+    assert not model.predict(X).any()

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import Gaussian, Linear, NystromKRLS
+from semiparam_dynamics.learning import rows as rows_module
 from semiparam_dynamics.learning.rows import (
     Rows,
     map_in_order,
@@ -157,6 +162,21 @@ def test_a_memory_map_isn_t_copied(tmp_path: Path) -> None:
     assert all(np.shares_memory(block.X, mapped) for block in rows.blocks(7))
 
 
+def test_maps_that_are_no_rows_are_refused_as_arrays_are(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X[:, 0])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        training_rows(Ridge(), np.load(tmp_path / "X.npy", "r"), Y)
+
+
+def test_rows_and_maps_have_no_names_of_an_earlier_fit(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    for arguments in ((Rows([(X, Y)]), None), (np.load(tmp_path / "X.npy", "r"), Y)):
+        model = Ridge()
+        model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+        training_rows(model, *arguments)
+        assert model.n_features_in_ == 3 and not hasattr(model, "feature_names_in_")
+
+
 def test_the_default_is_a_part_of_what_is_free() -> None:
     assert memory_budget(12345) == 12345
     budget = memory_budget(None)
@@ -202,3 +222,36 @@ def test_one_thread_is_this_one_and_only_here() -> None:
     with pytest.raises(ZeroDivisionError), one_thread():
         1 / 0  # noqa: B018
     assert n_threads() == usual
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_maps_that_overlap_leave_the_number_of_threads_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows_module, "n_threads", lambda: 2)
+    with threadpool_limits(2):
+        usual = blas_threads()
+        first, second = (map_in_order(abs, range(20)) for _ in range(2))
+        assert next(first) == next(second) == 0
+        assert blas_threads() == {1}
+        assert list(first) == list(range(1, 20))
+        assert blas_threads() == {1}  # the second is still at work
+        second.close()  # type: ignore[attr-defined]
+        assert blas_threads() == usual
+
+
+def test_inputs_that_nobody_scaled_are_told() -> None:
+    inputs = np.random.default_rng(1).uniform(0.0, 1000.0, (300, 6))
+    model = NystromKRLS(n_centers=50)
+    with pytest.warns(UserWarning, match="nearly zero between all rows of X.*StandardScaler"):
+        model.fit(inputs, inputs[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit((inputs - 500.0) / 300.0, inputs[:, 0])
+        clone(model).set_params(kernel=Linear()).fit(inputs, inputs[:, 0])
+        # Narrow, but each row has others beside it.
+        line = np.linspace(0.0, 1.0, 3000)[:, None]
+        clone(model).set_params(kernel=Gaussian(length_scale=1e-3)).fit(line, line[:, 0])

@@ -19,8 +19,10 @@ from semiparam_dynamics.learning.features import (
     RandomReLUFeatures,
     feature_option,
 )
+from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
+from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
 
 from .oracles import cube
 
@@ -152,3 +154,36 @@ def test_random_fourier_features_approximate_the_kernel() -> None:
         errors.append(np.abs(phi @ phi.T - exact).max())
     assert errors[1] < 0.04
     assert errors[1] < 0.35 * errors[0]  # falls as 1 / sqrt(n)
+
+
+def test_random_fourier_features_have_a_width_for_each_input_too() -> None:
+    X, y, _ = cube(150)
+    widths = np.array([0.5, 2.0, 1.0])
+    phi = RandomFourierFeatures(40, widths, 0).fit_transform(X)
+    np.testing.assert_allclose(
+        phi, RandomFourierFeatures(40, 1.0, 0).fit_transform(X / widths), atol=1e-12
+    )
+    model = RecursiveRLS(Gaussian(list(widths)), features="random_fourier", n_features=40)
+    found = model.set_params(random_state=0).fit(X, y).features_.transform(X)
+    np.testing.assert_array_equal(found, phi)
+
+
+@pytest.mark.parametrize(
+    ("features", "sentence"),
+    [
+        (RandomFourierFeatures(0), "n_features must be"),
+        (RandomFourierFeatures(2.5), "n_features must be"),  # type: ignore[arg-type]
+        (RandomFourierFeatures(length_scale=0.0), "length_scale must be positive"),
+        (RandomFourierFeatures(length_scale=[1.0, 2.0]), "one for each of the 3 inputs"),
+        (IncrementalRLSC(features="nystrom", kernel=Gaussian([1.0, 2.0, 3.0])), "have one width"),
+        (IncrementalRLSC(features="nystrom", kernel=Gaussian(0.0)), "length_scale must be"),
+        (IncrementalRLSC(features="nystrom", n_features=0), "n_features must be"),
+    ],
+    ids=str,
+)
+def test_widths_and_numbers_of_features_that_are_none_are_said(
+    features: Any, sentence: str
+) -> None:
+    X, y, _ = cube(20)
+    with pytest.raises(ConfigurationError, match=sentence):
+        features.fit(X, y > 0.0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -12,6 +15,7 @@ from semiparam_dynamics.changes.touch import ContactEvent, Touch
 from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.diagnostics import ChangeReport
 from semiparam_dynamics.nodes.messages import contact_message, event_message, payload_messages
+from semiparam_dynamics.nodes.outputs import ChangeOutputs
 from semiparam_dynamics.nodes.session import Session
 
 from .conftest import moving, take
@@ -147,6 +151,21 @@ def test_what_is_held_is_saved_with_the_model_and_not_asked_of_one_without(
     (tmp_path / "arm.npz").write_bytes(b"nothing")
     with pytest.raises(StorageError):
         other.load(tmp_path / "arm.npz")
+
+
+def test_a_payload_that_is_estimated_is_told_on_after_the_clock_went_back(
+    peer, make_session, monkeypatch
+) -> None:
+    outputs = ChangeOutputs(peer.node, make_session(changes__detect=True), Counter())
+    told: list[int] = []
+    monkeypatch.setattr(outputs._payload, "publish", lambda m: told.append(m.header.stamp.sec))
+    correction = SimpleNamespace(estimating=SimpleNamespace(cause="payload"), name="")
+    monitor = SimpleNamespace(correction=correction, payload=None, causes=SimpleNamespace(link="x"))
+    for second in (100.0, 100.1, 101.0, 3.0, 3.1, 4.0):
+        monitor.status = SimpleNamespace(stamp=round(second * 1e9))
+        outputs._tell_payload(monitor)
+    assert told == [100, 101, 3, 4]
+    outputs.destroy()
 
 
 def test_predictions_with_a_payload_keep_within_the_bound(make_session) -> None:

@@ -182,6 +182,17 @@ def test_messages_that_waited_long_in_dds_are_left_out(node: Node) -> None:
     topic.destroy()
 
 
+def test_where_the_middleware_does_not_say_when_a_message_came_none_is_left_out(node: Node) -> None:
+    taken: list[int] = []
+    delay = QueueDelay(Counter(), 0.02, patience=0.0)
+    topic = MonitoredSubscription(node, "numbers", Int32, taken.append, QUEUE, delay)
+    for k in range(10):
+        topic._receive_with_info(k, {"received_timestamp": 0})
+    assert taken == list(range(10)) and not delay.behind
+    topic._receive_with_info(10, {"received_timestamp": time.time_ns() - 10**9})
+    assert delay.behind
+
+
 @pytest.mark.parametrize(
     ("waits", "left_out"),
     [

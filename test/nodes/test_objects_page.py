@@ -16,7 +16,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image
-from std_msgs.msg import Float32MultiArray, String
+from std_msgs.msg import Float32, Float32MultiArray, String
 
 from semiparam_dynamics.errors import RefusedError
 from semiparam_dynamics.nodes.object_stream import image_message
@@ -188,6 +188,23 @@ def test_a_page_that_is_ended_ends_the_teaching_that_it_began(peer, start, port)
     peer.until(lambda: bool(said), "the mug")
     assert process.stop() == 0
     peer.until(lambda: said[-1].data == "", "the end of teaching")
+
+
+def test_an_answer_is_shown_with_its_probability(peer, start, port) -> None:
+    start("objects_page", port=port)
+    page = Page(port)
+    label = peer.node.create_publisher(String, f"{NODE}/label", 10)
+    confidence = peer.node.create_publisher(Float32, f"{NODE}/confidence", 10)
+    publishers = (label, confidence)
+    peer.until(lambda: all(p.get_subscription_count() for p in publishers), "its subscriptions")
+    peer.until(lambda: "status" in page.newest, "the page")
+    peer.spin(0.5)
+    label.publish(String(data="mug"))
+    peer.spin(0.5)
+    assert "answer" not in page.newest
+    confidence.publish(Float32(data=0.75))
+    peer.until(lambda: page.newest.get("answer", {}).get("confidence") == 0.75, "the answer")
+    assert page.newest["answer"]["label"] == "mug"
 
 
 def test_what_comes_from_strangers_ends_nothing(peer, start, tmp_path, port) -> None:

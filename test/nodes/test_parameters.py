@@ -97,6 +97,17 @@ def test_refuses_mistakes_with_a_sentence(make_node, argument, reason):
         bridge.declare(make_node("-p", argument), Config)
 
 
+def test_takes_what_the_node_was_made_with(make_node):
+    """As two nodes of one process are, which have one command line."""
+    context = make_node("-p", "kind:=b", "-p", "count:=5").context
+    given = [Parameter("count", value=7), Parameter("inner.gain", value=3)]
+    node = Node("other", context=context, parameter_overrides=given)
+    assert bridge.declare(node, Config) == Config(count=7, kind="b", inner=Inner(gain=3.0))
+    node = Node("wrong", context=context, parameter_overrides=[Parameter("cuont", value=7)])
+    with pytest.raises(ConfigurationError, match="did you mean 'count'"):
+        bridge.declare(node, Config)
+
+
 def test_rclpys_own_keys_are_no_mistakes(make_node):
     node = make_node("-p", "use_sim_time:=true", "-p", "qos_overrides./tf.publisher.depth:=3")
     assert bridge.declare(node, Config) == Config()
@@ -128,6 +139,12 @@ def test_live_parameters_are_set_together_or_not_at_all(make_node):
     assert put(gain=3.0) == (True, "")  # nothing changes
     assert put(gains=(1.0, 2.0)) == (True, "")
     assert taken[1:] == [Live(gain=3.0, mode="b", gains=(1.0, 2.0))]
+    assert put(gains=[3, 4]) == (True, "")  # and these, as it sends [3, 4]
+    assert list(node.get_parameter("gains").value) == [3.0, 4.0]
+    nothing = Parameter("gains", Parameter.Type.BOOL_ARRAY, [])  # and [] as that
+    assert node.set_parameters([nothing])[0].successful
+    assert [one.gains for one in taken[2:]] == [(3.0, 4.0), ()]
+    assert not put(gains=("a",))[0] and not put(gains=(True,))[0]
 
 
 @pytest.mark.parametrize("name", write_config.FILES)

@@ -144,10 +144,12 @@ def test_compensated_the_learner_is_told_that_nothing_is_left(
         response.success = True
         return response
 
-    peer.node.create_service(Trigger, "inverse_dynamics/release", release)
     learner = Learner(peer)
     start("payload_bridge", urdf=urdf, compensated="true", follow=0.1, **QUICK)
     learner.say(2.0)
+    peer.until(lambda: driver.loads and driver.loads[-1].mass > 1.99, "the load")
+    peer.spin(1.0)  # the learner's service may come later
+    peer.node.create_service(Trigger, "inverse_dynamics/release", release)
     peer.until(lambda: len(released) == 1, "the release")
     assert driver.loads[-1].mass == pytest.approx(2.0)
     learner.say(0.0)

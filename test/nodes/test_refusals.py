@@ -12,6 +12,7 @@ CASES = [
     ("inverse_dynamics", "filter: {cutof: 5.0}", "did you mean 'filter.cutoff'?"),
     ("inverse_dynamics", "urdf: two_links.urdf, joints: [shoulder, wrist]", "wrist"),
     ("inverse_dynamics", "urdf: missing.urdf", "missing.urdf"),
+    ("inverse_dynamics", "model_file: ~nobody_here/arm.npz", "'model_file', '~nobody_here/arm"),
     ("computed_torque", "urdf: missing.urdf", "missing.urdf"),
     ("trajectory_efforts", "urdf: missing.urdf", "missing.urdf"),
     ("trajectory_efforts", "gravity: none", "include, exclude"),

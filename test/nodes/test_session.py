@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from threading import Event, Thread, get_ident
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import session as session_module
 from semiparam_dynamics.nodes.session import (
@@ -140,6 +141,29 @@ def test_a_pause_keeps_the_learner_as_it_is(make_session, monkeypatch):
     assert session.learner.estimator.n_learned == 48 > seen[0][0]
 
 
+def test_saved_from_another_thread_no_sample_is_lost_or_learned_twice(make_session, tmp_path):
+    """As where ~/save is answered in an executor of several threads."""
+    session, ended = make_session(learning_queue=10_000, learning_share=1.0), Event()
+
+    def save() -> None:
+        while not ended.is_set():
+            session._put_together()
+        session.save(tmp_path / "model.npz")
+
+    before, saves = sys.getswitchinterval(), Thread(target=save)
+    sys.setswitchinterval(1e-6)
+    try:
+        saves.start()
+        for message in moving(1500, 0.001):
+            take(session, message)
+    finally:
+        sys.setswitchinterval(before)
+        ended.set()
+        saves.join(LONG)
+    session.drain()
+    assert session.learner.estimator.n_learned == session.predicted == 1498
+
+
 @RESIDUALS
 def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual):
     options = {"residual": residual, f"{residual}.window": 0.1}
@@ -185,6 +209,25 @@ def test_saving_in_the_thread_leaves_the_model_s_working_memory_alone(
         session.drain()
     session.autosave.wait()
     assert load_state(path, identity)["counts"][0] > 0 and users <= {here}
+
+
+def test_a_tare_is_of_samples_that_the_present_model_predicted(make_session, tmp_path):
+    session, messages = make_session(defer_learning=False), iter(moving(300, 0.0))
+
+    def stand() -> None:
+        for _ in range(100):
+            message = next(messages)
+            message.velocity = [0.0, 0.0]
+            take(session, message)
+
+    stand()
+    assert "samples is taken off" in session.tare()
+    session.save(tmp_path / "model.npz")
+    session.load(tmp_path / "model.npz")
+    with pytest.raises(SampleError, match="stand still for half a second"):
+        session.tare()
+    stand()
+    assert "samples is taken off" in session.tare()
 
 
 def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):

@@ -69,3 +69,16 @@ def test_a_film_is_taught_on_the_page_and_kept(
         "objects_page",
     }
     assert not any("Traceback" in one.read_text() for one in (out / "log").glob("*.log"))
+
+
+def test_without_its_page_the_film_is_shown_all_the_same(
+    ros_environment, tmp_path, capsys, monkeypatch
+) -> None:
+    for module in (teaching, processes):
+        monkeypatch.setattr(module, "NodeProcess", ForkedNode)
+    monkeypatch.setattr(teaching, "PAGE", "no_such_node")
+    film(tmp_path / "film.webp", 1)
+    assert (
+        main(["teach", str(tmp_path / "film.webp"), "--once", "--out", str(tmp_path / "out")]) == 0
+    )
+    assert "no live page: the node no_such_node ended" in capsys.readouterr().out

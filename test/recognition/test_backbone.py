@@ -150,6 +150,17 @@ def test_channels_last() -> None:
     assert np.array_equal(last.transpose(0, 3, 1, 2), first)
 
 
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_blue_comes_first_where_it_is_to(raw: bool, channels_first: bool) -> None:
+    image, shape = random_image(6, 6), {"raw": raw, "channels_first": channels_first}
+    given = {"crop": 1.0, "mean": (10.0, 20.0, 30.0), "std": (2.0, 3.0, 4.0)}
+    red_first = Preprocessing(BackboneConfig(**given), 6, 6, **shape)(image)
+    blue_first = Preprocessing(BackboneConfig(**given, channels="bgr"), 6, 6, **shape)(image)
+    assert np.array_equal(blue_first, np.flip(red_first, 1 if channels_first else 3))
+    assert blue_first.flags.c_contiguous
+
+
 def test_raw_pixels_stay_as_they_are() -> None:
     image = random_image(6, 6)
     pixels = Preprocessing(WHOLE, 6, 6, channels_first=False, raw=True)(image)
@@ -391,15 +402,17 @@ def test_the_identity_tells_what_changes_the_features(network: Network) -> None:
         other = Backbone(network(MEAN_COLOUR, FLAT, **change)).identity
         (differing,) = (name for name in base if base[name] != other[name])
         assert differing == f"backbone.{next(iter(change))}"
+    other = Backbone(network(MEAN_COLOUR, FLAT, channels="bgr")).identity
+    assert base | other == other and set(other) - set(base) == {"backbone.channels"}
     other = Backbone(network(COPY)).identity
     assert [name for name in base if base[name] != other[name]] == ["backbone"]
 
 
 def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch, network: Network) -> None:
     config = network(MEAN_COLOUR, FLAT)
-    for module in ("PIL", "PIL.Image", "onnxruntime"):
+    for module, package in (("PIL.Image", "pillow"), ("onnxruntime", "onnxruntime")):
         monkeypatch.setitem(sys.modules, module, None)  # importing it raises ImportError
-        with pytest.raises(MissingExtraError, match=r"pip install 'semiparam_dynamics\[vision\]'"):
+        with pytest.raises(MissingExtraError, match=f"pip install {package}"):
             Backbone(config)
 
 
@@ -431,6 +444,17 @@ def test_what_lies_beside_the_file_says_how_images_are_prepared(network: Network
     np.testing.assert_allclose(Backbone(kept).features(IMAGE), COLOUR, rtol=1e-6)
     description(plain, size=64, crop_size=None, do_center_crop=None, do_normalize=False)
     np.testing.assert_allclose(Backbone(plain).features(IMAGE), COLOUR / 255.0, rtol=1e-5)
+
+
+def test_a_description_tells_of_blue_first_and_of_a_crop_by_its_share(network: Network) -> None:
+    config = network(COPY, shape=(1, 3, "h", "w"))
+    told = {"crop_size": None, "do_center_crop": None, "crop_pct": 0.875}
+    description(config, size={"shortest_edge": 224}, do_flip_channel_order=True, **told)
+    found = described(config)
+    assert (found.size, found.crop, found.channels) == (224, 0.875, "bgr")
+    description(config, size={"shortest_edge": 384}, **told)
+    found = described(config)
+    assert (found.size, found.crop, found.channels) == (384, 1.0, "rgb")
 
 
 @pytest.mark.parametrize("told", [{"size": None}, {"image_std": [0.0, 1.0, 1.0]}, {"size": "big"}])

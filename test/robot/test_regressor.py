@@ -208,6 +208,9 @@ def test_without_a_history_stops_are_those_of_a_long_way() -> None:
     np.testing.assert_array_equal(model.regressors(*states), model.regressors(*states, stops))
     with pytest.raises(SampleError, match="stops must be"):
         model.regressors(*states, stops[:, 1:])
+    for wrong in (stops[0, 1:], stops[0, :1], 0.5):
+        with pytest.raises(SampleError, match="stops must be"):
+            model.regressor(*states[:, 0], wrong)
 
 
 def test_dry_friction_and_stops_are_known_by_their_columns() -> None:
@@ -221,3 +224,13 @@ def test_dry_friction_and_stops_are_known_by_their_columns() -> None:
     assert sum(model.dry) == 3 * model.n_joints
     wrench = RobotModel(random_tree(3), target="wrench", sensor_frame="j1")
     assert wrench.n_stops == 0 and not wrench.dry.any()
+
+
+def test_optional_columns_are_of_their_joints_where_some_are_left_out() -> None:
+    """Where Coulomb friction is nearly a step, asymmetry is an offset but near standstill."""
+    model = RobotModel(random_tree(3), coulomb_velocity=1e-3)
+    left = [label for label in model.labels if label.startswith("asymmetry")]
+    assert len(left) < model.n_joints
+    for label, (kind, joint) in zip(model.labels, model.optional.T, strict=True):
+        if kind:
+            assert label.split()[1] == model.joint_names[joint]

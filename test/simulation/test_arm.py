@@ -286,7 +286,7 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         return found(name)
 
     monkeypatch.setattr(importlib, "import_module", without_mujoco)
-    with pytest.raises(MissingExtraError, match=r"semiparam_dynamics\[sim\]"):
+    with pytest.raises(MissingExtraError, match="pip install mujoco"):
         ArmSimulator()
 
 
