@@ -118,7 +118,7 @@ class HandKinematics:
         """The derivative (3, n) of :meth:`position`; also updates the position."""
         full = pin.computeFrameJacobian(
             self._model, self._data, self._full(q), self._frame, pin.LOCAL_WORLD_ALIGNED
-        )
+        ).reshape(6, -1)  # of one joint it comes as (6,)
         lever = self._data.oMf[self._frame].rotation @ self._offset
         return np.array((full[:3] - pin.skew(lever) @ full[3:])[:, self._order])
 
