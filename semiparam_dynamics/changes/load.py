@@ -143,7 +143,8 @@ class LoadFrame:
         for way in np.random.default_rng(0).uniform(low, high, (POSES, model.nv)):
             q = pin.integrate(model, pin.neutral(model), way)
             everything = pin.computeJointTorqueRegressor(model, data, q, still, still)
-            columns.append(everything[rows, first : first + 4])
+            # Of one joint alone it is (10,).
+            columns.append(everything.reshape(model.nv, -1)[rows, first : first + 4])
         return np.array(columns)
 
     def moved(self, link: str, parameters: Array) -> Array:

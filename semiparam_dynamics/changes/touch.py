@@ -266,4 +266,5 @@ class TouchedLink:
     def _jacobian(self, joint: int) -> tuple[Array, Array]:
         """Its linear and angular part, (3, n_joints) each, at a joint, in the base's axes."""
         J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
+        J = J.reshape(6, -1)  # of one joint alone it is (6,)
         return J[:3, self._columns], J[3:, self._columns]

@@ -87,6 +87,16 @@ def test_joints_may_have_limits_anywhere() -> None:
     assert 0.0 < LoadFrame(text, JOINTS, "hand").share(load) < 1.0
 
 
+def test_one_joint_is_enough() -> None:
+    """The share of its limit is that of the load's weight at its lever, held out."""
+    load = parameters_of(2.0, np.array([0.0, 0.0, 0.0]), SIX)
+    share = LoadFrame(str(URDF), ("joint2",), "link2").share(load)
+    assert share == 0.0  # on the axis
+    load = parameters_of(2.0, np.array([0.0, -0.5, 0.0]), SIX)
+    share = LoadFrame(str(URDF), ("joint2",), "link2").share(load)
+    assert share == pytest.approx(2.0 * 9.81 * 0.5 / 87.0, rel=0.05)
+
+
 def test_the_tool_is_a_body() -> None:
     assert not tool_parameters(0.0, (), ()).any()
     np.testing.assert_allclose(load_of(tool_parameters(1.0, (0.0, 0.0, 0.1), ())).center[2], 0.1)

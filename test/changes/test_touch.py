@@ -133,6 +133,12 @@ def test_a_joint_whose_effort_was_not_measured_tells_nothing(arm: RobotModel) ->
         found(find, q, np.full(5, np.nan))
 
 
+def test_of_one_joint_its_link_was_touched() -> None:
+    find = TouchedLink(RobotModel(small_arm().urdf_text, joints=("lift",)))
+    touch = find.find(np.zeros((1, 1)), np.array([[3.0]]), 0.01 * np.eye(1), np.ones(1))
+    assert touch.link == "boom_root" and touch.sure == 1.0 and np.linalg.norm(touch.force) > 1.0
+
+
 def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
     find = TouchedLink(small_arm())
     assert all(np.linalg.norm(end) > 0.0 for end in find._ends)
