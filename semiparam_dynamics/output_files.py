@@ -37,8 +37,16 @@ def reserved(paths: Iterable[Path], *, overwrite: bool) -> Iterator[None]:
 
 
 def check_replaced(paths: Iterable[Path], *, overwrite: bool) -> None:
-    """Raise StorageError where some of the paths are there already, unless `overwrite`."""
-    there = [path for path in paths if path.exists()]
+    """Raise StorageError where some of the paths are there already, unless `overwrite`.
+
+    And where that can't be told, as of a name that is too long.
+    """
+    there = []
+    for path in paths:
+        try:
+            there += [path] if path.exists() else []
+        except OSError as error:
+            raise StorageError(f"{path} can't be written: {error.strerror}") from error
     if there and not overwrite:
         names = listing([path.name for path in there])
         raise StorageError(
@@ -79,8 +87,8 @@ def _make(folder: Path) -> list[Path]:
 
     Raises StorageError.
     """
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
+        missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(PROBE)

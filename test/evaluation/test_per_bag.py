@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.evaluation.per_bag import _names
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ..dynamics.arms import URDF, measurements, small_arm
@@ -47,6 +48,12 @@ def each(bags: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("each")
     assert main(["evaluate", *bags, "--each", "--jobs", "2", *SETTINGS, "--out", str(out)]) == 0
     return out
+
+
+def test_every_bag_has_a_folder_of_its_own() -> None:
+    assert _names(["a/run", "b/run", "c/run"]) == ["run", "run.2", "run.3"]
+    assert _names(["a/run.2.mcap", "a/run.mcap", "b/run.mcap"]) == ["run.2", "run", "run.3"]
+    assert _names(["a/run", "b/run", "c/run.2.mcap"]) == ["run", "run.2", "run.2.2"]
 
 
 def test_each_is_evaluated_as_if_alone(bags: list[str], each: Path, tmp_path: Path) -> None:
