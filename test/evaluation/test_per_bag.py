@@ -92,10 +92,11 @@ def test_a_bag_that_can_t_be_read_stops_no_other(
 ) -> None:
     broken = tmp_path / "broken.mcap"
     broken.write_bytes(b"no bag")
-    command = ["evaluate", str(broken), bags[1], "--each", "--jobs", "1", *SETTINGS]
+    command = ["evaluate", str(broken), bags[1], "--each", "--jobs", "1", "--table", *SETTINGS]
     assert main([*command, "--out", str(tmp_path / "out")]) == 1
     assert (tmp_path / "out" / "run" / "report.html").exists()
     assert "1 of 2 bags could not be evaluated" in (tmp_path / "out" / "report.html").read_text()
-    assert "broken" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "broken" in told and f" {small_arm().axes[0]} " in told  # the table of the other's axes
     assert main(["evaluate", str(broken), "--each", "--jobs", "1", "--out", str(tmp_path / "o")])
     assert "none of the bags could be evaluated" in capsys.readouterr().err
