@@ -18,7 +18,7 @@ RUN apt-get update \
 ENV VIRTUAL_ENV=/opt/semiparam
 RUN python3 -m venv --system-site-packages "${VIRTUAL_ENV}" \
     && "${VIRTUAL_ENV}/bin/pip" install --no-cache-dir \
-       'rosbags>=0.11.6' 'backports.zstd>=1.0' 'mujoco>=3.2' 'icub-models>=3'
+       'rosbags>=0.11.7' 'mujoco>=3.2' 'icub-models>=3'
 ENV PATH="${VIRTUAL_ENV}/bin:${PATH}"
 
 COPY . src/semiparam_dynamics

@@ -61,8 +61,9 @@ LEARNING = ["scikit-learn>=1.4"]
 # What reads bags and draws pages: all but the node and the library on a robot.
 OFFLINE = [
     *LEARNING,
-    "rosbags>=0.11.6",  # before, a damaged bag stays open until it is collected
-    'backports.zstd>=1.0; python_version < "3.14"',  # rosbags needs it, too
+    # 0.11.7 brings backports.zstd; before 0.11.6 a damaged bag stays open until it is collected.
+    "rosbags>=0.11.7",
+    'backports.zstd>=1.0; python_version < "3.14"',
     "matplotlib>=3.6",
 ]
 EXTRAS = {
@@ -163,7 +164,6 @@ setup(
     maintainer_email="maintainers@semiparam-dynamics.example",
     license="Apache-2.0",
     classifiers=[
-        "License :: OSI Approved :: Apache Software License",
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering",
         "Typing :: Typed",

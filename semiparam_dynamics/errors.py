@@ -72,7 +72,11 @@ class RefusedError(SemiparamError, ValueError):
 
 def positive(value: Any, name: str) -> float:
     """`value`, or ConfigurationError if it isn't a positive, finite number."""
-    if not (math.isfinite(value) and value > 0.0):
+    try:
+        wrong = not (math.isfinite(value) and value > 0.0)
+    except (TypeError, ValueError, OverflowError):  # text, None, arrays, whole numbers beyond all
+        wrong = True
+    if wrong:
         raise ConfigurationError(f"{name} must be a positive number, not {value}.")
     return float(value)
 
@@ -84,7 +88,11 @@ def positive_penalty(penalty: Any) -> float:
 
 def positive_count(value: Any, name: str) -> int:
     """`value`, or ConfigurationError if it isn't a whole number above 0."""
-    if value < 1 or int(value) != value:
+    try:
+        wrong = not value >= 1 or int(value) != value
+    except (TypeError, ValueError, OverflowError):  # text, None, arrays, infinity
+        wrong = True
+    if wrong:
         raise ConfigurationError(f"{name} must be a whole number above 0, not {value}.")
     return int(value)
 

@@ -40,7 +40,7 @@ EXTRAS = {
     ),
     "offline": (
         ("rosbags", "matplotlib"),
-        "what reads bags and draws pages: pip install rosbags backports.zstd matplotlib",
+        "what reads bags and draws pages: pip install rosbags matplotlib",
     ),
 }
 

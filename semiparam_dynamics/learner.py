@@ -157,7 +157,10 @@ class InverseDynamicsLearner:
     # Called for each message.
 
     def predict(self, measurement: Measurement) -> Step | None:
-        """Take in a measurement; predict the instant before it, unless the filters only start."""
+        """Take in a measurement; predict the instant before it, unless the filters only start.
+
+        Raises SampleError where its arrays are of another robot.
+        """
         sample = self.filter.push(measurement)
         return None if sample is None else self.predict_sample(sample)
 
@@ -277,7 +280,8 @@ class InverseDynamicsLearner:
         """The estimator's `feedforward`, with the changes noticed, such as a payload.
 
         The states are taken as one motion that begins where the last measurement was. Raises
-        ConfigurationError where predictions are made beside learning without `desired`.
+        SampleError where they are of another robot, and ConfigurationError where predictions are
+        made beside learning without `desired`.
         """
         stops = self.filter.stops_along(q)
         with self._whole_model() as model:

@@ -72,9 +72,13 @@ def run(args: argparse.Namespace) -> int:
         require("mujoco")  # before anything is read
         files.append(out / MJCF_FILE)
     with reserved(files, overwrite=args.overwrite):
-        with ProgressBar("reading", sys.stderr) as progress:
-            identification = identify_on_bags(bags, config, args.weight, args.hold_out, progress)
-        warn(bags.warnings)
+        try:
+            with ProgressBar("reading", sys.stderr) as progress:
+                identification = identify_on_bags(
+                    bags, config, args.weight, args.hold_out, progress
+                )
+        finally:
+            warn(bags.warnings)  # they may tell why there is nothing to learn
         write_identification(identification, out, mjcf=args.mjcf)
     print(identification_table(identification))
     print(*files, sep="\n")

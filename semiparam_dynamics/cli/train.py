@@ -57,9 +57,11 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out).expanduser()
     files = out / MODEL_FILE, out / PARAMETERS_FILE
     with reserved(files, overwrite=args.overwrite):
-        with ProgressBar("reading", sys.stderr) as progress:
-            training = train_on_bags(bags, config, args.learner, args.centers, progress)
-        warn(bags.warnings)
+        try:
+            with ProgressBar("reading", sys.stderr) as progress:
+                training = train_on_bags(bags, config, args.learner, args.centers, progress)
+        finally:
+            warn(bags.warnings)  # they may tell why there is nothing to learn
         write_training(training, out, args.urdf)
     print(training_table(training))
     print(*files, sep="\n")

@@ -70,8 +70,10 @@ def run(args: argparse.Namespace) -> int:
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     files = out, out.with_suffix(".html")
     with reserved(files, overwrite=args.overwrite):
-        tuning = _tune(args, bags, config, out.with_suffix(".journal"))
-        warn(bags.warnings)
+        try:
+            tuning = _tune(args, bags, config, out.with_suffix(".journal"))
+        finally:
+            warn(bags.warnings)  # they may tell why there is nothing to learn
         write_tuning(tuning, out, args.urdf)
     print(text(tuning))
     print(*files, sep="\n")

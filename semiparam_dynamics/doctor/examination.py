@@ -88,7 +88,8 @@ def examine_bag(
     moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]
     log = read_joint_log(path, joints, joint_states, others=moving_ones)
     locked = read_locks(path, tree, log.names, joint_states)
-    examination = examine(log, text, config, locked)
+    efforts = (target or config.robot.target) != "wrench"
+    examination = examine(log, text, config, locked, efforts=efforts)
     sensor = target == "wrench" or bool(wrench)
     if log.y is None and target != "effort" and not sensor:
         with BagReader(path) as bag:
@@ -126,10 +127,13 @@ def examine(
     urdf: str,
     config: InverseDynamicsConfig,
     locked: Mapping[str, float] | None = None,
+    *,
+    efforts: bool = True,
 ) -> Examination:
     """Examine a log of joints that `urdf` has, as a file's path or its text.
 
     locked : positions of its other joints, rad or m; 0 where not given.
+    efforts : whether they are what is learned, so that limits of readings are theirs.
     """
     settings = to_flat(config) | {"joints": log.names, "target": "effort"}
     model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
@@ -149,7 +153,7 @@ def examine(
         physics, skipped = _physics(lively, model, config.filter.cutoff or 5.0, delay)
     findings += physics.findings if physics is not None else []
     findings.sort(key=lambda finding: not finding.fault)
-    values, mended = _mends(findings, log.names, scale, delay)
+    values, mended = _mends(findings, log.names, config, efforts=efforts)
     flat = to_flat(config) | values
     return Examination(
         log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
@@ -166,9 +170,8 @@ def examine_motion(
     with threadpool_limits(limits=1):
         physics, _ = _physics(liveliest_stretch(log), model, config.filter.cutoff or 5.0, 0.0)
     findings = [] if physics is None else physics.findings
-    samples = config.samples
-    scale = one_or_each("samples.effort_scale", samples.effort_scale, len(log.names), "joints")
-    return findings, _mends(findings, log.names, scale, samples.effort_delay)[0]
+    efforts = config.robot.target != "wrench"
+    return findings, _mends(findings, log.names, config, efforts=efforts)[0]
 
 
 def _physics(
@@ -242,27 +245,38 @@ def _renamed(
 
 
 def _mends(
-    findings: list[Finding], names: tuple[str, ...], given: Array, delay: float
+    findings: list[Finding],
+    names: tuple[str, ...],
+    config: InverseDynamicsConfig,
+    *,
+    efforts: bool,
 ) -> tuple[dict[str, object], tuple[str, ...]]:
     """The parameters' values that all findings together ask for.
 
-    They go on top of the efforts' scale and delay (s) that were given.
+    They go on top of the efforts' scale, delay and limits that were given. efforts: whether limits
+    of readings are those of efforts.
     """
     values: dict[str, object] = {}
-    limits = np.full(len(names), IMPLAUSIBLE)
+    samples, n = config.samples, len(names)
+    given = one_or_each("samples.effort_scale", samples.effort_scale, n, "joints")
+    limits = np.full(n, IMPLAUSIBLE)
+    if efforts and samples.saturation:
+        limits = one_or_each("samples.saturation", samples.saturation, n, "joints")
     for finding in findings:
         for name, value in finding.mends.items():
             if name == "samples.saturation":
-                limits[[names.index(joint) for joint in finding.joints]] = value
-                values[name] = limits
+                where = [names.index(joint) for joint in finding.joints]
+                limits[where] = np.minimum(limits[where], np.array(value, np.float64))
+                values |= {name: ()} if efforts else {}
             elif name == "samples.effort_delay":
-                values[name] = round(finding.amount + delay, 4)
+                values[name] = round(finding.amount + samples.effort_delay, 4)
             else:
                 values[name] = value
-    scale = np.array(values.get("samples.effort_scale", np.ones(len(names))), dtype=np.float64)
+    scale = np.array(values.get("samples.effort_scale", np.ones(n)), dtype=np.float64)
+    if "samples.effort_scale" in values:
+        values["samples.effort_scale"] = tuple((scale * given).tolist())
+        values |= {"samples.saturation": ()} if efforts and samples.saturation else {}
     if "samples.saturation" in values:
         limits = np.minimum(limits * np.abs(scale), IMPLAUSIBLE)
         values["samples.saturation"] = tuple(limits.tolist())
-    if "samples.effort_scale" in values:
-        values["samples.effort_scale"] = tuple((scale * given).tolist())
     return values, tuple(sorted(values))

@@ -408,18 +408,21 @@ def _efforts(log: JointLog) -> Iterator[Finding]:
                 amount=step,
             )
             continue
-        ends = float(counts[[0, -1]].max()) / len(column)
-        if ends > CLIPPED and counts[[0, -1]].max() > 10.0 * np.median(counts):
-            most = float(np.abs(values[[0, -1]]).max())
+        end = int(np.argmax(counts[[0, -1]]))
+        extreme, often = float(values[[0, -1]][end]), int(counts[[0, -1]][end])
+        if often > CLIPPED * len(column) and often > 10.0 * np.median(counts):
+            # One limit is for both signs: it must not take the other end's good efforts away.
+            largest = abs(extreme) >= np.abs(values[[0, -1]]).max()
+            limit = {"samples.saturation": abs(extreme) * (1.0 - 1e-6)} if largest else {}
             yield Finding(
                 "clipped efforts",
-                f"the effort of {name} stays exactly at its extreme {most:.4g} in "
-                f"{100 * ends:.1f} % of the messages in motion",
+                f"the effort of {name} stays exactly at its extreme {extreme:.4g} in "
+                f"{100 * often / len(column):.1f} % of the messages in motion",
                 "the driver or amplifier saturates: such samples aren't learned with "
-                "samples.saturation",
+                f"{'samples.saturation' if largest else 'samples.saturation_after'}",
                 (name,),
-                amount=most,
-                mends={"samples.saturation": most * (1.0 - 1e-6)},
+                amount=abs(extreme),
+                mends=limit,
             )
 
 
@@ -433,7 +436,7 @@ def _motion(log: JointLog) -> Iterator[Finding]:
         yield Finding(
             "rest",
             f"the arm stands for {sum(b - a for a, b in rests):.1f} s ({told})",
-            "rest teaches nothing of the dynamics: leave it out of recordings to learn from",
+            "nothing: what is learned is the motion, and rest need not be removed",
             amount=sum(b - a for a, b in rests),
             fault=False,
         )

@@ -61,7 +61,8 @@ def summary(examination: Examination) -> str:
             text += f" To do: {finding.advice}."
         lines += textwrap.wrap(text, 98, initial_indent=f"{mark} ", subsequent_indent="  ")
     if examination.mended:
-        lines.append(f"The YAML sets {listing(examination.mended)}.")
+        told = f"The doctor.yaml of --out sets {listing(examination.mended)}: see --params."
+        lines += textwrap.wrap(told, 98)
     return "\n".join(lines)
 
 

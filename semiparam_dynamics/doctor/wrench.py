@@ -170,15 +170,15 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
             continue
         values, counts = np.unique(column[active], return_counts=True)
         ends = counts[[0, -1]]
+        extreme = float(values[[0, -1]][int(np.argmax(ends))])
         if ends.max() > max(CLIPPED * active.sum(), 10.0 * np.median(counts)):
             yield Finding(
                 "wrench: clipped",
-                f"{WRENCH_AXES[k]} stays exactly at its extreme "
-                f"{values[[0, -1]][int(np.argmax(ends))]:.4g} in "
+                f"{WRENCH_AXES[k]} stays exactly at its extreme {extreme:.4g} in "
                 f"{100 * ends.max() / active.sum():.1f} % of the messages in motion",
                 "the sensor's range is too small: such samples aren't learned with "
                 "samples.saturation",
-                amount=float(np.abs(values[[0, -1]]).max()),
+                amount=abs(extreme),
             )
         wrong += int(spikes(column[:, None], float(column.std())).sum())
     if stuck:

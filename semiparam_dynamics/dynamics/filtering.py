@@ -27,6 +27,7 @@ import numpy.typing as npt
 from semiparam_dynamics.arrays import NANO, Array, Stamps
 from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.jit import compiled_as_written, compiled_in_turn
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import RobotModel
@@ -268,7 +269,10 @@ class SampleFilter:
         self._memory["count"] = 0
 
     def push(self, measurement: Measurement) -> Sample | None:
-        """Take the next measurement; return the sample of the instant before, if there is one."""
+        """Take the next measurement; return the sample of the instant before, if there is one.
+
+        Raises SampleError where its arrays are of another robot.
+        """
         rows = np.empty((1, self._size))
         found = self._filter((measurement,), rows)
         return self._sample(rows[0], 0, float(self._weights[0]), *found[0]) if found else None
@@ -277,7 +281,10 @@ class SampleFilter:
         """The stop operators (k, n_stops) at positions q (k, n_joints), rad or m, in turn.
 
         The motion goes straight from the last sample to the first of them. None before a sample.
+        Raises SampleError where q is of another robot.
         """
+        if q.shape[1:] != (self._n_joints,):
+            raise SampleError(f"q must be (n, {self._n_joints}), not {q.shape}")
         if self._memory["count"][0] < FULL:
             return None
         at, rows = self._stops[0].copy(), np.empty((len(q), self._stops.size))
@@ -313,10 +320,18 @@ class SampleFilter:
         """Filter into `rows` (k, size); of each sample what `filter_rows` found."""
         instants: list[tuple[int, bool, bool]] = []
         signals: list[Array] = []
+        n, axes = self._n_joints, self._n_axes
         for m in block:
             dq, y = m.dq, m.y
             instants.append((m.stamp, dq is not None, y is not None))
-            signals += (m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y)
+            of = m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y
+            if len(of[0]) != n or len(of[1]) != n or len(of[2]) != axes:
+                sizes = ", ".join(str(len(part)) for part in of)
+                raise SampleError(
+                    f"a measurement of this robot has {n} positions, {n} velocities and {axes} "
+                    f"measured efforts or wrench entries, not {sizes}"
+                )
+            signals += of
         # Filtered in place: whole numbers would stay such.
         flat = np.concatenate(signals, dtype=np.float64).reshape(len(block), -1)
         if self._fast:

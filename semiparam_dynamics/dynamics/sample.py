@@ -10,6 +10,11 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices, Mask
 
+NOTHING_WHOLE = (
+    "no sample in motion is measured on all axes; joints whose efforts are not can be left out of "
+    "the parameter joints"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -35,11 +35,14 @@ from semiparam_dynamics.samples.stream import (
     FIRST_MESSAGES,
     MOVED,
     OTHER_FRAME,
+    MeasurementStream,
     first_positions,
     joints_together,
     naming_remedy,
 )
 from semiparam_dynamics.storage import saved_header
+
+OFTEN = 0.01  # of a bag's joint states: what more of them lack is told with its reason
 
 
 @dataclass(frozen=True)
@@ -153,8 +156,10 @@ def measurements_of(
         wrench_topic=bags.wrench,
         **message_checks(model),
     )
-    for reason in (OTHER_FRAME, MOVED):
-        if told := recording.details.get(reason):
+    often = OFTEN * recording.received["joint states"]
+    for reason, told in recording.details.items():
+        lost = reason in MeasurementStream.INCOMPLETE and recording.dropped[reason] > often
+        if lost or reason in (OTHER_FRAME, MOVED):
             bags.warnings.append(f"{path}: {told}")
     dropped.update(recording.dropped)
     bags.warnings.extend(recording.warnings)

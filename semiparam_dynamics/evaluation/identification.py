@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE
 from semiparam_dynamics.errors import BagError, ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
 from semiparam_dynamics.evaluation.experiment import CoveredTime
@@ -86,7 +87,7 @@ def identify_on_bags(
             to_train = k < len(bags.train) and covered.at(sample.stamp) <= border
             (train if to_train else test).add(sample)
         if train.n_samples == 0:
-            raise BagError("no measured sample was found to identify parameters on")
+            raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
         started = time.perf_counter()
         base = unconstrained(model, train, config.estimator.rigid_body)
         found = consistent(model, train, weight)
@@ -148,7 +149,8 @@ def identification_table(identification: Identification) -> str:
     errors = np.hstack([identification.nmse(data) for _, data in parts])
     # An axis that nothing happens on has no nmse.
     scored = np.isfinite(errors)
-    means = np.where(scored, errors, 0.0).sum(axis=0) / np.maximum(scored.sum(axis=0), 1)
+    with np.errstate(invalid="ignore"):
+        means = np.where(scored, errors, 0.0).sum(axis=0) / scored.sum(axis=0)
     for name, row in zip((*model.axes, "mean"), (*errors, means), strict=True):
         groups = row.reshape(-1, len(MODELS)).tolist()
         cells = ("  {:>12.4g} {:>13.4g} {:>11.4g} {:>12.4g}".format(*group) for group in groups)

@@ -359,6 +359,7 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
         coefficients: Callable[[Iterate], Array],
     ) -> Iterate:
         """The iterate of the smallest error, or the last without `check`; sets n_iter_."""
+        self.__dict__.pop("validation_errors_", None)  # of an earlier fit
         with log:
             for number, iterate in enumerate(iterates, 1):
                 error = None if check is None else check.mean_error(coefficients(iterate))
@@ -372,6 +373,6 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
         return best
 
 
-def mean_squared_error(Y: Array, predicted: Array) -> float:
-    """Mean over rows and outputs of (Y - predicted)^2."""
-    return float(((Y - predicted) ** 2).mean())
+def mean_squared_error(Y: Array, predicted: Array, weights: Array | None = None) -> float:
+    """Mean over rows, by their weights (n,) if any, and outputs of (Y - predicted)^2."""
+    return float(np.average(((Y - predicted) ** 2).mean(axis=1), weights=weights))

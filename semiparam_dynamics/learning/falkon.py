@@ -141,7 +141,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     ) -> Falkon:
         """Fit to X (n, d) and y (n,) or (n, T), or to :class:`Rows` that bring y and weights.
 
-        With `validation_data`, (X, y), the error there is computed after each iteration.
+        With `validation_data`, (X, y) or Rows, the error there is computed after each iteration.
         Raises ConfigurationError for parameters out of range, LearningError for unusable data.
         """
         penalty = positive_penalty(self.penalty)
@@ -160,7 +160,8 @@ class Falkon(RegularisationPath, KernelRegressor):
             if predictor is None or held_out is None:
                 return log.done(number)
             predicted = predictor(coefficients()).astype(float) + offsets
-            return log.done(number, float(loss.error(held_out.Y, predicted).mean()))
+            errors = loss.error(held_out.Y, predicted).mean(axis=1)
+            return log.done(number, float(np.average(errors, weights=held_out.weights)))
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
             if loss.name == "logistic":

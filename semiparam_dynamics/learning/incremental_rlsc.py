@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         are among the classes, and do not show that an input is like none of them.
     false_accepts : the share of inputs of no class that may pass for one that was taught, by
         their :meth:`familiarity`: what would pass beyond it is `unknown`. 0: no limit.
-    unknown : the answer of :meth:`predict` then.
+    unknown : the answer of :meth:`predict` then. If labels are numbers and this is none, or the
+        other way round, `predict` returns an array of objects.
     random_state : seed of the features.
     head : "least_squares", the thesis' as above, or "discriminant": a Gaussian for each class with
         one covariance for all, from the same recursion, and for the means of classes with few
@@ -135,7 +137,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """Labels (n,) of inputs (n, d), or `unknown`.
 
-        See `threshold`, `max_novelty` and `false_accepts`.
+        See `threshold`, `max_novelty` and `false_accepts`. Raises LearningError, as all that is
+        asked about inputs, where each class was forgotten.
         """
         X = self._checked(X)
         recursion = self.recursion_
@@ -150,9 +153,10 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if (least := self.least_familiarity(self.false_accepts)) is not None:
             known &= recursion.familiarity(X, self.recoding_) > least
         found = labels[probabilities.argmax(axis=1)].tolist()
-        return np.asarray(
-            [label if ok else self.unknown for label, ok in zip(found, known, strict=True)]
-        )
+        answers = [label if ok else self.unknown for label, ok in zip(found, known, strict=True)]
+        # NumPy's common kind of numbers and text is text: then no number equals its label.
+        kind = str if labels.dtype.kind == "U" else Real
+        return np.array(answers, dtype=None if isinstance(self.unknown, kind) else object)
 
     def novelty(self, X: Any) -> Array:
         """Distance of inputs (n, d) from all examples that were learned, (n,).
@@ -378,6 +382,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self, "recursion_")
+        if not len(self.recursion_.classes):
+            raise LearningError("All classes were forgotten: teach examples with partial_fit.")
         checked: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
 

@@ -74,8 +74,8 @@ class LogisticNewton:
     any start (inexact damped Newton: Nocedal, Wright 2006, algorithm 7.1).
 
     An offset is eliminated: with g = Phi' D 1 / n and h = 1' D 1 / n its step is -(l' + g'd) / h,
-    l' the losses' mean derivative, and d's matrix loses g g' / h. The preconditioner doesn't know
-    that; the one eigenvalue that it leaves costs conjugate gradient an iteration or two.
+    l' the losses' mean derivative, and d's matrix loses g g' / h. The preconditioner lacks that
+    term; the one eigenvalue that it leaves costs conjugate gradient an iteration or two.
 
     A step takes a product with the kernel for each iteration of conjugate gradient, and one more.
     Its T preconditioners are alive at once, and some six arrays (n, T) of float64.
@@ -127,7 +127,7 @@ class LogisticNewton:
         relative = np.full(w.shape[1], np.inf)
         active = np.arange(w.shape[1])
         while len(active) and len(residuals) < max_iter:
-            each = [self._preconditioner(penalty, w[:, t]) for t in active]
+            each = [self._preconditioner(penalty, w[:, t], offsets[t]) for t in active]
             here = self._gradient(each, penalty, at, active)
             before = here.norms(each)
             d = self._direction(each, penalty, f[:, active], here, before, tolerance)
@@ -184,8 +184,10 @@ class LogisticNewton:
             np.sum(_curvature(f) * self._share, axis=0),
         )
 
-    def _preconditioner(self, penalty: float, w: Array) -> Preconditioner:
-        return self._system.reweighted_preconditioner(penalty, lambda phi: _curvature(phi @ w))
+    def _preconditioner(self, penalty: float, w: Array, offset: float) -> Preconditioner:
+        return self._system.reweighted_preconditioner(
+            penalty, lambda phi: _curvature(phi @ w + offset)
+        )
 
     def _direction(
         self,

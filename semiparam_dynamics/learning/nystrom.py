@@ -270,7 +270,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     centers_ : (m, d).
     coef_ : (m,) or (m, T) like y; zero where the centres before explain a centre.
     n_iter_ : iterations; 1 for the filters that don't iterate.
-    validation_errors_ : after `grow`, the mean squared error after each step.
+    validation_errors_ : after `grow`, (steps,), the mean squared error after each step.
     """
 
     kernel: Any = None
@@ -308,6 +308,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
             (weights,) = self._weights(problem, rows, [problem.basis.n_features], values)
             (beta,) = weights
         self.n_iter_ = values[0] if parameter == "max_iter" else 1
+        self.__dict__.pop("validation_errors_", None)  # of `grow`
         self._keep(rows, problem.basis.centers, problem.basis.coefficients(beta))
         return self
 
@@ -380,10 +381,10 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         """Fit with `step` centres, then as many more at a time while the validation error falls.
 
         Each step costs what its new centres cost, O(n m step) (thesis algorithm 1), and is not
-        another fit. It ends when the mean squared error on `validation_data`, (X, y), hasn't
-        fallen by the relative `tolerance` for `patience` steps, or at `n_centers`; the fit with
-        the smallest error is kept. `stopping`, an :class:`ErrorSlope` or a function of the root
-        mean squared errors so far, takes the place of tolerance and patience.
+        another fit. It ends when the mean squared error on `validation_data`, (X, y) or Rows,
+        hasn't fallen by the relative `tolerance` for `patience` steps, or at `n_centers`; the fit
+        with the smallest error is kept. `stopping`, an :class:`ErrorSlope` or a function of the
+        root mean squared errors so far, takes the place of tolerance and patience.
         """
         step, penalty = positive_count(step, "step"), positive_penalty(self.penalty)
         rows = training_rows(self, X, y, sample_weight)
@@ -399,13 +400,14 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
             growing.append(points[start : start + step])
             alpha, centers = growing.coefficients(), points[: start + step]
             predicted = kernel_sum(held_out.X, kernel, centers, alpha, self.memory_limit)
-            stop = log.done(centers.shape[0], mean_squared_error(held_out.Y, predicted))
+            error = mean_squared_error(held_out.Y, predicted, held_out.weights)
+            stop = log.done(centers.shape[0], error)
             if log.improved:
                 self.n_iter_ = 1
-                self._keep(rows, centers, alpha)
+                self._keep(rows, centers.copy(), alpha)  # given ones are the caller's
             if stop:
                 break
-        self.validation_errors_ = log.errors
+        self.validation_errors_ = np.array(log.errors)
         return self
 
     def _step(self, rows: Rows) -> StepRule | None:

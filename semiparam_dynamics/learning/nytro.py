@@ -115,8 +115,10 @@ class Gradient:
 
         if q == 1:
             return float(multiply(np.ones(1))[0])
-        operator = LinearOperator((q, q), matvec=multiply, dtype=float)
         start = np.random.RandomState(0).standard_normal(q)
+        if not multiply(start).any():  # no row is near a centre, which ARPACK has no answer for
+            return 0.0
+        operator = LinearOperator((q, q), matvec=multiply, dtype=float)
         # Gradient descent converges for any step below two over this: few digits will do.
         found = eigsh(operator, k=1, v0=start, tol=1e-6, return_eigenvectors=False)
         return float(found[0])

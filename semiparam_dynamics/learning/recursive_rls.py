@@ -51,6 +51,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         other is fitted to the first rows.
     n_features : how many features, or centres; not used with a transformer.
     forgetting : in (0, 1]: a row that is k rows old counts forgetting^k; the ridge does not fade.
+        May be changed between calls of `partial_fit`.
     random_state : seed of the features.
 
     Attributes
@@ -164,6 +165,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
                 f"y has {Y.shape[1]} outputs, and what was learned before had "
                 f"{self.recursion_.n_outputs}."
             )
+        self.recursion_.forgetting = self._checked_forgetting()
         for rows in self._blocks(len(X)):
             w = None if weights is None else weights[rows]
             self._learn_rows(self._transform(X[rows]), Y[rows], w)
@@ -171,17 +173,20 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         return self
 
     def _start(self, X: Array, Y: Array, one_output: bool) -> None:
-        ridge = positive(self.ridge, "ridge")
-        if not 0.0 < self.forgetting <= 1.0:
-            raise ConfigurationError(f"forgetting must lie in (0, 1], not {self.forgetting}.")
+        ridge, forgetting = positive(self.ridge, "ridge"), self._checked_forgetting()
         self.features_ = feature_option(
             self.features, self.kernel, self.n_features, self.random_state, X
         )
         D = X.shape[1] if self.features_ is None else self._transform(X[:1]).shape[1]
-        self.recursion_ = RecursiveLeastSquares(D, Y.shape[1], ridge, forgetting=self.forgetting)
+        self.recursion_ = RecursiveLeastSquares(D, Y.shape[1], ridge, forgetting=forgetting)
         self._one_output = one_output
         self._squares = np.zeros(Y.shape[1])
         self._weight = 0.0
+
+    def _checked_forgetting(self) -> float:
+        if not 0.0 < self.forgetting <= 1.0:
+            raise ConfigurationError(f"forgetting must lie in (0, 1], not {self.forgetting}.")
+        return float(self.forgetting)
 
     def _transform(self, X: Array) -> Array:
         Z = X if self.features_ is None else self.features_.transform(X)

@@ -327,15 +327,13 @@ def training_rows(
             raise LearningError(
                 f"{type(estimator).__name__} takes no sparse inputs: pass chunks of arrays."
             )
-        estimator.n_features_in_ = X.n_features
-        return X
+        return noted(estimator, X)
     backend = backend_of(X)
     if backend is not None and (on_device or backend.STAYS):
         rows: Rows = backend.training_rows(estimator, X, y, sample_weight)
         return rows
-    if isinstance(X, np.memmap) and y is not None:
-        estimator.n_features_in_ = X.shape[1]
-        return Rows.from_arrays(X, y, sample_weight)
+    if isinstance(X, np.memmap) and X.ndim == 2 and y is not None:
+        return noted(estimator, Rows.from_arrays(X, y, sample_weight))
     X, y, sample_weight = to_numpy(X), to_numpy(y), to_numpy(sample_weight)
     X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=FLOATS)
     if sample_weight is not None:
@@ -365,6 +363,16 @@ def _warn_of_strangers(kernel: Kernel, X: Array) -> None:
             UserWarning,
             stacklevel=4,
         )
+
+
+R = TypeVar("R", bound=Rows)
+
+
+def noted(estimator: Any, rows: R) -> R:
+    """The rows, which the estimator is fitted to: sets n_features_in_, as inputs without names."""
+    estimator.n_features_in_ = rows.n_features
+    estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+    return rows
 
 
 def checked_weights(sample_weight: Any, n_rows: int, dtype: Any) -> Array:

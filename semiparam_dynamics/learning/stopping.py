@@ -43,7 +43,8 @@ class ErrorSlope:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if positive_count(self.window, "window") < 2:
+        object.__setattr__(self, "window", positive_count(self.window, "window"))
+        if self.window < 2:
             raise ConfigurationError(f"window must be 2 or more, not {self.window}.")
         if not np.isfinite(self.threshold):
             raise ConfigurationError(f"threshold must be a finite number, not {self.threshold}.")

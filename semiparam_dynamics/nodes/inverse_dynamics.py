@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
@@ -30,7 +30,12 @@ from semiparam_dynamics.nodes.managed import (
     QueueDelay,
 )
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices, answering
-from semiparam_dynamics.nodes.outputs import ChangeOutputs, ContactOutputs, Outputs
+from semiparam_dynamics.nodes.outputs import (
+    ChangeOutputs,
+    ContactOutputs,
+    DesiredStates,
+    Outputs,
+)
 from semiparam_dynamics.nodes.serialized import JointStateReader
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
@@ -42,9 +47,6 @@ from semiparam_dynamics.robot.urdf import (
     read_urdf,
 )
 from semiparam_dynamics.samples.stream import FIRST_MESSAGES, joint_positions, joints_together
-
-if TYPE_CHECKING:
-    from semiparam_dynamics.nodes.outputs import DesiredStates
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 # So many may wait: other work holds a node up for half a second at times, 500 messages at 1 kHz.
@@ -153,9 +155,6 @@ class InverseDynamicsNode(ManagedNode):
 
     def _answer_desired(self, session: Session) -> None:
         if self._config.feedforward:
-            # Not at the top: only who asks for it needs trajectory_msgs.
-            from semiparam_dynamics.nodes.outputs import DesiredStates
-
             self._desired = DesiredStates(self, session, self._lost)
 
     def pause(self) -> None:
@@ -173,7 +172,7 @@ class InverseDynamicsNode(ManagedNode):
     def release(self) -> None:
         """Give up the session and its topics."""
         self._unsubscribe()
-        self._published, self._looked = {}, 0
+        self._published, self._looked, self._joints = {}, 0, ()
         self._release_session()
 
     def _release_session(self) -> None:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from threading import Condition, Thread
+from threading import BoundedSemaphore, Condition, Thread
 from types import TracebackType
 from typing import Any
 
@@ -166,7 +166,10 @@ class LiveServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False  # a reader may have fallen asleep
-    streams = 0
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.streams = BoundedSemaphore(MOST_STREAMS)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: readers leave as they like."""
@@ -244,10 +247,9 @@ def _handler(
             self.end_headers()
 
         def _stream(self) -> None:
-            if self.server.streams >= MOST_STREAMS:
+            if not self.server.streams.acquire(blocking=False):
                 self.send_error(503, "too many readers")
                 return
-            self.server.streams += 1
             try:
                 self._begin("text/event-stream")
                 count = 0
@@ -256,7 +258,7 @@ def _handler(
                     text = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
                     self.wfile.write((text or ":\n\n").encode())
             finally:
-                self.server.streams -= 1
+                self.server.streams.release()
 
         def log_message(self, format: str, *arguments: object) -> None:
             """Say nothing: a node's log is not for this."""

@@ -238,6 +238,7 @@ class SnapshotServices:
                 session.autosave.changed()
                 session.autosave.request()
                 session.autosave.step()
+            session.predict_otherwise()
             self._changed()
             return answer
 

@@ -359,6 +359,11 @@ class Session:
         """
         with self.paused(drained=True):
             self.autosave.load(Path(path), self.learner.load)
+        self.predict_otherwise()
+
+    def predict_otherwise(self) -> None:
+        """Note that predictions have changed at once: :meth:`tare` needs samples after that."""
+        self._standing.clear()
 
     def differences(self) -> list[str]:
         """In which parameters the file that was loaded was learned under others, in words.
@@ -388,7 +393,9 @@ class Session:
         self.autosave.finish()
 
     def abandon(self) -> None:
-        """End the thread; what was learned is given up."""
+        """End the threads; what was learned is given up."""
+        if self.first_motion is not None:
+            self.first_motion.close()
         self._thread.clear()
         self._thread.close()
 

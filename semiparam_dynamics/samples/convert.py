@@ -151,7 +151,7 @@ def read_log(
     elif episode is not None or effort_column:
         raise SampleError(f"{path} is a file: episodes and columns are those of LeRobot data sets")
     else:
-        arrays = _load(path)
+        arrays = _load(path, degrees)
     if "q" not in arrays:
         found = ", ".join(arrays) or "nothing"
         raise SampleError(f"{path} has no array 'q' (joint positions); it has: {found}")
@@ -213,14 +213,14 @@ def _numbered(joints: int) -> tuple[str, ...]:
     return tuple(f"joint_{j + 1}" for j in range(joints))
 
 
-def _load(path: Path) -> dict[str, npt.NDArray[np.generic]]:
+def _load(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
     if not path.is_file():
         raise SampleError(f"there is no file {path}")
     try:
         with path.open("rb") as stream:
             kind = _other_kind(stream.read(LONGEST_MAGIC))
         if kind == TABLE:
-            return _from_table(path)
+            return _from_table(path, degrees)
         if kind:
             raise SampleError(f"{path} is {kind}, neither npz nor text: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
@@ -231,12 +231,12 @@ def _load(path: Path) -> dict[str, npt.NDArray[np.generic]]:
         raise SampleError(f"{path} is a damaged npz file: {error}") from None
 
 
-def _from_table(path: Path) -> dict[str, npt.NDArray[np.generic]]:
+def _from_table(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise SampleError(f"{path} is text in another encoding than UTF-8") from None
-    read, names, unused = read_csv(path, text)
+    read, names, unused = read_csv(path, text, degrees=degrees)
     return _named(read, names, unused)
 
 

@@ -22,19 +22,27 @@ TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
+ANGLES = ("deg", "degrees", "°", "deg/s", "degrees/s", "°/s")
+_UNIT = re.compile(
+    rf"\s*[\[(]\s*({'|'.join(ANGLES)}|rad|rad/s|N\s?[m.·*]?\s?m|N)\s*[\])]$", re.IGNORECASE
+)
 HOW = (
     "a log's first line names its columns: t (s), q_JOINT (rad), optionally dq_JOINT (rad/s), and "
     "tau_JOINT (N m) or fx, fy, fz, tx, ty, tz"
 )
 
 
-def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], list[str]]:
+def read_csv(
+    path: Path, text: str, *, degrees: bool = False
+) -> tuple[dict[str, Array], tuple[str, ...], list[str]]:
     """Arrays of a log, as `read_log` takes them, the joints' names, and the columns not used.
 
     Columns are told by their names, whatever their order and capitals: the time by `TIMES` with or
     without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``), a wrench's by `WRENCH`, with
-    something before it or not. Of joints that are only numbers there are no names.
+    something before it or not. A unit may follow in brackets (``q1 [deg]``): degrees become
+    radians, unless `degrees` says that the caller converts all of them. Of joints that are only
+    numbers there are no names.
 
     Raises SampleError where the text is no such table.
     """
@@ -42,15 +50,17 @@ def read_csv(path: Path, text: str) -> tuple[dict[str, Array], tuple[str, ...], 
     times: dict[str, float] = {}
     parts: dict[str, dict[str, int]] = {kind: {} for kind in (*KINDS, "wrench")}
     unused, time_at = [], -1
-    for at, name in enumerate(header):
+    for at, (name, unit) in enumerate(map(_without_unit, header)):
         if (scale := _time_scale(name)) is not None and time_at < 0:
             time_at, times[name] = at, scale
         elif (axis := _wrench_axis(name)) and axis not in parts["wrench"]:
             parts["wrench"][axis] = at
         elif (found := joint_column(name)) and found[1] not in parts[found[0]]:
             parts[found[0]][found[1]] = at
+            if unit in ANGLES and not degrees:
+                rows[:, at] = np.deg2rad(rows[:, at])
         else:
-            unused.append(name)
+            unused.append(header[at])
     if time_at < 0:
         raise SampleError(f"{path} has no column of times; {HOW}. It has: {', '.join(header)}")
     if not parts["q"]:
@@ -75,11 +85,9 @@ def _table(path: Path, text: str) -> tuple[list[str], Array]:
         raise SampleError(f"{path} has no rows; {HOW}")
     first = lines[0].lstrip("#% ")
     separator = max(SEPARATORS, key=first.count)
-    skip = separator not in first
-    if skip:
-        separator = " "
+    separator = separator if separator in first else " "
     try:
-        read = list(csv.reader([first, *lines[1:]], delimiter=separator, skipinitialspace=skip))
+        read = list(csv.reader([first, *lines[1:]], delimiter=separator, skipinitialspace=True))
     except csv.Error as error:
         raise SampleError(
             f"{path} can't be read as a table: {error} (is a quotation mark left open?)"
@@ -95,6 +103,11 @@ def _table(path: Path, text: str) -> tuple[list[str], Array]:
                 f"{path}: row {k + 1} has {len(cells)} values for {len(header)} columns"
             )
         for at, cell in enumerate(cells):
+            if not cell.strip():
+                raise SampleError(
+                    f"{path}: row {k + 1} has no value in column {header[at]}: fill it in, or take "
+                    "the row out of the file (the steps of time may be uneven)"
+                )
             if not _is_number(cell):
                 raise SampleError(
                     f"{path}: '{cell.strip()}' in row {k + 1}, column {header[at]}, is no number "
@@ -110,6 +123,12 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _without_unit(name: str) -> tuple[str, str]:
+    """A column's name without the unit in brackets after it, and that unit."""
+    unit = _UNIT.search(name)
+    return (name[: unit.start()], unit[1].lower()) if unit else (name, "")
 
 
 def _time_scale(name: str) -> float | None:

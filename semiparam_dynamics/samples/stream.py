@@ -372,10 +372,11 @@ def first_positions(messages: Iterable[Any], wanted: Collection[str]) -> dict[st
 def joints_together(lists: Iterable[Sequence[str]], joints: Sequence[str]) -> tuple[str, ...]:
     """Those of `joints`, in order, that come in one message, by the messages' lists of names.
 
-    Of messages with different joints, an arm's and its gripper's say, those with the most.
+    Of messages with different joints, an arm's and its gripper's say, those with the most; of two
+    arms' the first one in `joints`.
     """
     kinds = (tuple(name for name in joints if name in names) for names in lists)
-    return max(kinds, key=len, default=())
+    return min(kinds, key=lambda kind: (-len(kind), [*map(joints.index, kind)]), default=())
 
 
 def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:

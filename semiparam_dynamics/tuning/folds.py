@@ -25,9 +25,9 @@ from semiparam_dynamics.dynamics.residual import (
     input_floors,
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
-from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion
 from semiparam_dynamics.dynamics.scores import variances
-from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.errors import BagError, listing
 from semiparam_dynamics.evaluation.protocols import BLOCK
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -39,6 +39,7 @@ DIRECTIONS = 3
 REGION_SHARE = 0.35  # of the samples, at one end of a direction
 LEAST_VARIANCE = 0.02  # of all the positions', for a direction to count
 LEAST_SECONDS = 1.5  # of each part of a recording
+STEP = 100  # measurements, to which the motion of a recording is cut
 WINDOW_SHARE = 0.25  # of a short motion, to standardize by
 
 
@@ -53,23 +54,54 @@ class Recordings:
         measurements: Sequence[Sequence[Measurement]],
     ) -> None:
         if not measurements or not all(measurements):
-            raise BagError("there is a recording without measurements among those to tune on")
+            empty = [name for name, of in zip(names, measurements, strict=False) if not of]
+            raise BagError(f"nothing to tune on: no measurements in {listing(empty or ['no bag'])}")
         self.model, self.config, self.names = model, config, _numbered(names)
         self._measurements = measurements
+        self._ends: dict[tuple[int, float], int] = {}
 
     def motions(self, cutoff: float, seconds: float = np.inf) -> list[Motion]:
-        """Each recording's samples, of its first `seconds`, filtered with `cutoff` Hz."""
+        """Each recording's samples, of its first `seconds` of motion, filtered with `cutoff` Hz.
+
+        Raises BagError, with the recording's name, where there is nothing to learn in one.
+        """
         config = replace(self.config.filter, cutoff=cutoff)
         active = expected_scales(self.model).active
         motions = []
-        for recording in self._measurements:
-            end = recording[0].stamp + 1e9 * seconds
-            within = [m for m in recording if m.stamp <= end]
+        for number, (name, recording) in enumerate(
+            zip(self.names, self._measurements, strict=True)
+        ):
+            within = recording[: self._end(number, seconds)]
             samples = SampleFilter(self.model, config).filter_recording(within)
             motions.append(Motion.of(samples, active))
             if len(motions[-1]) < 2:
-                raise BagError("a recording has no two measured samples to tune on")
+                raise BagError(f"nothing to tune on in {name}: {NOTHING_WHOLE}")
         return motions
+
+    def _end(self, number: int, seconds: float) -> int:
+        """How many of a recording's measurements hold its first `seconds` of motion.
+
+        Whatever it is filtered with later, so that what is held out is the same.
+        """
+        recording, key = self._measurements[number], (number, seconds)
+        if not np.isfinite(seconds):
+            return len(recording)
+        if key not in self._ends:
+            self._ends[key] = self._find_end(recording, seconds)
+        return self._ends[key]
+
+    def _find_end(self, recording: Sequence[Measurement], seconds: float) -> int:
+        sampler, last, motion = SampleFilter(self.model, self.config.filter), None, 0.0
+        for start in range(0, len(recording), STEP):
+            for sample in sampler.filter_recording(recording[start : start + STEP]):
+                if not sample.teaches:
+                    continue
+                step = 0.0 if last is None else (sample.stamp - last) * 1e-9
+                motion += step if 0.0 < step <= self.config.filter.max_gap else 0.0
+                last = sample.stamp
+            if motion >= seconds:
+                return min(start + STEP, len(recording))
+        return len(recording)
 
     @property
     def n_recordings(self) -> int:
@@ -93,9 +125,8 @@ class Recordings:
         for recording in self._measurements:
             for m in recording:
                 digest.update(np.int64(m.stamp).tobytes())
-                digest.update(np.asarray(m.q).tobytes())
-                if m.y is not None:
-                    digest.update(np.asarray(m.y).tobytes())
+                for array in (m.q, m.dq, m.y):
+                    digest.update(b"-" if array is None else np.asarray(array).tobytes())
         return digest.hexdigest()[:24]
 
 

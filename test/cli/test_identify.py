@@ -95,6 +95,21 @@ def test_a_clock_that_goes_back_holds_nothing_out(tmp_path: Path) -> None:
     assert held_out == pytest.approx(0.4 * whole.train.n_samples, rel=0.05)
 
 
+@pytest.mark.parametrize("verb", ["identify", "train", "tune"])
+def test_a_joint_without_efforts_is_named_where_nothing_can_be_learned(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = small_arm()
+    dead = [replace(m, y=m.y * [1.0, np.nan, 1.0, 1.0]) for m in measurements(model, 4.0)]
+    write_measurements(tmp_path / "bag", model.joint_names, dead, "effort")
+    out = ["--urdf", str(URDF), "--out", str(tmp_path / "out.yaml")]
+    assert main([verb, str(tmp_path / "bag"), *out]) == 2
+    said = capsys.readouterr().err
+    assert f"the effort of {model.joint_names[1]} is nan" in said
+    if verb != "train":  # which has reasons of its own
+        assert "left out of the parameter joints" in said
+
+
 def test_bags_to_test_on(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["identify", str(bag), "--out", str(tmp_path)]) == 0
     alone = errors(capsys.readouterr().out, "mean")

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.examination import examine
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.doctor.messages import (
     JointFacts,
@@ -16,8 +18,8 @@ from semiparam_dynamics.doctor.messages import (
     repaired,
 )
 
-from ..dynamics.arms import small_arm
-from .logs import arm_log
+from ..dynamics.arms import URDF, small_arm
+from .logs import arm_log, examined
 
 LOG = arm_log(12.0)
 
@@ -122,6 +124,34 @@ def test_clipped_efforts_get_a_limit() -> None:
     for finding in named:
         joint = LOG.names.index(finding.joints[0])
         assert finding.mends["samples.saturation"] == pytest.approx(most[joint], rel=1e-4)
+
+
+def test_efforts_clipped_at_the_smaller_end_are_told_with_that_and_limit_no_other() -> None:
+    lowest = 0.4 * LOG.y.min(axis=0)
+    log = changed(y=np.maximum(LOG.y, lowest))
+    named = [f for f in message_findings(log, facts(log)) if f.kind == "clipped efforts"]
+    smaller = [
+        f
+        for f in named
+        if -lowest[LOG.names.index(f.joints[0])] < LOG.y.max(axis=0)[LOG.names.index(f.joints[0])]
+    ]
+    assert smaller
+    for finding in smaller:
+        assert f"{lowest[LOG.names.index(finding.joints[0])]:.4g}" in finding.evidence
+        assert finding.amount == pytest.approx(-lowest[LOG.names.index(finding.joints[0])])
+        assert not finding.mends and "saturation_after" in finding.advice
+
+
+def test_limits_that_were_given_stay_and_those_of_a_sensor_are_not_of_efforts() -> None:
+    most = 0.6 * np.abs(LOG.y).max(axis=0)
+    log = changed(y=np.column_stack((np.clip(LOG.y[:, 0], -most[0], most[0]), LOG.y[:, 1:])))
+    given = {"samples.saturation": (500.0,) * len(log.names)}
+    found = examined(log, **given).config.samples.saturation
+    assert found[0] == pytest.approx(most[0], rel=1e-4)
+    assert found[1:] == (500.0,) * (len(log.names) - 1)
+    wrench = examine(log, URDF.read_text(), InverseDynamicsConfig(), efforts=False)
+    assert "clipped efforts" in [f.kind for f in wrench.findings]
+    assert wrench.config.samples.saturation == () and "samples.saturation" not in wrench.mended
 
 
 def test_limits_rest_and_little_motion() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import FrictionMemory
@@ -58,6 +60,8 @@ def test_friction_goes_on_along_the_motion_asked_for():
     assert learner.estimator.rigid_body.remembers.any()
     asked = tuple(part[2000:] for part in states)
     assert (np.abs(stops[2000:]) < 0.9).any()  # just after a reversal
+    with pytest.raises(SampleError, match=r"must be \(n, 4\), not \(20, 3\)"):
+        learner.feedforward(*(part[:, :3] for part in asked))
     said = learner.feedforward(*asked)
     wanted = regressors[2000:] @ learner.estimator.rigid_body.parameters
     np.testing.assert_allclose(said.values["rigid_body"], wanted, rtol=1e-9, atol=1e-9)

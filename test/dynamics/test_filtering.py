@@ -24,6 +24,7 @@ from semiparam_dynamics.dynamics.filtering import (
     lowpass_row,
 )
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import FrictionMemory, RobotModel
@@ -482,6 +483,13 @@ def test_what_is_no_number_is_left_out(name: str, value: float, first: bool) -> 
     got, wanted = (SampleFilter(model, FilterConfig()) for _ in range(2))
     equal(list(got.filter_recording(stream)), list(wanted.filter_recording(other)))
     assert got.dropped[REASONS["no_number"]] == (name != "y")
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 3), (5, 5, 5), (4, 4, 6), (5, 3, 4)])
+def test_arrays_of_another_robot_are_refused(sizes: tuple[int, int, int]) -> None:
+    told = r"4 positions, 4 velocities and 4 .* not {}, {}, {}$".format(*sizes)
+    with pytest.raises(SampleError, match=told):
+        SampleFilter(small_arm(), FilterConfig()).push(Measurement(1, *map(np.zeros, sizes)))
 
 
 def test_whole_numbers_are_filtered_as_numbers() -> None:

@@ -362,6 +362,14 @@ WRONG: list[tuple[Any, str]] = [
     *((make(penalty=0.0), "penalty must be a positive") for make in (KRLS, NystromKRLS, Falkon)),
     (NystromKRLS(penalty=-1.0), "penalty must be a positive"),
     (Falkon(penalty=np.nan), "penalty must be a positive"),
+    *(
+        (KRLS(penalty=one), "penalty must be a positive number")  # type: ignore[arg-type]
+        for one in (None, "small", [1e-3, 1e-4], np.ones(2))
+    ),
+    *(
+        (NystromKRLS(n_centers=one), "n_centers must be a whole number")  # type: ignore[arg-type]
+        for one in (None, "all", [10, 20], np.arange(2), np.nan, np.inf)
+    ),
     (RandomFeaturesKRLS(penalty=0.0), "penalty must be a positive"),
     (NystromAggregator(penalty=0.0), "penalty must be a positive"),
     (RecursiveRLS(ridge=0.0), "ridge must be a positive"),
@@ -499,7 +507,23 @@ def test_validation_errors_are_those_met_and_a_callback_ends_the_fit(model: Any)
     np.testing.assert_allclose(errors[best - 1], kept, rtol=1e-8)
     without = clone(model).fit(X, Y)
     assert without.n_iter_ == 5 and seen[-1].validation_error is None
-    assert len(getattr(without, "validation_errors_", ())) == 0
+    for again in (without, model.fit(X, Y)):  # what an earlier fit found is gone
+        assert len(getattr(again, "validation_errors_", ())) == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Falkon(KERNEL, 1e-6, 15, max_iter=3), NYTRO(KERNEL, 15, max_iter=3), NystromKRLS(KERNEL)],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_of_validation_rows_count(model: Any) -> None:
+    model = clone(model).set_params(random_state=0)
+    learn = model.grow if isinstance(model, NystromKRLS) else model.fit
+    held, times = np.column_stack((np.sin(2.0 * X_NEW[:, 0]), X_NEW[:, 1])), np.arange(20) % 3
+    weighted = learn(X, Y, validation_data=Rows([(X_NEW, held, times)])).validation_errors_
+    repeated = learn(X, Y, validation_data=(X_NEW.repeat(times, 0), held.repeat(times, 0)))
+    np.testing.assert_allclose(weighted, repeated.validation_errors_, rtol=1e-9)
 
 
 def test_weights_that_make_no_sense_are_refused() -> None:

@@ -361,6 +361,20 @@ def test_what_is_not_sure_is_unknown() -> None:
     )
 
 
+def test_numbers_stay_numbers_beside_the_unknown() -> None:
+    X, names = examples(600, spread=4.0)
+    y = np.searchsorted(np.sort(NAMES), names)
+    model = IncrementalRLSC(1.0, threshold=0.8).fit(X, y)
+    found = model.predict(X)
+    sure = model.predict_proba(X).max(axis=1) >= 0.8
+    assert 0 < sure.sum() < len(X)
+    assert set(found[~sure]) == {"unknown"}
+    np.testing.assert_array_equal(found[sure], model.set_params(threshold=0.0).predict(X)[sure])
+    negative = model.set_params(threshold=0.8, unknown=-1).predict(X)
+    np.testing.assert_array_equal(negative == -1, ~sure)
+    assert negative.dtype == y.dtype
+
+
 def test_novelty_is_the_leverage_beside_that_of_held_out_examples() -> None:
     X, y = examples(300)
     model = IncrementalRLSC([0.5, 5.0]).fit(X, y)
@@ -417,6 +431,19 @@ def test_a_forgotten_class_is_as_if_its_examples_had_been_none_of_the_others() -
     # It can be taught again, from nothing.
     model.partial_fit(X[y == "book"], y[y == "book"])
     assert np.mean(model.predict(X) == y) > 0.8
+
+
+@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
+def test_without_a_class_there_is_an_answer_only_after_teaching(head: str) -> None:
+    X, y = examples()
+    model = IncrementalRLSC(1.0, head=head).partial_fit(X, np.full(len(X), "mug"))
+    model.forget_class("mug")
+    assert model.validate().classes_.tolist() == []
+    for ask in (model.predict, model.predict_proba, model.decision_function, model.familiarity):
+        with pytest.raises(LearningError, match="All classes were forgotten: teach"):
+            ask(X)
+    assert IncrementalRLSC(1.0, head=head).restore(model.state()).classes_.tolist() == []
+    assert set(model.partial_fit(X, y).predict(X)) <= set(NAMES)
 
 
 def test_a_renamed_class_is_the_same_class() -> None:

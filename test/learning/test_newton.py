@@ -91,8 +91,10 @@ def test_the_gradient_is_zero(settings: dict[str, Any]) -> None:
     assert np.linalg.norm(loss + rest) < 1e-7 * np.linalg.norm(loss)
 
 
-def test_the_preconditioner_sees_the_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
-    # All rows are centres: the preconditioned Hessian is the identity, a product suffices.
+def products_of(
+    model: Falkon, labels: Array, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, Falkon]:
+    """The products with the Hessian that a fit takes, and the fitted model."""
     products = 0
     weighted_normal = KernelRows.weighted_normal
 
@@ -102,8 +104,23 @@ def test_the_preconditioner_sees_the_second_derivatives(monkeypatch: pytest.Monk
         return weighted_normal(self, B, weights)
 
     monkeypatch.setattr(KernelRows, "weighted_normal", counted)
-    model = logistic(penalty=1e-4, centers="uniform", n_centers=900).fit(X, y)
+    model.fit(X, labels)
+    return products, model
+
+
+def test_the_preconditioner_sees_the_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    # All rows are centres: the preconditioned Hessian is the identity, a product suffices.
+    model = logistic(penalty=1e-4, centers="uniform", n_centers=900)
+    products, model = products_of(model, y, monkeypatch)
     assert products <= 2 * model.n_iter_
+
+
+def test_the_preconditioner_sees_the_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of a rare class the second derivatives are a tenth of what they are without an offset.
+    rare = np.where(np.arange(len(X)) % 30 == 0, 1.0, -1.0)
+    model = logistic(penalty=1e-3, n_centers=900, fit_intercept=True)
+    products, model = products_of(model, rare, monkeypatch)
+    assert model.intercept_ < -3.0 and products <= 3 * model.n_iter_
 
 
 def test_columns_are_separate_fits() -> None:

@@ -154,7 +154,7 @@ def test_growing_equals_a_fit_with_as_many_centres() -> None:
             grown = clone(model).grow(
                 X, y, validation_data=(X_val, y_val), step=17, patience=100, sample_weight=w
             )
-            assert len(grown.validation_errors_) == 8
+            assert grown.validation_errors_.shape == (8,)
             best = int(np.argmin(grown.validation_errors_))
             size = min(17 * (best + 1), 120)
             refit = model.set_params(n_centers=size).fit(X, y, w)
@@ -173,6 +173,16 @@ def test_growing_stops_where_the_error_no_longer_falls() -> None:
     best = int(np.argmin(errors))
     assert len(errors) == best + 3 < 12
     assert len(model.centers_) == 5 * (best + 1)
+    assert not hasattr(model.fit(X, y), "validation_errors_")
+
+
+def test_growing_copies_the_centres_it_is_given() -> None:
+    X, y, X_new = cube(n=60)
+    given = X[:20].copy()
+    model = NystromKRLS(Gaussian(0.5), centers=given).grow(X, y, validation_data=(X, y), step=7)
+    expected = model.predict(X_new)
+    given[:] = 0.0
+    np.testing.assert_array_equal(model.predict(X_new), expected)
 
 
 def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> None:

@@ -137,3 +137,10 @@ def test_the_held_out_share_is_not_learned_from() -> None:
     given = NYTRO(KERNEL, **settings).fit(X[rest], y[rest], validation_data=(X[held], y[held]))
     np.testing.assert_allclose(model.validation_errors_, given.validation_errors_, rtol=1e-12)
     np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["direct", "gram"])
+def test_centres_far_from_all_rows_give_zero(solver: str) -> None:
+    X, y = data(60)
+    model = NYTRO(KERNEL, centers=X[:9] + 1e3, solver=solver, max_iter=5).fit(X, y)
+    assert not model.predict(X).any()

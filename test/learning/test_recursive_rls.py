@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, Matern
@@ -108,6 +108,20 @@ def test_noise_is_the_running_mean_of_the_errors_met(mu: float) -> None:
     leverage = np.einsum("ij,ji->i", X_new, np.linalg.solve(A, X_new.T))
     _, std = model.predict(X_new, return_std=True)
     np.testing.assert_allclose(std**2, np.outer(1.0 + leverage, model.noise_), rtol=1e-9)
+
+
+def test_forgetting_may_begin_and_end_while_rows_come() -> None:
+    X, Y, X_new = waves(120)
+    model = RecursiveRLS(ridge=1e-6).fit(X[:40], Y[:40])
+    model.set_params(forgetting=0.9).partial_fit(X[40:80], Y[40:80])
+    model.set_params(forgetting=1.0).partial_fit(X[80:], Y[80:])
+    ages = np.minimum(np.arange(80)[::-1], 40)
+    weights = np.concatenate((0.9**ages, np.ones(40)))
+    expected = Ridge(alpha=1e-6, fit_intercept=False).fit(X, Y, sample_weight=weights)
+    np.testing.assert_allclose(model.predict(X_new), expected.predict(X_new), atol=1e-5)
+    with pytest.raises(ConfigurationError, match="forgetting must lie"):
+        model.set_params(forgetting=1.5).partial_fit(X, Y)
+    np.testing.assert_allclose(model.predict(X_new), expected.predict(X_new), atol=1e-5)
 
 
 def test_noise_converges_to_the_noise_and_covers_it() -> None:

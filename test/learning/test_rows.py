@@ -162,6 +162,21 @@ def test_a_memory_map_isn_t_copied(tmp_path: Path) -> None:
     assert all(np.shares_memory(block.X, mapped) for block in rows.blocks(7))
 
 
+def test_maps_that_are_no_rows_are_refused_as_arrays_are(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X[:, 0])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        training_rows(Ridge(), np.load(tmp_path / "X.npy", "r"), Y)
+
+
+def test_rows_and_maps_have_no_names_of_an_earlier_fit(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    for arguments in ((Rows([(X, Y)]), None), (np.load(tmp_path / "X.npy", "r"), Y)):
+        model = Ridge()
+        model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+        training_rows(model, *arguments)
+        assert model.n_features_in_ == 3 and not hasattr(model, "feature_names_in_")
+
+
 def test_the_default_is_a_part_of_what_is_free() -> None:
     assert memory_budget(12345) == 12345
     budget = memory_budget(None)

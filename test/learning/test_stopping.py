@@ -38,6 +38,7 @@ def test_a_line_that_falls_by_more_goes_on_and_by_less_ends() -> None:
     # The line's height where its window begins is 1 at first: a share of it is the same.
     assert first_stop(ErrorSlope(10, 0.1001, relative=True), falling) == 10
     assert not ErrorSlope(10, 1.0)(falling[:9])
+    assert first_stop(ErrorSlope(10.0, 0.1001), falling) == 10  # type: ignore[arg-type]
 
 
 def data(n: int = 150) -> tuple[np.ndarray, np.ndarray]:

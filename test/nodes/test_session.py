@@ -11,7 +11,7 @@ import pytest
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import session as session_module
 from semiparam_dynamics.nodes.session import (
@@ -209,6 +209,25 @@ def test_saving_in_the_thread_leaves_the_model_s_working_memory_alone(
         session.drain()
     session.autosave.wait()
     assert load_state(path, identity)["counts"][0] > 0 and users <= {here}
+
+
+def test_a_tare_is_of_samples_that_the_present_model_predicted(make_session, tmp_path):
+    session, messages = make_session(defer_learning=False), iter(moving(300, 0.0))
+
+    def stand() -> None:
+        for _ in range(100):
+            message = next(messages)
+            message.velocity = [0.0, 0.0]
+            take(session, message)
+
+    stand()
+    assert "samples is taken off" in session.tare()
+    session.save(tmp_path / "model.npz")
+    session.load(tmp_path / "model.npz")
+    with pytest.raises(SampleError, match="stand still for half a second"):
+        session.tare()
+    stand()
+    assert "samples is taken off" in session.tare()
 
 
 def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):

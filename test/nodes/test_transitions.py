@@ -230,6 +230,17 @@ def test_joints_of_a_model_that_is_set_aside_are_not_kept(drive, tmp_path: Path)
     assert driven.node.session.model.joint_names == ("shoulder", "elbow", "finger")
 
 
+def test_joints_are_chosen_anew_after_cleaning_up(drive) -> None:
+    """The gripper's driver may have come up since."""
+    driven = drive()
+    driven.describe(GRIPPER)
+    driven.node._joints = ("shoulder", "elbow")
+    driven.node._rebuild()
+    assert driven.node.session.model.joint_names == ("shoulder", "elbow")
+    assert driven.node.bring_to("unconfigured") and driven.node.bring_to("active")
+    assert driven.node.session.model.joint_names == ("shoulder", "elbow", "finger")
+
+
 def test_learning_stays_switched_off_when_joints_are_chosen(drive) -> None:
     driven = drive()
     driven.describe(GRIPPER)

@@ -49,6 +49,27 @@ def test_separators(separator: str) -> None:
     np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 3:])
 
 
+def test_units_in_brackets_and_blanks_in_names() -> None:
+    header = (
+        "Time [ms],Joint 1 pos [deg],Joint 2 pos (rad),Joint 1 torque [Nm],Joint 2 torque [N m]"
+    )
+    arrays, names, unused = read_csv(Path("log.csv"), table(header))
+    rows = np.array(ROWS)
+    assert names == ("Joint 1", "Joint 2") and unused == []
+    np.testing.assert_allclose(arrays["t"], rows[:, 0] / 1000.0)
+    np.testing.assert_allclose(arrays["q"], rows[:, 1:3] * [np.pi / 180.0, 1.0])
+    np.testing.assert_array_equal(arrays["tau"], rows[:, 3:])
+    left, _, _ = read_csv(Path("log.csv"), table(header), degrees=True)
+    np.testing.assert_array_equal(left["q"], rows[:, 1:3])
+
+
+def test_degrees_are_converted_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("t,q1 [deg],tau1 [Nm]\n0,90,1\n0.1,180,2\n")
+    for degrees in (False, True):
+        np.testing.assert_allclose(read_log(path, degrees=degrees).q[:, 0], [np.pi / 2, np.pi])
+
+
 def test_the_efforts_order_is_that_of_the_positions() -> None:
     arrays, names, _ = read_csv(Path("x"), table("t,q_b,q_a,tau_a,tau_b"))
     assert names == ("b", "a")
@@ -97,6 +118,7 @@ def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
         ("q1,tau1\n1,2\n1,2\n", "has no column of times"),
         ("t,tau1\n1,2\n1,2\n", "has no joint positions"),
         ("t,q1,tau1\n0,1,2\n0.1,x,2\n", "'x' in row 2, column q1, is no number"),
+        ("t,q1,tau1\n0,1,2\n0.1,,2\n", "row 2 has no value in column q1: fill it in"),
         ("t,q1,tau1\n0,1,2\n0.1,1\n", "row 2 has 2 values for 3 columns"),
         ("t;q1;tau1\n0,1;1;2\n0,2;1;2\n", "decimals are written with a point"),
         ("t,q1,q2,tau1\n0,1,2,3\n1,2,3,4\n", "'tau' of some, not of 2"),

@@ -20,6 +20,7 @@ from semiparam_dynamics.samples.stream import (
     JointMatcher,
     MeasurementStream,
     joint_positions,
+    joints_together,
 )
 
 from .messages import joint_state, wrench
@@ -412,3 +413,12 @@ def test_without_any_effort_joint_states_still_pass_and_wait_for_little_only() -
         given += stream.joint_state(joint_state(stamp, ["a"], [0.01 * k], [1.0]))
     assert len(given) > 80 and all(m.y is None for m in given)
     assert [m.stamp for m in given + stream.flush()] == stamps
+
+
+def test_of_two_arms_that_are_published_apart_it_is_always_the_same_one() -> None:
+    """Whatever came first, and in whatever order a set has them."""
+    arms, gripper = [("c", "d"), ("b", "a")], ("e",)
+    for lists in (arms, arms[::-1], [gripper, *arms]):
+        assert joints_together(lists, ("a", "b", "c", "d", "e")) == ("a", "b")
+    assert joints_together([*arms, ("d", "c", "e")], ("a", "b", "c", "d", "e")) == ("c", "d", "e")
+    assert joints_together([], ("a",)) == () == joints_together([("x",)], ("a",))

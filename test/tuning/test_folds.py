@@ -111,6 +111,32 @@ def test_bags_of_one_name_in_two_folders_are_told_apart() -> None:
     assert found == ("bag (1)", "other", "bag (2)")
 
 
+def test_the_first_seconds_are_those_of_motion() -> None:
+    one = recordings(1)
+    moving = one._measurements[0]
+    stands = [
+        dataclasses.replace(moving[0], stamp=moving[0].stamp + k * 20_000_000, dq=np.zeros(4))
+        for k in range(500)
+    ]
+    later = [dataclasses.replace(m, stamp=m.stamp + 500 * 20_000_000) for m in moving]
+    waited = Recordings(one.model, one.config, ["waited"], [[*stands, *later]])
+    (found,) = waited.motions(8.0, 5.0)
+    assert 5.0 <= (found.stamps[-1] - found.stamps[0]) * 1e-9 < 5.0 + 100 * 0.02
+    (other,) = waited.motions(4.0, 5.0)
+    assert abs(int(other.stamps[-1] - found.stamps[-1])) < 10**9
+    with pytest.raises(BagError, match="tune on in still: no sample in motion"):
+        Recordings(one.model, one.config, ["still"], [stands]).motions(8.0)
+    with pytest.raises(BagError, match="no measurements in empty"):
+        Recordings(one.model, one.config, ["full", "empty"], [stands, []])
+
+
+def test_a_journal_of_other_velocities_is_another_s() -> None:
+    one = recordings(1)
+    other = [dataclasses.replace(m, dq=None) for m in one._measurements[0]]
+    changed = Recordings(one.model, one.config, ["motion_1"], [other])
+    assert changed.fingerprint() != one.fingerprint()
+
+
 def further(motion: Motion, turns: float) -> Motion:
     """The same, with the joint that turns without end so many turns further."""
     q = motion.q + 2.0 * np.pi * turns * np.array([1.0, 0.0, 0.0, 0.0])

@@ -24,7 +24,7 @@ from semiparam_dynamics.learning.products import (
     second_moments,
 )
 from semiparam_dynamics.learning.ridge import NestedRidge
-from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, one_thread
+from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, noted, one_thread
 
 STAYS = True  # the workers' chunks are read one by one by estimators that don't compute there
 FAN = 4  # sums that are added at a time: few are waiting, and the tree is not deep
@@ -33,9 +33,7 @@ to_numpy = np.asarray
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
     """Rows of the arguments of `fit`, checked; sets n_features_in_."""
-    rows = DaskRows(X, y, sample_weight)
-    estimator.n_features_in_ = rows.n_features
-    return rows
+    return noted(estimator, DaskRows(X, y, sample_weight))
 
 
 def predict(estimator: Any, X: Any) -> Any:
