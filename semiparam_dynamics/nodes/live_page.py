@@ -20,16 +20,16 @@ from geometry_msgs.msg import Point, WrenchStamped
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker, MarkerArray
 
 from semiparam_dynamics.arrays import WRENCH_AXES, Array
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import LivePageNodeConfig
-from semiparam_dynamics.nodes.live_server import Feed, LiveServer
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer, count
 from semiparam_dynamics.nodes.managed import await_description
 from semiparam_dynamics.nodes.messages import NANOSECONDS, stamp_of
+from semiparam_dynamics.nodes.serialized import read
 from semiparam_dynamics.robot.skeleton import Skeleton
 
 PARTS = {"measured": "measured", "rigid_body": "rigid_body", "semiparametric": "predicted"}
@@ -184,7 +184,8 @@ class LivePageNode(Node):  # type: ignore[misc]
         ]
 
     def _part(self, name: str, data: bytes) -> None:
-        message = deserialize_message(data, KINDS[self._kind])
+        if (message := read(data, KINDS[self._kind])) is None:
+            return
         if isinstance(message, WrenchStamped):
             f, t = message.wrench.force, message.wrench.torque
             axes, values = tuple(WRENCH_AXES), np.array([f.x, f.y, f.z, t.x, t.y, t.z])
@@ -259,8 +260,8 @@ class LivePageNode(Node):  # type: ignore[misc]
         data = self._messages.pop("joint_states", None)
         if data is None or (skeleton := self._skeleton) is None:
             return
-        state = deserialize_message(data, JointState)
-        if len(state.name) != len(state.position):
+        state = read(data, JointState)
+        if state is None or len(state.name) != len(state.position):
             return
         if not self._learned:
             self._learned = tuple(state.name)
@@ -269,9 +270,9 @@ class LivePageNode(Node):  # type: ignore[misc]
         markers = self._messages.get(f"{self._config.learner}/markers")
         arrows: list[object] = []
         balls: list[object] = []
-        if markers is not None:
-            for marker in deserialize_message(markers, MarkerArray).markers:
-                self._draw(marker, arrows, balls)
+        drawn = None if markers is None else read(markers, MarkerArray)
+        for marker in [] if drawn is None else drawn.markers:
+            self._draw(marker, arrows, balls)
         capsules = np.round(ends.reshape(-1, 6), 4).tolist()
         self._feed.publish({"arm": {"capsules": capsules, "arrows": arrows, "balls": balls}})
 
@@ -312,12 +313,8 @@ def status_event(status: DiagnosticStatus) -> dict[str, object]:
         "level": min(int.from_bytes(status.level, "little"), 3),
         "message": status.message,
         "learned": [[key, values[key]] for key in SHOWN if key in values],
-        "left": sorted(map(list, drops.items()), key=lambda pair: -_count(pair[1]))[:20],
+        "left": sorted(map(list, drops.items()), key=lambda pair: -count(pair[1]))[:20],
     }
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
 
 
 def watch(node: LivePageNode, executor: Executor) -> int:

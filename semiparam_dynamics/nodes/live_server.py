@@ -17,6 +17,7 @@ from semiparam_dynamics.errors import ConfigurationError, SemiparamError
 HOST = "127.0.0.1"  # not a parameter: nothing here is for others than this machine's users
 MOST_STREAMS = 8
 MOST_BYTES = 8192  # of an order
+DIGITS = 15  # of a count
 Order = Mapping[str, str]
 KEEP_ALIVE = 5.0  # s without anything new, after which a comment shows whether the reader is there
 POLICY = (
@@ -76,6 +77,11 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(inner) for inner in value]
     return value
+
+
+def count(text: str) -> int:
+    """A whole number that the diagnostics tell; 0 where it is none, or longer than any count is."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else 0
 
 
 def html_page(name: str = "live.html", token: str | None = None) -> str:

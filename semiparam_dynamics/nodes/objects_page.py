@@ -24,7 +24,6 @@ from rclpy.duration import Duration
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from rclpy.signals import uninstall_signal_handlers
 from sensor_msgs.msg import Image
 from std_msgs.msg import Float32, Float32MultiArray, String
@@ -37,7 +36,8 @@ from semiparam_dynamics.errors import (
 )
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ObjectsPageNodeConfig
-from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order, count
+from semiparam_dynamics.nodes.serialized import read
 from semiparam_dynamics.recognition.backbone import image_array
 from semiparam_dynamics.recognition.labels import ARROW
 from semiparam_dynamics.recognition.pictures import View
@@ -54,7 +54,6 @@ MOST_POINTS = 400  # of the learning curve: every other one goes when there are 
 # is never let go and a network that breaks must not teach on.
 HOLD = 1.5  # s
 HEARD = 1.0  # s at the end for which the recognition may take to hear that teaching ends
-DIGITS = 15  # of a count at most: what is longer is none
 QUALITY = 80  # of the JPEGs
 OBJECT = "object: "  # begins the diagnostics' entry of each
 FIGURES = ("frames taught", "frames taught, recognised before")
@@ -222,7 +221,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
                 "objects": objects,
             }
         )
-        taught, known = (_count(values.get(key, "")) for key in FIGURES)
+        taught, known = (count(values.get(key, "")) for key in FIGURES)
         if taught < self._counts[-1][0]:  # another run, or a reset
             self._counts = [(0, 0)]
         if taught > self._counts[-1][0]:
@@ -336,8 +335,8 @@ def listed(
         learned = re.match(r"(\d+) learned, (.*)", found.get(name, ""))
         number, held = learned.groups() if learned else ("", "")
         objects.append({"name": name, "learned": number, "held": held})
-    count = max(len(names), _count(values.get("objects", "")))
-    return {"objects": objects, "count": count}, order
+    total = max(len(names), count(values.get("objects", "")))
+    return {"objects": objects, "count": total}, order
 
 
 def curve(counts: Sequence[tuple[int, int]], window: int) -> list[list[float]]:
@@ -372,18 +371,6 @@ def jpeg_encoder(width: int) -> Callable[[View], bytes]:
         return out.getvalue()
 
     return encode
-
-
-def read(data: bytes, kind: type) -> Any:
-    """The message of this kind in serialized bytes; None where they are none."""
-    try:
-        return deserialize_message(data, kind)
-    except RuntimeError:  # RMWError has no public name
-        return None
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else 0
 
 
 def watch(node: ObjectsPageNode, executor: Executor) -> int:

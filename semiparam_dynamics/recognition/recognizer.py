@@ -133,7 +133,7 @@ class Recognizer:
         known = set(self._labels)
         for label, x in self._prototypes:
             if label not in known:
-                self.learn(x, label)
+                self._learn(x, label)  # room was made for them, and may be less by now
 
     def configure(self, config: RecognitionConfig) -> None:
         """Take other values of the parameters that may change (those marked `live`)."""
@@ -203,8 +203,12 @@ class Recognizer:
 
     def learn(self, x: Array, label: str) -> None:
         """Learn that x (n_inputs,) shows `label`. Raises RefusedError for a class too many."""
-        if new := label not in self.classes:
+        if label not in self.classes:
             check_room(len(self._labels), self._config.limits)
+        self._learn(x, label)
+
+    def _learn(self, x: Array, label: str) -> None:
+        new = label not in self.classes
         self._model.partial_fit(x[None], [label])
         self._strangers.clear()  # what is shown now has its name
         if new:

@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
 pytest.importorskip("visualization_msgs.msg")
@@ -104,6 +105,33 @@ def rendered(peer, told, chromium: str, port: int, folder) -> None:
 
         peer.until(complete, "the browser's page with what is learned and its axes")
         assert browser.value("scene.capsules.length > 0 && samples.length > 0")
+
+
+def test_bytes_that_are_no_message_end_nothing(peer, start, tmp_path, urdf) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = start("live_page", urdf=urdf, port=port)
+    states = peer.node.create_publisher(JointState, "joint_states", 10)
+    predicted = peer.node.create_publisher(JointState, "inverse_dynamics/predicted", 10)
+    publishers = (states, predicted)
+    peer.until(lambda: all(p.get_subscription_count() for p in publishers), "its subscriptions")
+    (message,) = moving(1)
+    whole = serialize_message(message)
+    for cut in (b"\x00\x01\x00\x01", whole[:20], whole[:-4]):
+        for publisher in publishers:
+            publisher.publish(cut)
+            peer.spin(0.2)  # a look at each
+    reader = Reader(port)
+    reader.start()
+
+    def told() -> bool:
+        states.publish(message)
+        return "arm" in reader.newest
+
+    peer.until(told, "the arm")
+    assert process.stop() == 0
+    assert "Traceback" not in (tmp_path / "live_page.log").read_text()
 
 
 def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:

@@ -223,7 +223,7 @@ def test_what_comes_from_strangers_ends_nothing(peer, start, tmp_path, port) -> 
     whole = serialize_message(image_message(np.zeros((30, 40, 3), np.uint8), 1))
 
     def refused() -> bool:
-        for cut in (whole[:20], whole[:-4]):
+        for cut in (b"\x00\x01\x00\x01", whole[:20], whole[:-4]):
             images.publish(cut)
         scores.publish(serialize_message(Float32MultiArray(data=[1.0]))[:9])
         reports.publish(DiagnosticArray(status=[status]))

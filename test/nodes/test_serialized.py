@@ -15,6 +15,7 @@ from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.nodes.messages import effort_message, joint_state_message, wrench_message
 from semiparam_dynamics.nodes.serialized import (
     JointStateReader,
+    read,
     serialized_effort,
     serialized_wrench,
 )
@@ -75,6 +76,19 @@ def test_it_reads_what_rclpy_reads() -> None:
             setattr(message, field, rng.normal(size=rng.integers(9)).tolist())
         message.header.stamp.sec += -1
         assert read(serialize_message(message)) == message
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\x01\x00\x01", b"\x00\x01\x00\x7f\x01\x02\x03"])
+def test_a_head_alone_is_no_message(data: bytes) -> None:
+    """Some of them end a process that gives them to rclpy."""
+    assert read(data, JointState) is None
+
+
+def test_a_message_is_read_and_a_part_of_one_is_not() -> None:
+    message = JointState(name=["elbow"], position=[1.0])
+    whole = serialize_message(message)
+    assert read(whole, JointState) == message
+    assert read(whole[:20], JointState) is None
 
 
 def test_another_encoding_is_refused() -> None:

@@ -401,6 +401,7 @@ def test_prototypes_are_known_before_a_frame_is_taught(tmp_path: Path):
     again.load(tmp_path / "model.npz")
     assert again.labels == ("ball", "book", "cup", "mug", "vase")
     assert again.n_examples == 35
+    again.configure(replace(RecognitionConfig(), max_classes=2))
     again.reset()
     assert again.labels == ("ball", "cup", "mug")
 
