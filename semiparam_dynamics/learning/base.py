@@ -346,9 +346,17 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
     def _split(
         self, rows: Rows, validation_data: Any, draw: np.random.RandomState
     ) -> tuple[Rows, Rows | None]:
-        """Rows to learn from, and those to validate on: given, or held out, or none."""
+        """Rows to learn from, and those to validate on: given, or held out, or none.
+
+        Raises ConfigurationError for a stopping rule without any: it would never be asked.
+        """
         if validation_data is not None:
             return rows, validation_rows(self, validation_data, rows)
+        if self.stopping is not None and self.validation is None:
+            raise ConfigurationError(
+                "stopping is a rule for validation errors: pass validation_data to fit, or set "
+                "validation to the share of rows to hold out."
+            )
         return (rows, None) if self.validation is None else hold_out(rows, self.validation, draw)
 
     def _best(

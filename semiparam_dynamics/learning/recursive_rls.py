@@ -91,7 +91,8 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         ridge : None: the model's own penalty times n. Where the model was a ridge regression of
             just that, all later updates are as if nothing had been learned in batch.
 
-        Raises LearningError for a model of another kind or one without a penalty.
+        Raises LearningError for a model of another kind, one without a penalty, or of another number
+        of outputs than y.
         """
         if ridge is None:
             penalty = getattr(model, "penalty", None)
@@ -110,6 +111,8 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         new = cls(ridge=ridge, features=features, forgetting=forgetting)
         new.n_features_in_ = X.shape[1]
         Y = y.reshape(len(X), -1)
+        if Y.shape[1] != weights.shape[1]:
+            raise LearningError(f"y has {Y.shape[1]} outputs and the model {weights.shape[1]}.")
         new._start(X, Y, one_output=y.ndim == 1)
         new.recursion_ = recursion_from(new._transform, X, weights, ridge)
         new.recursion_.forgetting = forgetting

@@ -275,3 +275,6 @@ def test_what_can_t_start_one_is_refused() -> None:
         fourier_start(MODELS["krls"].fit(X, Y))
     with pytest.raises(LearningError, match="no penalty"):
         RecursiveRLS.from_batch(MODELS["nytro"].fit(X, Y), X, Y)
+    for outputs in (Y[:, 0], np.hstack((Y, Y))):
+        with pytest.raises(LearningError, match="outputs and the model 2"):
+            RecursiveRLS.from_batch(MODELS["krls"], X, outputs)

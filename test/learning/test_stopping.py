@@ -98,3 +98,7 @@ def test_rules_that_make_no_sense_are_refused() -> None:
             ErrorSlope(**settings)
     with pytest.raises(ConfigurationError, match="stopping must be None, an ErrorSlope"):
         NYTRO(stopping="slope", validation=0.2).fit(X, y)  # type: ignore[arg-type]
+    for model in (NYTRO(KERNEL), SGM(KERNEL), NystromSGM(KERNEL)):
+        model.set_params(stopping=ErrorSlope())
+        with pytest.raises(ConfigurationError, match="stopping is a rule for validation errors"):
+            model.fit(X, y)
