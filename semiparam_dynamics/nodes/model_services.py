@@ -233,6 +233,7 @@ class SnapshotServices:
                 raise ConfigurationError("set the parameter changes.detect to know of payloads")
             with session.paused():
                 answer = act(monitor)
+                session.forget_standing()
                 session.autosave.changed()
                 session.autosave.request()
                 session.autosave.step()
