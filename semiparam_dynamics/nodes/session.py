@@ -197,6 +197,10 @@ class Session:
         while not 0 <= step.stamp - self._standing[0][0] <= TARED:
             self._standing.popleft()
 
+    def forget_standing(self) -> None:
+        """Predictions are others from now on: what was measured beyond the last ones is past."""
+        self._standing.clear()
+
     def tare(self) -> str:
         """Take the external wrench of now, which is that of nothing but an error, as zero.
 
@@ -374,11 +378,7 @@ class Session:
         """
         with self.paused(drained=True):
             self.autosave.load(Path(path), self.learner.load)
-        self.predict_otherwise()
-
-    def predict_otherwise(self) -> None:
-        """Note that predictions have changed at once: :meth:`tare` needs samples after that."""
-        self._standing.clear()
+            self.forget_standing()
 
     def differences(self) -> list[str]:
         """In which parameters the file that was loaded was learned under others, in words.

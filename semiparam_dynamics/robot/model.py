@@ -319,7 +319,7 @@ class RobotModel:
     def carried_bodies(self) -> Array:
         """(bodies, 4, 4) pseudo-inertia of each of the URDF's bodies with all that it carries.
 
-        In the body's frame, on the mean of the further joints' positions. A link without mass, or
+        In the body's frame, on the mean over a turn of the further joints. A link without mass, or
         with less than `MISSING` of the mean, counts as the mean of the others, about its origin.
         Raises RobotModelError where the URDF has no mass at all.
         """

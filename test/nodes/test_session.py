@@ -14,6 +14,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import session as session_module
+from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.session import (
     BURST,
     LEFT_OUT,
@@ -418,6 +419,29 @@ def test_reset_forgets_and_counts_anew(make_session):
     for before, message in zip(fresh, moving(12), strict=True):
         for a, b in zip(before, take(session, message), strict=True):
             np.testing.assert_array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
+
+
+def test_after_loading_a_model_the_robot_has_to_stand_again_to_be_tared(make_session, tmp_path):
+    """What was measured beyond the predictions of the one before is another."""
+    session = make_session(defer_learning=False)
+    for message in moving(200):
+        take(session, message)
+    session.save(tmp_path / "model.npz")
+    message.velocity = [0.0, 0.0]
+
+    def stand() -> None:
+        for _ in range(120):
+            stamp = stamp_of(message) + 10_000_000
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+            take(session, message)
+
+    stand()
+    assert "is taken off" in session.tare()
+    session.load(tmp_path / "model.npz")
+    with pytest.raises(SampleError, match="stand still"):
+        session.tare()
+    stand()
+    assert "is taken off" in session.tare()
 
 
 def budgeted(share: float, cost: float, rate: float, weight: float, count: int = 4000):
