@@ -204,7 +204,12 @@ class InverseDynamicsLearner:
         changes by it.
         """
         config, y = self.config.changes, step.y
-        if self.changes is not None or config.contact <= 0.0 or y is None:
+        if self.changes is not None or y is None:
+            return
+        if config.contact <= 0.0:
+            if self._detector.active:  # switched off meanwhile
+                self._detector.reset()
+                self.contacts.follow(step.stamp, step.sample.q, y, self._detector)
             return
         if self._felt_lately(step):
             return
@@ -245,8 +250,8 @@ class InverseDynamicsLearner:
                 break
             first = self._deferred.popleft()
             self._kept_out += verdict == EXCLUDE
-            target = None if verdict == EXCLUDE else self._without_changes(first)
             with self._changes_lock:
+                target = None if verdict == EXCLUDE else self._without_changes(first)
                 self.changes.learn_held(first.sample, first.unchanged)
             admitted.append(dataclasses.replace(first, target=target))
         return admitted
@@ -290,7 +295,9 @@ class InverseDynamicsLearner:
                 return predicted
             for k, state in enumerate(zip(q, dq, ddq, strict=True)):
                 sample = model.sample(*state, stops=None if stops is None else stops[k])
-                changed = self.changes.apply(sample, model.predict(sample))
+                unchanged = model.predict(sample)
+                with self._changes_lock:
+                    changed = self.changes.apply(sample, unchanged)
                 for name in ("rigid_body", "semiparametric"):
                     predicted.values[name][k] = model.bound.within(getattr(changed, name))
                     predicted.stds[name][k] = getattr(changed, f"{name}_std")

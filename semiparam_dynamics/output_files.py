@@ -38,8 +38,16 @@ def reserved(paths: Iterable[Path], *, overwrite: bool) -> Iterator[None]:
 
 
 def check_replaced(paths: Iterable[Path], *, overwrite: bool) -> None:
-    """Raise StorageError where some of the paths are there already, unless `overwrite`."""
-    there = [path for path in paths if path.exists()]
+    """Raise StorageError where some of the paths are there already, unless `overwrite`.
+
+    And where that can't be told, as of a name that is too long.
+    """
+    there = []
+    for path in paths:
+        try:
+            there += [path] if path.exists() else []
+        except OSError as error:
+            raise StorageError(f"{path} can't be written: {error.strerror}") from error
     if there and not overwrite:
         names = listing([path.name for path in there])
         raise StorageError(
@@ -76,8 +84,11 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
 
 
 def _missing(folder: Path) -> list[Path]:
-    """The folders that have to be made for it, the outermost first."""
-    return [place for place in (folder, *folder.parents) if not place.exists()][::-1]
+    """The folders that have to be made for it, the outermost first. Raises StorageError."""
+    try:
+        return [place for place in (folder, *folder.parents) if not place.exists()][::-1]
+    except OSError as error:
+        raise _refused(folder, error) from error
 
 
 def _make(folder: Path) -> None:
@@ -88,4 +99,8 @@ def _make(folder: Path) -> None:
             file.write(PROBE)
             file.flush()
     except OSError as error:
-        raise StorageError(f"the results can't be written to {folder}: {error.strerror}") from error
+        raise _refused(folder, error) from error
+
+
+def _refused(folder: Path, error: OSError) -> StorageError:
+    return StorageError(f"the results can't be written to {folder}: {error.strerror}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
 from types import TracebackType
 from typing import TextIO
 
@@ -79,6 +81,23 @@ class ProgressBar:
             self._stream.flush()
 
 
+class _Worker(SpawnProcess):
+    """A process that Ctrl-C on its terminal, which reaches all of them, ends without a word."""
+
+    def start(self) -> None:
+        """Start with SIGINT blocked, until :func:`_prepare` has seen to what it does."""
+        resource_tracker.ensure_running()  # which would unblock it
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Workers(SpawnContext):
+    Process = _Worker
+
+
 @contextmanager
 def processes(jobs: int) -> Iterator[Executor | None]:
     """An executor of `jobs` processes; None for one. 0: as many as cores."""
@@ -86,17 +105,17 @@ def processes(jobs: int) -> Iterator[Executor | None]:
     if jobs == 1:
         yield None
         return
-    executor = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread
-    )
+    executor = ProcessPoolExecutor(jobs, mp_context=_Workers(), initializer=_prepare)
     try:
         yield executor
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _one_thread() -> None:
+def _prepare() -> None:
     """Keep the matrix products of a process to one thread: the processes fill the cores."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     import numpy  # noqa: F401
     import scipy.linalg  # noqa: F401 - only libraries that are loaded can be limited
 

@@ -87,6 +87,15 @@ def test_a_folder_that_takes_no_files_is_told_before_the_work(tmp_path: Path, wi
         pytest.fail("the work was begun")
 
 
+def test_a_name_that_is_too_long_is_told(tmp_path: Path) -> None:
+    for path in (tmp_path / ("n" * 300), tmp_path / ("f" * 300) / "page"):
+        with (
+            pytest.raises(StorageError, match="can't be written: File name too long"),
+            reserved([path], overwrite=False),
+        ):
+            pytest.fail("the work was begun")
+
+
 def test_folders_made_for_work_that_fails_are_removed(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     folder = tmp_path / "there" / "new" / "deep"

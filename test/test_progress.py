@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +77,42 @@ def test_each_process_computes_on_one_thread(monkeypatch: pytest.MonkeyPatch) ->
         found = executor.submit(threads).result()
     assert found
     assert set(found.values()) == {1}
+
+
+INTERRUPTED = """
+import sys, time
+from semiparam_dynamics.progress import processes
+
+if __name__ == "__main__":
+    try:
+        with processes(2) as executor:
+            waiting = [executor.submit(time.sleep, 60.0) for _ in range(2)]
+            time.sleep(float(sys.argv[1]))
+            print("begun", flush=True)
+            waiting[0].result()
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.3, 3.0], ids=["starting", "importing", "working"])
+def test_ctrl_c_on_a_terminal_ends_all_processes_without_tracebacks(
+    tmp_path: Path, delay: float
+) -> None:
+    script = tmp_path / "interrupted.py"
+    script.write_text(INTERRUPTED)
+    started = subprocess.Popen(
+        [sys.executable, str(script), str(delay)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == "begun\n"
+    os.killpg(started.pid, signal.SIGINT)
+    _, told = started.communicate(timeout=60.0)
+    assert (started.returncode, told) == (130, "")
 
 
 def test_one_process_is_this_one() -> None:

@@ -19,8 +19,9 @@ INTRODUCTION = """\
 Written by `python tools/write_commands.py docs` from the command line's own definitions: change
 them there, not here. `semiparam COMMAND --help` shows the same on one screen.
 
-The exit code is 0 where all went well, 1 where `doctor` found a fault, 2 for what you can put right
-(with one sentence that says how), and 130 after Ctrl-C.
+The exit code is 0 where all went well, 1 where `doctor` found a fault or `evaluate --each` could
+not evaluate one of the bags, 2 for what you can put right (with one sentence that says how), and
+130 after Ctrl-C.
 """
 
 
@@ -70,7 +71,8 @@ def _row(action: argparse.Action) -> str:
 
 
 def _plain(text: str) -> str:
-    text = " ".join(text.split())  # a table's row is one line
+    """On one line, since a line break would end a table's row; without Markdown's signs."""
+    text = " ".join(text.split())
     for sign in "|*<_":
         text = text.replace(sign, f"\\{sign}")
     return text

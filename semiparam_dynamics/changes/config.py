@@ -47,7 +47,10 @@ class ChangesConfig:
         high=1e6,
         live=True,
     )
-    payload_link: str = parameter("", "moving link that payloads are fixed to; empty: the last one")
+    payload_link: str = parameter(
+        "",
+        "moving link that payloads are fixed to; empty: the one that most learned joints carry",
+    )
     payload_mass: float = parameter(
         2.0, "typical mass of payloads, as a standard deviation", unit="kg", low=1e-4, high=1e4
     )

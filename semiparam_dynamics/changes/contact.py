@@ -177,7 +177,11 @@ class ContactDetector:
         deviations, limits = usual.deviations, self.limits
         enabled = self.config.contact > 0.0
         ratios = deviations / limits
-        begins = self._accumulate(stamp, ratios)
+        since, resumes, begins = stamp - self._at, self._resumes(stamp), False
+        if resumes or self.active or self.given_up:
+            self._sums = np.zeros_like(ratios)
+        else:
+            begins = self._accumulate(stamp, since, ratios)
         self._axis = int(np.argmax(ratios if enabled else deviations))
         self.deviation = float(deviations[self._axis])
         self._limit = limit = float(limits[self._axis]) if enabled else 0.0
@@ -196,7 +200,7 @@ class ContactDetector:
                 self.active, self.given_up = False, True
                 return "given up"
             return ""
-        if self._resumes(stamp):
+        if resumes:
             return ""
         if self.given_up:
             self.given_up = not ended
@@ -207,15 +211,17 @@ class ContactDetector:
         self._wait(usual)
         return ""
 
-    def _accumulate(self, stamp: int, ratios: Array) -> bool:
+    def _accumulate(self, stamp: int, since: int, ratios: Array) -> bool:
         """Add a sample's deviations, in shares of the limits; whether a contact begins.
+
+        stamp, since : ns, and ns after the last sample.
 
         A cumulative sum of what is beyond `COUNTED_SHARE` (Page 1954, Continuous inspection
         schemes): a limit that is just reached must be so for `TEST_TIME_S`, a larger deviation for
         less. A jerk that the model has some milliseconds late is over before. Samples that are
         further apart are tested one by one.
         """
-        share = min(max(stamp - self._at, 0) * 1e-9 / TEST_TIME_S, 1.0)
+        share = min(max(since, 0) * 1e-9 / TEST_TIME_S, 1.0)
         if share == 1.0 or not self._sums.any():
             self._counted_from = stamp
             self._sums = np.zeros_like(ratios)

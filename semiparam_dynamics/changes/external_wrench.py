@@ -225,7 +225,7 @@ class FrameMotion:
         local = pin.computeFrameJacobian(
             self._model, self._data, self._q, self._frame, pin.LOCAL_WORLD_ALIGNED
         )
-        world = local[:, self._columns]
+        world = local.reshape(6, -1)[:, self._columns]  # of one joint it comes as (6,)
         turn = self._rotation(self._axes).T
         return np.concatenate((turn @ world[:3], turn @ world[3:]))
 

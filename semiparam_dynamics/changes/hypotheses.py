@@ -402,7 +402,7 @@ def _fields(sums: Sums) -> tuple[Array, Array, Array, Array]:
 
 def _link(model: RobotModel, wanted: str) -> str:
     if not wanted:
-        return model.bodies[-1]
+        return _last(model)
     for body, links in zip(model.bodies, model.links, strict=True):
         if wanted == body or wanted in {name for name, _ in links}:
             return body
@@ -412,6 +412,20 @@ def _link(model: RobotModel, wanted: str) -> str:
     )
 
 
+def _last(model: RobotModel) -> str:
+    """The body that most learned joints carry, of several the last: not all are named in order."""
+    tree = parse_urdf(model.urdf_text)
+
+    def carried_by(body: str) -> int:
+        joints = 0
+        while (joint := tree.parent_joint(body)) is not None:
+            joints, body = joints + (joint.name in model.joint_names), joint.parent
+        return joints
+
+    return max(reversed(model.bodies), key=carried_by)
+
+
 def _row(model: RobotModel, label: str) -> int:
-    """The axis that an effect acts on: the last word of its label."""
-    return model.axes.index(label.rsplit(" ", 1)[-1])
+    """The axis that an effect acts on: the end of its label. Names may contain spaces."""
+    ends = [axis for axis in model.axes if label.endswith(f" {axis}")]
+    return model.axes.index(max(ends, key=len))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from semiparam_dynamics.robot.inertia import (
 )
 from semiparam_dynamics.robot.regressor import Multibody
 from semiparam_dynamics.robot.urdf import (
+    ONE_DOF,
     UrdfTree,
     check_joints,
     closest,
@@ -93,7 +94,8 @@ class LoadFrame:
     joints: those that move, the same as the learner's; empty: all actuated ones.
     name: a link of the URDF, fixed to the one that payloads are estimated for.
 
-    Raises RobotModelError.
+    Raises RobotModelError, also where a joint that is not among `joints` lies between that link and
+    `name`: the load would be told as if it stood at 0.
 
     Attributes
     ----------
@@ -115,6 +117,12 @@ class LoadFrame:
             raise RobotModelError(
                 f"no moving link of the URDF is called '{name}'{closest(name, moving)}"
             )
+        between = _moving_between(tree, name, self._poses[body])
+        if between:
+            raise RobotModelError(
+                f"'{name}' hangs on the joint '{between}', which is not among 'joints': where it "
+                "stands is not known here; learn that joint, too, or name a link before it"
+            )
         self.name, self.body, self.joint_names = name, body, joints
         self.limits = effort_limits(tree, joints)
         self._to_body: Array = self._poses[body][name]
@@ -128,13 +136,15 @@ class LoadFrame:
         low, high = np.full(model.nv, -np.pi), np.full(model.nv, np.pi)
         for row, name in zip(rows, self.joint_names, strict=True):
             joint = tree.joints[name]
-            if joint.type != "continuous" and joint.lower < joint.upper:
-                low[row], high[row] = max(joint.lower, -np.pi), min(joint.upper, np.pi)
+            # Of a way that is longer than a turn, a turn.
+            if joint.type != "continuous" and 0.0 < joint.upper - joint.lower < 2.0 * np.pi:
+                low[row], high[row] = joint.lower, joint.upper
         first, columns = 10 * (body - 1), []
         for way in np.random.default_rng(0).uniform(low, high, (POSES, model.nv)):
             q = pin.integrate(model, pin.neutral(model), way)
             everything = pin.computeJointTorqueRegressor(model, data, q, still, still)
-            columns.append(everything[rows, first : first + 4])
+            # Of one joint alone it is (10,).
+            columns.append(everything.reshape(model.nv, -1)[rows, first : first + 4])
         return np.array(columns)
 
     def moved(self, link: str, parameters: Array) -> Array:
@@ -160,3 +170,12 @@ class LoadFrame:
         """The largest share of an effort limit that a load's weight (10,) takes, in any pose."""
         efforts = np.abs(self._weights @ self.in_body(parameters)[:4])
         return float(np.max(efforts / self.limits))
+
+
+def _moving_between(tree: UrdfTree, link: str, lump: Mapping[str, Array]) -> str:
+    """The joint of one degree of freedom between a link and the first link of its lump, or ""."""
+    while (joint := tree.parent_joint(link)) is not None and joint.parent in lump:
+        if joint.type in ONE_DOF:
+            return joint.name
+        link = joint.parent
+    return ""

@@ -367,6 +367,10 @@ class PayloadBridge:
         if self._judged:
             self._refuse_again()
             return
+        if config.compensated and estimate.received < self._changed:
+            # Of efforts without what the driver had then, which is not what it has now.
+            self._wait("the estimate has yet to follow what the driver was told")
+            return
         if why := self._unsettled(now, estimate):
             self._wait(why)
             return

@@ -12,7 +12,7 @@ import pinocchio as pin
 
 from semiparam_dynamics.arrays import NANO, Array
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER
-from semiparam_dynamics.changes.contact import MEAN_S, ContactDetector
+from semiparam_dynamics.changes.contact import MEAN_S, PAUSE, ContactDetector
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import reduced_model
 from semiparam_dynamics.robot.urdf import parse_urdf
@@ -97,7 +97,9 @@ class ContactEvents:
             self._told = True
             self._tell(stamp, COLLISION if self.hard else CONTACT, self._touch(detector))
         if not detector.active:
-            self._tell(stamp, OVER, self._touch(detector))
+            # It ends with its recording: before a pause, or before the clock went back.
+            at = stamp if 0 <= stamp - self._last <= PAUSE else self._last
+            self._tell(at, OVER, self._touch(detector))
             self.hard = False
         self.touched = detector.active
 
@@ -264,4 +266,5 @@ class TouchedLink:
     def _jacobian(self, joint: int) -> tuple[Array, Array]:
         """Its linear and angular part, (3, n_joints) each, at a joint, in the base's axes."""
         J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
+        J = J.reshape(6, -1)  # of one joint it comes as (6,)
         return J[:3, self._columns], J[3:, self._columns]

@@ -123,5 +123,9 @@ def _run_each(
         warn(f"{result.name}: {warning}" for warning in result.warnings)
     write_each(results, out)
     print(results_table(results))
+    if args.table:
+        for result in results:
+            if not result.error:
+                print(f"\n{result.name}\n{summary_table(result.results())}")
     print(f"{out / 'report.html'}")
     return int(any(result.error for result in results))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 import typing
@@ -228,7 +229,8 @@ def workers(args: argparse.Namespace, most: int = 0) -> AbstractContextManager[E
         raise ConfigurationError(f"--jobs {args.jobs}: there can't be less than one process")
     if args.cluster:
         return cluster_executor(args.cluster)
-    return processes(min(args.jobs, most) if most else args.jobs)
+    jobs = args.jobs or len(os.sched_getaffinity(0))
+    return processes(min(jobs, most) if most else jobs)
 
 
 @contextmanager

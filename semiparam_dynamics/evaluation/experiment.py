@@ -110,6 +110,7 @@ class Evaluation:
     noticed: list[Noticed] = field(default_factory=list)  # with `changes.detect`
     samples: int = 0
     motion: float = 0.0  # s between samples that follow each other
+    standing: float = 0.0  # of them those in which no joint moved
     tested_on: tuple[str, ...] = ()  # names for the report, if the caller knows them
     trained_on: tuple[str, ...] = ()
     origin: Origin | None = None  # if the caller knows it
@@ -208,7 +209,8 @@ def evaluate(
     if train or start:
         frozen = first.branch("frozen", learned.repeats())
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
-    trained, evaluation.samples, evaluation.motion = done, 0, 0.0
+    trained = done
+    evaluation.samples, evaluation.motion, evaluation.standing = 0, 0.0, 0.0
     evaluation.skipped.clear()  # the results speak of the test recordings
     dropped = first.dropped
     _noticed(first, test, 0)
@@ -303,7 +305,10 @@ def _samples(
         for sample in block:
             evaluation.samples += not sample.between
             step = 0.0 if last is None else (sample.stamp - last) * 1e-9
-            evaluation.motion += step if 0.0 < step <= evaluation.config.filter.max_gap else 0.0
+            step = step if 0.0 < step <= evaluation.config.filter.max_gap else 0.0
+            evaluation.motion += step
+            if not (sample.informative or sample.between):
+                evaluation.standing += step
             last = sample.stamp
             yield sample, covered.at(sample.stamp), spent
         if not block:

@@ -82,7 +82,9 @@ def _subject(evaluation: Evaluation) -> str:
     rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
     scored = evaluation.runs["sequential"].scores.samples
     of_them = f" ({scored} of them scored)" if scored != samples else ""
-    amount = f"{samples} samples{of_them}, {motion:.1f} s of motion{rate}"
+    rest = f" and {evaluation.standing:.1f} s at rest" if evaluation.standing >= 0.1 else ""
+    moving = motion - evaluation.standing
+    amount = f"{samples} samples{of_them}, {moving:.1f} s of motion{rest}{rate}"
     source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
     told = f"{amount}{source}, predicting {what}. {_split(evaluation)}"
     return f"{told} {NOTICING}" if evaluation.config.changes.detect else told
@@ -239,9 +241,10 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
             "that is rich in accelerations and postures excites more."
         )
     yield from _leakage(evaluation)
-    if evaluation.motion < SHORT:
-        yield f"Only {evaluation.motion:.1f} s of motion were scored: the figures may be chance."
-    if estimator.residual.n_features == 0:
+    moving = evaluation.motion - evaluation.standing
+    if moving < SHORT:
+        yield f"Only {moving:.1f} s of motion were scored: the figures may be chance."
+    if not (estimator.residual.standardizer.ready and estimator.residual.n_features):
         yield "The residual model never began to learn: the motion was shorter than its window."
     nmse, rmse = run.scores.nmse("urdf"), run.scores.rmse("urdf")
     constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
@@ -220,6 +221,7 @@ def _names(paths: Sequence[str | Path]) -> list[str]:
     names: list[str] = []
     for path in paths:
         name = Path(path).resolve().stem or "bag"
-        twins = sum(other == name or other.startswith(f"{name}.") for other in names)
-        names.append(f"{name}.{twins + 1}" if twins else name)
+        numbered = (f"{name}.{n}" for n in itertools.count(2))
+        choices = itertools.chain([name], numbered)
+        names.append(next(choice for choice in choices if choice not in names))
     return names

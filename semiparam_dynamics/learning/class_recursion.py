@@ -207,6 +207,13 @@ class HeldOutExamples:
         self.arrived[slot], self.checked[slot] = self.clock, 0
         return slot
 
+    def fill(self, inputs: Array, numbers: Indices) -> None:
+        """Keep as many examples as there is room for, and no others; all are to be checked."""
+        self.inputs[:], self.numbers[:] = inputs, numbers
+        self.arrived[:] = self.clock + 1 + np.arange(len(numbers))
+        self.checked[:] = 0
+        self.clock += len(numbers)
+
     def note(
         self,
         slots: Indices,

@@ -34,7 +34,7 @@ from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.newton import LogisticNewton
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
-from semiparam_dynamics.learning.rows import Rows, training_rows
+from semiparam_dynamics.learning.rows import Rows, backend_of, training_rows
 
 FAR = 0.1  # a relative residual that says that the estimate is not yet the objective's minimiser
 
@@ -251,10 +251,12 @@ class Falkon(RegularisationPath, KernelRegressor):
         """See :class:`~.base.KernelRegressor`; the intercept is added where there is one."""
         predicted: Array = super().predict(X)
         if np.any(self.intercept_):
-            one = self.coef_.ndim == 1
-            predicted = predicted + (
-                self.intercept_ if one else self.intercept_.astype(self.centers_.dtype)
-            )
+            offsets = self.intercept_
+            if self.coef_.ndim == 2:
+                offsets = offsets.astype(self.centers_.dtype)
+                backend = backend_of(X)
+                offsets = offsets if backend is None else backend.beside(X, offsets)
+            predicted = predicted + offsets
         return predicted
 
     def _enough(self, rows: Rows) -> float:

@@ -45,7 +45,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     algorithm 2). No intercept. An example costs O(D^2) for each ridge, whatever the numbers of
     examples and classes; a prediction O(D^2 + D T). W is never formed: the score is b'(A^-1 x),
     and recoding multiplies it at the end. So `recoding` may be changed at any moment
-    (``model.recoding = 0.5``), and nothing is learned again.
+    (``model.recoding = 0.5``), and nothing is learned again; what was chosen by held-out examples,
+    `ridge_`, `temperature_` and the limit of `false_accepts`, follows with :meth:`validate`.
 
     Parameters
     ----------
@@ -224,8 +225,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
             numbers = [self.recursion_.classes.number(label) for label in plain_labels(y)]
             held = self.recursion_.buffer(len(X))
-            for x, number in zip(X, numbers, strict=True):
-                held.add(x, number)
+            held.fill(X, np.array(numbers))
         self._choose(held, len(held))
         return self
 

@@ -402,9 +402,13 @@ def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
     return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
 
 
+TEXTS = ("O", "U", "S", "T")  # kinds of dtypes that text may have
+
+
 def _first_text(y: Any) -> str | None:
     """The first of y that is text and no number."""
-    if getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+    dtype = getattr(y, "dtype", None)
+    if dtype is not None and getattr(dtype, "kind", None) not in TEXTS:  # also a device's numbers
         return None
     for value in np.ravel(np.asarray(y, dtype=object)):
         if isinstance(value, str):
@@ -422,7 +426,8 @@ def takes_sparse(estimator: Any) -> bool:
 
 # -------------------------------------------------------------------------------------------------
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
-# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), and STAYS:
+# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), and
+# beside(X, values), which makes of NumPy's values what can be added to predictions at X. STAYS says
 # whether such arrays stay where they are for estimators that compute with NumPy only.
 
 
@@ -456,13 +461,43 @@ def to_numpy(X: Any) -> Any:
 FRACTION = 0.25  # of the memory that is free where no limit is given
 
 
+# What a container may take, what it has taken, and what of that is files' that can be dropped, by
+# the second and the first version of Linux' control groups.
+GROUPS = Path("/sys/fs/cgroup")
+GROUP_FILES = (
+    ("memory.max", "memory.current", "memory.stat", ("inactive_file", "active_file")),
+    (
+        "memory/memory.limit_in_bytes",
+        "memory/memory.usage_in_bytes",
+        "memory/memory.stat",
+        ("total_inactive_file", "total_active_file"),
+    ),
+)
+
+
+def free_memory() -> int:
+    """The bytes that are free on this machine, and within this container's limit."""
+    memory = psutil.virtual_memory()
+    free = int(memory.available)
+    for most, taken, stat, files in GROUP_FILES:
+        try:
+            limit = int((GROUPS / most).read_text())
+            if limit < memory.total:  # elsewhere it is none
+                left = limit - int((GROUPS / taken).read_text())
+                numbers = dict(line.split() for line in (GROUPS / stat).read_text().splitlines())
+                free = min(free, left + sum(int(numbers[name]) for name in files))
+        except (OSError, ValueError, KeyError):  # no such group, or "max": no limit
+            continue
+    return max(free, 0)
+
+
 def memory_budget(limit: int | None) -> int:
     """The bytes for kernel matrices: `limit`, or a quarter of the free memory for None.
 
     Raises ConfigurationError for a limit that isn't positive.
     """
     if limit is None:
-        return int(FRACTION * psutil.virtual_memory().available)
+        return int(FRACTION * free_memory())
     if limit <= 0:
         raise ConfigurationError(f"memory_limit must be a positive number of bytes, not {limit}.")
     return int(limit)

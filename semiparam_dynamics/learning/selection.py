@@ -17,6 +17,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.base import Grid, Setting
 from semiparam_dynamics.learning.rows import Rows
+from semiparam_dynamics.learning.sparse import is_sparse
 from semiparam_dynamics.progress import ProgressBar
 
 # -------------------------------------------------------------------------------------------------
@@ -66,9 +67,11 @@ def folds(
 
 
 def _rows_of(data: Any, indices: Any) -> Any:
-    """The rows of an array, a table or a list, as one of the same kind."""
+    """The rows of an array, a table or a list, as one of the same kind; sparse ones as CSR."""
     if hasattr(data, "iloc"):
         return data.iloc[indices]
+    if is_sparse(data):  # other formats have no rows
+        return data.tocsr()[indices]
     return data[indices] if hasattr(data, "shape") else [data[i] for i in indices]
 
 

@@ -139,7 +139,10 @@ class SessionReport:
         dropped = session.dropped() + session.learner.bounded + self._lost
         since = dropped - self._before
         learned = session.learner.estimator.n_learned
-        new, taught = session.predicted - self._predicted, learned - self._learned
+        if session.predicted < self._predicted:  # by ~/reset
+            self._predicted = self._learned = 0
+        new = session.predicted - self._predicted
+        taught = min(max(learned - self._learned, 0), new)  # not what ~/load brings
         self._before, self._predicted, self._learned = dropped, session.predicted, learned
         pace = self._pace(taught)
         if since[LEFT_OUT]:

@@ -42,7 +42,8 @@ def read_csv(
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``), a wrench's by `WRENCH`, with
     something before it or not. A unit may follow in brackets (``q1 [deg]``): degrees become
     radians, unless `degrees` says that the caller converts all of them. Of joints that are only
-    numbers there are no names.
+    numbers there are no names, and of paths, as PlotJuggler writes them
+    (``/joint_states/elbow/position``, beside ``__time``), the last part is.
 
     Raises SampleError where the text is no such table.
     """
@@ -74,8 +75,9 @@ def read_csv(
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
-    names = () if all(joint.isdigit() for joint in joints) else joints
-    return arrays, names, unused
+    last = tuple(joint.rpartition("/")[2] for joint in joints)
+    names = last if all(last) and len(set(last)) == len(last) else joints
+    return arrays, () if all(name.isdigit() for name in names) else names, unused
 
 
 def _table(path: Path, text: str) -> tuple[list[str], Array]:
@@ -133,7 +135,7 @@ def _without_unit(name: str) -> tuple[str, str]:
 
 def _time_scale(name: str) -> float | None:
     """Seconds in the column's unit; None where it is no time."""
-    word, _, unit = re.sub(r"[\s(\[]+", "_", name.lower()).rstrip(")]_").partition("_")
+    word, _, unit = re.sub(r"[\s(\[]+", "_", name.lower()).rstrip(")]_").lstrip("_").partition("_")
     return UNITS.get(unit) if word in TIMES else None
 
 

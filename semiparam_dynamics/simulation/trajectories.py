@@ -17,6 +17,7 @@ from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.simulation.config import MotionConfig
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
+_REACHED_M = 1e-6
 _PLANES = {"circle_xy": (0, 1), "circle_xz": (0, 2)}
 
 
@@ -118,7 +119,7 @@ class HandKinematics:
         """The derivative (3, n) of :meth:`position`; also updates the position."""
         full = pin.computeFrameJacobian(
             self._model, self._data, self._full(q), self._frame, pin.LOCAL_WORLD_ALIGNED
-        )
+        ).reshape(6, -1)  # of one joint it comes as (6,)
         lever = self._data.oMf[self._frame].rotation @ self._offset
         return np.array((full[:3] - pin.skew(lever) @ full[3:])[:, self._order])
 
@@ -142,7 +143,9 @@ class HandKinematics:
             size = float(np.abs(step).max())
             q += span * step * min(1.0, 0.15 / max(size, 1e-12))
             if size < 1e-9:
-                return q
+                if error @ error < _REACHED_M**2:
+                    return q
+                break  # as near as it comes
         raise ConfigurationError(
             f"the hand can't reach ({', '.join(f'{x:.3f}' for x in target)}) m: "
             "move 'center' or choose a smaller 'radius'"

@@ -34,6 +34,7 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 
 PARTS = 3  # of a single recording
+PART = f"part {{}} of {PARTS}"  # their names
 MOST_FOLDS = 5
 DIRECTIONS = 3
 REGION_SHARE = 0.35  # of the samples, at one end of a direction
@@ -167,7 +168,7 @@ def motion_splits(motions: Sequence[Motion], names: Sequence[str]) -> list[Split
             )
         edges = np.linspace(0, len(whole), PARTS + 1).astype(int)
         groups = [[whole.take(slice(a, b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]
-        titles = [f"part {k + 1} of {PARTS}" for k in range(PARTS)]
+        titles = [PART.format(k + 1) for k in range(PARTS)]
     else:
         n = min(len(motions), MOST_FOLDS)
         groups = [list(motions[k::n]) for k in range(n)]

@@ -25,6 +25,7 @@ from semiparam_dynamics.page import (
     table,
 )
 from semiparam_dynamics.tuning.candidates import AXIS_LIMIT, Curve, Outcome, Step, Tuning
+from semiparam_dynamics.tuning.folds import PART
 
 DELAYED = LOOKS["semiparametric"].color
 FROZEN = LOOKS["rigid_body"].color
@@ -279,7 +280,7 @@ def findings(tuning: Tuning) -> list[str]:
             f"The recordings show {seconds:.0f} s of motion in all. That is little to choose by: "
             f"record {SHORT:.0f} s or more, of several motions."
         )
-    if tuning.splits and tuning.splits[0].name.startswith("part "):
+    if tuning.splits and tuning.splits[0].name == PART.format(1):
         found.append(
             "There was one recording: its thirds were held out in turn. If the motion repeats, "
             "they are not new motion, and the figures flatter."

@@ -86,6 +86,29 @@ def test_what_lasts_is_given_up_until_it_is_over() -> None:
     assert run(detector, [1.0] * 100 + [300.0], start + 400) == {100: "begins"}
 
 
+def test_the_next_one_is_told_as_soon_as_the_last_is_over() -> None:
+    """Whatever time the last one took."""
+    still = round(END_TIME_S * 1e9 / STEP)
+    for lasts in (5, 60, 200):
+        detector, start = calm()
+        again = lasts + still + 3
+        said = run(detector, [9.0] * lasts + [1.0] * (still + 3) + [9.0] * 5 + [1.0] * 50, start)
+        assert [k for k, what in said.items() if what == "begins"] == [0, again]
+
+
+@pytest.mark.parametrize("pause", [0.0, 3.0])
+def test_what_is_over_is_not_told_again_at_a_kilohertz(pause: float) -> None:
+    """Neither after one that was given up, nor after what filters show of a pause."""
+    detector, start = calm(contact_longest=1.0)
+    first, said = start * STEP + round(pause * 1e9), {}
+    lasts = 0.15 if pause else 3.0
+    for k in range(6000):
+        size = 12.0 if k < 1000 * lasts else 0.0
+        what = detector.add(first + k * STEP // 10, np.array([0.0, 2.0 * size]))
+        said |= {what: said.get(what, 0) + 1} if what else {}
+    assert said == ({} if pause else {"begins": 1, "given up": 1})
+
+
 def test_without_a_threshold_there_is_none() -> None:
     detector, start = calm(contact=0.0)
     assert run(detector, [1e6] * 10, start) == {} and not detector.suspicious

@@ -205,6 +205,12 @@ def test_an_arm_of_few_joints_says_what_it_can_not_see() -> None:
     np.testing.assert_allclose(seen @ along, found.value / PRIOR, atol=1e-12)
 
 
+def test_one_joint_tells_of_one_direction() -> None:
+    model = RobotModel(SEVEN, joints=("joint4",))
+    found = ExternalWrench(model, "hand").estimate(np.array([-0.8]), np.array([2.0]), np.ones(1))
+    assert np.isfinite(found.value).all() and len(unseen_directions(found)) == 5
+
+
 def test_a_singular_arm_gives_what_it_sees() -> None:
     """Stretched out, a force along the arm moves no joint."""
     model, q = RobotModel(SEVEN, joints=JOINTS), np.zeros(7)
@@ -250,6 +256,7 @@ CASES = {
     "the base's axes": (RobotModel(SEVEN), "hand", "link0"),
     "another link's axes": (RobotModel(SEVEN), "link4", "finger"),
     "joints in another order, others locked": (LOCKED, "hand", ""),
+    "one joint": (RobotModel(SEVEN, joints=("joint4",)), "hand", "link0"),
 }
 
 

@@ -19,6 +19,7 @@ from semiparam_dynamics.changes.hypotheses import (
     log_evidence_unpatterned,
 )
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.robot.model import RobotModel
 
 from .changing_arm import MODEL
 
@@ -132,6 +133,23 @@ def test_evidence_beside_errors_is_that_of_both_together(beside: int) -> None:
     found = Hypothesis(PUSH, "", slice(0, 3), None, root)
     ratio = caused - density(b, np.zeros(30), np.eye(30))
     assert found.beside(columns, std).evidence(Sums.from_rows(A, b)) == pytest.approx(ratio)
+
+
+def test_payloads_are_in_the_hand_in_whatever_order_joints_are_named() -> None:
+    names = MODEL.joint_names
+    assert Causes(MODEL, ChangesConfig()).link == "gripper"
+    for order in (names[::-1], (names[3], *names[:3])):
+        causes = Causes(RobotModel(MODEL.urdf_text, joints=order), ChangesConfig())
+        assert causes.link == "gripper"
+
+
+def test_joints_may_have_names_of_several_words() -> None:
+    text = MODEL.urdf_text
+    for name in MODEL.joint_names:
+        text = text.replace(f'joint name="{name}"', f'joint name="the {name}"')
+    found = Causes(RobotModel(text), ChangesConfig())
+    for cause, same in zip(found.all, Causes(MODEL, ChangesConfig()).all, strict=True):
+        np.testing.assert_allclose(cause.prior, same.prior)
 
 
 def test_a_push_costs_the_efforts_of_its_power() -> None:

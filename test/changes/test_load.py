@@ -73,6 +73,30 @@ def test_other_frames_are_refused(frame: LoadFrame) -> None:
         frame.moved("link3", np.ones(10))
 
 
+def test_a_frame_behind_a_joint_that_is_not_learned_is_refused() -> None:
+    """Where the joint stands is not known here."""
+    with pytest.raises(RobotModelError, match="'hand' hangs on the joint 'joint7'.*not among"):
+        LoadFrame(str(URDF), JOINTS[:-1], "hand")
+    assert LoadFrame(str(URDF), JOINTS[:-1], "link6").name == "link6"
+
+
+def test_joints_may_have_limits_anywhere() -> None:
+    """Such as a lift that begins at 4 m, or a joint whose zero is behind it."""
+    text = URDF.read_text().replace('lower="-2.9" upper="2.9"', 'lower="4.0" upper="6.0"')
+    load = parameters_of(2.0, CENTER, SIX)
+    assert 0.0 < LoadFrame(text, JOINTS, "hand").share(load) < 1.0
+
+
+def test_one_joint_is_enough() -> None:
+    """The share of its limit is that of the load's weight at its lever, held out."""
+    load = parameters_of(2.0, np.array([0.0, 0.0, 0.0]), SIX)
+    share = LoadFrame(str(URDF), ("joint2",), "link2").share(load)
+    assert share == 0.0  # on the axis
+    load = parameters_of(2.0, np.array([0.0, -0.5, 0.0]), SIX)
+    share = LoadFrame(str(URDF), ("joint2",), "link2").share(load)
+    assert share == pytest.approx(2.0 * 9.81 * 0.5 / 87.0, rel=0.05)
+
+
 def test_the_tool_is_a_body() -> None:
     assert not tool_parameters(0.0, (), ()).any()
     np.testing.assert_allclose(load_of(tool_parameters(1.0, (0.0, 0.0, 0.1), ())).center[2], 0.1)

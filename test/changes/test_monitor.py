@@ -244,6 +244,25 @@ def test_a_restored_monitor_continues_alike(holding) -> None:
     assert other.contact.deviation == one.contact.deviation > 0.0
 
 
+def test_what_is_saved_meanwhile_is_locked_while_it_is_used(holding, body, monkeypatch) -> None:
+    """The learner's thread may copy the state while messages are answered."""
+    of, used = holding(), []
+    for name in ("watch", "apply", "effort", "learn_held"):
+        call = getattr(monitor(of), name)
+
+        def locked(*arguments, name: str = name, call=call):
+            assert of._changes_lock.locked()
+            used.append(name)
+            return call(*arguments)
+
+        monkeypatch.setattr(monitor(of), name, locked)
+    follow(of, moving(ON + 12.2, held(body, ON), begin=ON + 12.0))
+    assert {"watch", "apply", "effort", "learn_held"} <= set(used)
+    used.clear()
+    of.feedforward(*np.zeros((3, 2, 4)))
+    assert used == ["apply", "apply"]
+
+
 def test_a_link_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="payload_link.*slider.*not 'hand'"):
         learner(**{"changes.payload_link": "hand"})

@@ -248,6 +248,18 @@ def test_compensated_estimates_of_the_way_are_not_added_twice() -> None:
     assert robot.told == pytest.approx(2.0) and max(robot.masses) <= 2.0
 
 
+def test_compensated_an_estimate_of_the_way_that_is_the_last_is_not_added() -> None:
+    """As where the learner's service release does not answer."""
+    robot = Robot(compensated=True)
+    robot.estimates(2.0, times=2)
+    robot.estimate(2.0)
+    robot.go(0.3)
+    assert 0.0 < robot.told < 2.0
+    robot.estimate(1.2)
+    robot.go(30.0)
+    assert robot.told == pytest.approx(2.0) and "has yet to follow" in robot.bridge.reason
+
+
 @pytest.mark.parametrize("accepted", [0, 1])
 def test_compensated_refused_and_put_down_nothing_is_told_later(accepted: int) -> None:
     robot = Robot(compensated=True)

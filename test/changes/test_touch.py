@@ -20,6 +20,7 @@ from semiparam_dynamics.changes.touch import (
     at_sensor,
 )
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import small_arm
@@ -132,6 +133,12 @@ def test_a_joint_whose_effort_was_not_measured_tells_nothing(arm: RobotModel) ->
         found(find, q, np.full(5, np.nan))
 
 
+def test_of_one_joint_its_link_was_touched() -> None:
+    find = TouchedLink(RobotModel(small_arm().urdf_text, joints=("lift",)))
+    touch = find.find(np.zeros((1, 1)), np.array([[3.0]]), 0.01 * np.eye(1), np.ones(1))
+    assert touch.link == "boom_root" and touch.sure == 1.0 and np.linalg.norm(touch.force) > 1.0
+
+
 def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
     find = TouchedLink(small_arm())
     assert all(np.linalg.norm(end) > 0.0 for end in find._ends)
@@ -217,6 +224,24 @@ def test_a_hard_contact_is_a_collision() -> None:
     assert watch([1.0] * 100)[1] == []
 
 
+@pytest.mark.parametrize("later", [3600 * SECOND, -20 * SECOND])
+def test_a_contact_lasts_until_its_recording_ends(later: int) -> None:
+    """As long as it was seen, whatever stamps follow."""
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
+    events = ContactEvents(lambda q, external, *_: Touch("arm", external[0], 1.0))
+    for k in range(20_000):
+        detector.observe(10**12 + k * STEP, np.full(N, (-1.0) ** (k // 10)), 1.0)
+    for k in range(200):
+        size = np.array([20.0, 0.0, 0.0])
+        detector.add(stamp := 10**12 + (20_000 + k) * STEP, size)
+        events.follow(stamp, np.zeros(N), size, detector)
+    detector.reset()
+    events.follow(stamp + later, np.zeros(N), size, detector)
+    assert events.events[-1].kind == OVER and events.events[-1].seconds == pytest.approx(
+        0.2, abs=0.01
+    )
+
+
 def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -> None:
     """By default: what is learned is, to the last bit, what it is without contacts."""
     push = pushed(2.0 * largest_weight() * np.ones(4), ON, ON + 1.0)
@@ -235,6 +260,21 @@ def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -
     one, other = feeling.estimator.state(), blind.estimator.state()
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name], err_msg=name)
+
+
+def test_a_contact_is_over_where_contacts_are_switched_off() -> None:
+    of = learner(**{"changes.detect": False})
+    push = pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)
+    for measurement in moving(ON + 1.0, push):
+        if (step := of.predict(measurement)) is not None:
+            if not of.contacts.touched:
+                of.feel(step)
+                of.update(of.admit(step))
+                continue
+            of.configure(replace(of.config, **{"changes.contact": 0.0}))
+            of.feel(step)
+            break
+    assert not of.contacts.touched and of.contacts.events[-1].kind == OVER
 
 
 @pytest.mark.parametrize("detect", [True, False])

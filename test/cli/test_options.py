@@ -112,6 +112,8 @@ def work(*arguments: str) -> argparse.Namespace:
 def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
     with workers(work("--jobs", "1")) as executor:
         assert executor is None
+    with workers(work(), most=1) as executor:
+        assert executor is None
     with pytest.raises(ConfigurationError, match="can't be less than one process"):
         workers(work("--jobs", "-1"))
 

@@ -56,7 +56,8 @@ def measurements(
     t = np.arange(int(seconds * rate)) / rate
     q, dq, ddq = motion(model, t, seed)
     y = model.regressors(q, dq, ddq) @ model.prior
-    y = y + extra * np.sin(3.0 * q[:, :1]) * np.cos(2.0 * q[:, 1:2])
+    second = min(1, model.n_joints - 1)
+    y = y + extra * np.sin(3.0 * q[:, :1]) * np.cos(2.0 * q[:, second : second + 1])
     for k in range(len(t)):
         stamp = start + round(t[k] * 1e9)
         yield Measurement(stamp, q[k], dq[k] if velocity else None, y[k])

@@ -15,6 +15,7 @@ from semiparam_dynamics.evaluation.prediction_plots import mean_rmse
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
 from semiparam_dynamics.page import axis_groups
+from semiparam_dynamics.parameters import from_flat
 
 from ..dynamics.arms import measurements, small_arm
 
@@ -171,3 +172,23 @@ def test_a_model_that_diverged_is_told_where_something_was_measured() -> None:
     assert len(about(evaluation, "diverged on")) == 3
     nothing = judged(GOOD | {"semiparametric": np.inf})
     assert "the semiparametric model diverged" in find(nothing).headline
+
+
+def test_time_at_rest_is_no_motion() -> None:
+    evaluation = judged(GOOD, motion=340.0, standing=334.0)
+    assert "6.0 s of motion and 334.0 s at rest" in find(evaluation).subject
+    assert about(evaluation, "Only 6.0 s of motion")
+    model = small_arm()
+    moving = list(measurements(model, 3.0))
+    stands = [
+        replace(moving[-1], stamp=moving[-1].stamp + k * 10_000_000, dq=np.zeros(4))
+        for k in range(1, 301)
+    ]
+    found = evaluate(model, InverseDynamicsConfig(), [[*moving, *stands]])
+    assert abs(found.standing - 3.0) < 0.5 and abs(found.motion - 6.0) < 0.1
+
+
+def test_a_residual_of_random_features_that_never_began_is_told() -> None:
+    model, config = small_arm(), from_flat(InverseDynamicsConfig, {"residual": "random_fourier"})
+    found = evaluate(model, config, [list(measurements(model, 3.0))])
+    assert about(found, "never began to learn")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.evaluation.per_bag import _names
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ..dynamics.arms import URDF, measurements, small_arm
@@ -49,6 +50,12 @@ def each(bags: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def test_every_bag_has_a_folder_of_its_own() -> None:
+    assert _names(["a/run", "b/run", "c/run"]) == ["run", "run.2", "run.3"]
+    assert _names(["a/run.2.mcap", "a/run.mcap", "b/run.mcap"]) == ["run.2", "run", "run.3"]
+    assert _names(["a/run", "b/run", "c/run.2.mcap"]) == ["run", "run.2", "run.2.2"]
+
+
 def test_each_is_evaluated_as_if_alone(bags: list[str], each: Path, tmp_path: Path) -> None:
     assert main(["evaluate", bags[1], *SETTINGS, "--out", str(tmp_path)]) == 0
     assert results(each / "run.2") == results(tmp_path) != results(each / "run")
@@ -85,10 +92,11 @@ def test_a_bag_that_can_t_be_read_stops_no_other(
 ) -> None:
     broken = tmp_path / "broken.mcap"
     broken.write_bytes(b"no bag")
-    command = ["evaluate", str(broken), bags[1], "--each", "--jobs", "1", *SETTINGS]
+    command = ["evaluate", str(broken), bags[1], "--each", "--jobs", "1", "--table", *SETTINGS]
     assert main([*command, "--out", str(tmp_path / "out")]) == 1
     assert (tmp_path / "out" / "run" / "report.html").exists()
     assert "1 of 2 bags could not be evaluated" in (tmp_path / "out" / "report.html").read_text()
-    assert "broken" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "broken" in told and f" {small_arm().axes[0]} " in told  # the table of the other's axes
     assert main(["evaluate", str(broken), "--each", "--jobs", "1", "--out", str(tmp_path / "o")])
     assert "none of the bags could be evaluated" in capsys.readouterr().err

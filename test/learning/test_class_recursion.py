@@ -148,6 +148,16 @@ def test_when_full_the_largest_class_gives_up_its_oldest() -> None:
     assert kept(held) == [(0, 3.0), (1, 4.0), (2, 5.0), (2, 6.0)]
 
 
+def test_filled_at_once_it_is_as_if_one_by_one() -> None:
+    inputs, numbers = np.arange(4.0)[:, None], np.array([1, 0, 0, 2])
+    filled, one_by_one = buffer(4), buffer(4)
+    filled.fill(inputs, numbers)
+    for x, number in zip(inputs, numbers, strict=True):
+        one_by_one.add(x, int(number))
+    for name, expected in vars(one_by_one).items():
+        np.testing.assert_array_equal(getattr(filled, name), expected)
+
+
 def test_those_looked_at_longest_ago_come_first() -> None:
     held = buffer(3)
     slots = [held.add(np.zeros(1), 0) for _ in range(3)]

@@ -134,6 +134,17 @@ def test_estimators_that_compute_in_numpy_take_the_arrays_too(to: To) -> None:
     np.testing.assert_allclose(back(model.predict(to(X))), expected.predict(X), atol=1e-10)
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_an_intercept_is_added_there(to: To, columns: int) -> None:
+    signs = np.where(Y[:, :columns] > 0.3, 1.0, -1.0)
+    signs = signs[:, 0] if columns == 1 else signs
+    model = clone(MODEL).set_params(loss="logistic", fit_intercept=True).fit(X, signs)
+    assert np.all(np.abs(model.intercept_) > 0.1)
+    predicted = model.predict(to(X))
+    assert type(predicted) is type(to(X))
+    np.testing.assert_allclose(back(predicted), model.predict(X), atol=1e-10)
+
+
 def test_off_by_default() -> None:
     torch = pytest.importorskip("torch")
     model = clone(MODEL).fit(torch.from_numpy(X), torch.from_numpy(Y))

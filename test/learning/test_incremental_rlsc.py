@@ -147,6 +147,17 @@ def test_recoding_may_change_at_any_moment() -> None:
     assert np.sum(model.predict(X) == rare) > ignored
 
 
+def test_after_another_recoding_validate_chooses_for_it() -> None:
+    X, y = examples(600, spread=4.0)
+    changed = IncrementalRLSC([0.1, 10.0], 0.0, hold_out=3).fit(X, y)
+    changed.recoding = 1.0
+    changed.validate()
+    direct = IncrementalRLSC([0.1, 10.0], 1.0, hold_out=3).fit(X, y)
+    assert (changed.ridge_, changed.temperature_) == (direct.ridge_, direct.temperature_)
+    assert changed.least_familiarity(0.1) == direct.least_familiarity(0.1)
+    np.testing.assert_array_equal(changed.predict_proba(X), direct.predict_proba(X))
+
+
 def test_memory_does_not_grow_with_examples() -> None:
     X, y = examples(3000)
     model = IncrementalRLSC([0.1, 1.0], validation_size=40).partial_fit(X[:500], y[:500])

@@ -19,6 +19,7 @@ from semiparam_dynamics.learning import Gaussian, Linear, NystromKRLS
 from semiparam_dynamics.learning import rows as rows_module
 from semiparam_dynamics.learning.rows import (
     Rows,
+    free_memory,
     map_in_order,
     memory_budget,
     n_threads,
@@ -181,6 +182,32 @@ def test_the_default_is_a_part_of_what_is_free() -> None:
     assert memory_budget(12345) == 12345
     budget = memory_budget(None)
     assert 0 < budget < psutil.virtual_memory().total / 4
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_is_free_is_within_the_containers_limit(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "GROUPS", tmp_path)
+    machine = free_memory()
+    prefix = "total_" if version == 1 else ""
+    files = {
+        "memory.max": "5000000",
+        "memory.current": "4000000",
+        "memory.stat": f"anon 1\n{prefix}inactive_file 70000\n{prefix}active_file 30000\n",
+    }
+    if version == 1:
+        names = ("limit_in_bytes", "usage_in_bytes", "stat")
+        files = {
+            f"memory/memory.{name}": text for name, text in zip(names, files.values(), strict=True)
+        }
+        (tmp_path / "memory").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert free_memory() == 1_100_000 and memory_budget(None) == 275_000
+    for unlimited in ("max", str(2**63 - 4096)):
+        (tmp_path / next(iter(files))).write_text(unlimited)
+        assert 0.5 * machine < free_memory() < 2.0 * machine
 
 
 @pytest.mark.parametrize("limit", [0, -1])

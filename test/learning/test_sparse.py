@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_array, csr_matrix, issparse
+from scipy.sparse import coo_array, coo_matrix, csr_array, csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
@@ -182,6 +182,8 @@ def test_paths_and_selections_take_sparse_rows() -> None:
     ]
     for of_arrays, of_sparse in zip(chosen[:3], chosen[3:], strict=True):
         np.testing.assert_allclose(of_sparse.errors, of_arrays.errors, rtol=1e-7)
+    found = select(model, coo_matrix(X), Y, grid, validation=0.2, random_state=0)
+    np.testing.assert_allclose(found.errors, chosen[0].errors, rtol=1e-7)
     first, second = (
         clone(model).grow(inputs, Y, validation_data=(X_NEW, Y[:20]), step=10) for inputs in (X, S)
     )

@@ -55,6 +55,17 @@ def test_errors_are_told_of_motion_and_not_of_rest_where_efforts_hardly_change(s
     assert sentence == f"{learned} samples learned; standing still, waiting for motion"
 
 
+def test_what_is_told_after_a_reset_or_a_load_is_of_the_samples_since(say, tmp_path) -> None:
+    say(moving(300))
+    say.session.save(tmp_path / "model.npz")
+    say.session.reset()
+    _, sentence = say(moving(60))
+    assert "learns 58 of 58 samples" in sentence
+    say.session.load(tmp_path / "model.npz")
+    _, sentence = say(moving(80)[60:])
+    assert sentence.startswith("318 samples learned") and "learns 20 of 20 samples" in sentence
+
+
 def test_the_pace_of_learning_and_its_cost_are_told_of_a_second(say, monkeypatch) -> None:
     times = iter([(10.0, 3.0), (11.0, 3.45), (11.1, 3.5)])
     monkeypatch.setattr(diagnostics, "clocks", lambda: next(times))

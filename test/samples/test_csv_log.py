@@ -30,6 +30,12 @@ def table(header: str, rows: list[list[float]] | None = None, separator: str = "
         ("t,Q1,Q2,Tau1,Tau2", ()),
         ("# t,q_1,q_2,tau_1,tau_2", ()),
         ("stamp,pos joint_1,pos joint_2,eff joint_1,eff joint_2", ("joint_1", "joint_2")),
+        (
+            "__time,/joint_states/elbow/position,/joint_states/wrist/position"
+            ",/joint_states/elbow/effort,/joint_states/wrist/effort",
+            ("elbow", "wrist"),
+        ),
+        ("t,left/a/pos,right/a/pos,left/a/eff,right/a/eff", ("left/a", "right/a")),
         ("time (s), q joint 1, q joint 2, tau joint 1, tau joint 2", ("joint 1", "joint 2")),
     ],
 )

@@ -45,6 +45,16 @@ def test_jacobian_is_the_positions_derivative(hand: HandKinematics) -> None:
     np.testing.assert_allclose(hand.jacobian(q), numeric, atol=1e-8)
 
 
+def test_an_arm_of_one_joint_draws_no_circles_and_says_so() -> None:
+    arm = SimulatedArm(without_meshes(str(DATA / "seven_joint_arm.urdf")), ("joint2",))
+    one = HandKinematics(arm.moving_part(), arm.joints, arm.hand_frame)
+    assert one.jacobian(one.middle).shape == (3, 1)
+    with pytest.raises(ConfigurationError, match="can't draw a circle"):
+        make_trajectory(MotionConfig(), one, 0)
+    q, _, _ = make_trajectory(MotionConfig(motion="exciting"), one, 0)(np.arange(3.0))
+    assert q.shape == (3, 1)
+
+
 def test_inverse_kinematics_reaches_and_stays_nearest_to_rest(hand: HandKinematics) -> None:
     rest = hand.middle
     target = hand.position(rest) + [0.05, -0.05, 0.02]

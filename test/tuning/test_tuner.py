@@ -18,7 +18,7 @@ from semiparam_dynamics.tuning.candidates import Tuning
 from semiparam_dynamics.tuning.choices import nmse
 from semiparam_dynamics.tuning.folds import Split, prepare
 from semiparam_dynamics.tuning.forecast import Forecast, Stage, forecast
-from semiparam_dynamics.tuning.page import DELAYED, FROZEN, headline, text, tuning_page
+from semiparam_dynamics.tuning.page import DELAYED, FROZEN, findings, headline, text, tuning_page
 from semiparam_dynamics.tuning.tuner import tune
 from semiparam_dynamics.tuning.work import Journal, Work
 
@@ -113,6 +113,13 @@ def test_a_residual_that_is_no_gain_is_not_praised(result: Tuning) -> None:
     assert "better than the rigid body alone (1.50 times its error" in headline(
         dataclasses.replace(result, confirmed=worse)
     )
+
+
+def test_only_the_thirds_of_a_single_recording_are_called_that(result: Tuning) -> None:
+    for name, told in (("part 1 of a shift", False), ("part 1 of 3", True)):
+        splits = [dataclasses.replace(split, name=name) for split in result.splits]
+        renamed = dataclasses.replace(result, splits=splits)
+        assert any("There was one recording" in one for one in findings(renamed)) == told
 
 
 def test_screening_says_nearly_what_the_learner_says(result: Tuning) -> None:

@@ -31,6 +31,11 @@ FAN = 4  # sums that are added at a time: few are waiting, and the tree is not d
 to_numpy = np.asarray
 
 
+def beside(X: Any, values: Array) -> Array:
+    """NumPy's values as they are, which go with Dask's arrays."""
+    return values
+
+
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
     """Rows of the arguments of `fit`, checked; sets n_features_in_."""
     return noted(estimator, DaskRows(X, y, sample_weight))

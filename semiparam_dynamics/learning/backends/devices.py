@@ -74,6 +74,13 @@ def to_numpy(X: Any) -> Array:
     return there.numpy(X)
 
 
+def beside(X: Any, values: Array) -> Any:
+    """NumPy's values as an array of the library and on the device of X."""
+    there = device_of(X)
+    assert there is not None
+    return there.array(values)
+
+
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DeviceRows:
     """Rows of the arguments of `fit`, checked as scikit-learn does; sets n_features_in_."""
     there = device_of(X)
