@@ -212,6 +212,12 @@ class RobotModel:
         self.full_labels = inertial_labels + effects.labels
         self._reduce(effects, tree)
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.n_joints} joints, target {self.config.target!r}, "
+            f"{self.n_parameters} base parameters)"
+        )
+
     def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
         """Choose independent columns; inertial ones first, so that the prior stays with them."""
         inertial = self.inertial_prior.size
