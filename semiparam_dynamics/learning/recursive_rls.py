@@ -91,8 +91,8 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         ridge : None: the model's own penalty times n. Where the model was a ridge regression of
             just that, all later updates are as if nothing had been learned in batch.
 
-        Raises LearningError for a model of another kind, one without a penalty, or of another number
-        of outputs than y.
+        Raises LearningError for a model of another kind, one without a penalty, or one with another
+        number of outputs than y.
         """
         if ridge is None:
             penalty = getattr(model, "penalty", None)
