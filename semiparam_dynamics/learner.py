@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from semiparam_dynamics.arrays import NANO, Array
 from semiparam_dynamics.changes.config import DEFER, EXCLUDE
@@ -25,9 +26,9 @@ from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.predictor import Predictor
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, SampleError
 from semiparam_dynamics.parameters import to_flat
-from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.storage import check_finite, load_state, resuming, save_state, sub_state
 
@@ -56,6 +57,10 @@ class Step:
     unchanged: Prediction  # the learned model's own, without them
     target: Array | None  # (n_axes,) measurement without their effort; None: is not learned
 
+    def __repr__(self) -> str:
+        said = f"semiparametric={self.prediction.semiparametric}, target={self.target}"
+        return f"{type(self).__name__}(stamp={self.stamp}, {said})"
+
     @property
     def stamp(self) -> int:
         """Nanoseconds, of the message that the sample belongs to."""
@@ -65,6 +70,23 @@ class Step:
     def y(self) -> Array | None:
         """The measurement (n_axes,), filtered as the prediction; None where there is none."""
         return self.sample.y
+
+
+def _require_robot(model: RobotModel, asked: RobotConfig) -> None:
+    """Raise ConfigurationError where `asked` sets what the model was made without.
+
+    Target and joints are left out: they are named when a model is made, and it shows them.
+    """
+    made, default = to_flat(model.config), to_flat(RobotConfig())
+    told = [
+        f"{name} is {made[name]} in the model and {value} in the configuration"
+        for name, value in to_flat(asked).items()
+        if name not in ("target", "joints") and value not in (default[name], made[name])
+    ]
+    if told:
+        raise ConfigurationError(
+            f"{'; '.join(told)}: make the model with it, RobotModel(urdf, config.robot)"
+        )
 
 
 class InverseDynamicsLearner:
@@ -95,6 +117,7 @@ class InverseDynamicsLearner:
     """
 
     def __init__(self, model: RobotModel, config: InverseDynamicsConfig) -> None:
+        _require_robot(model, config.robot)
         self.model = model
         self.config = config
         self.changes: ChangeMonitor | None = None
@@ -102,6 +125,9 @@ class InverseDynamicsLearner:
         self._published: PublishedModel | None = None
         self._touched_link: TouchedLink | None = None
         self.reset()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
 
     def reset(self) -> None:
         """Forget everything learned; payloads that were named stay."""
@@ -281,13 +307,16 @@ class InverseDynamicsLearner:
             return sample.y
         return sample.y - self.changes.effort(sample, step.unchanged)
 
-    def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
+    def feedforward(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
+    ) -> BlockPrediction:
         """The estimator's `feedforward`, with the changes noticed, such as a payload.
 
-        The states are taken as one motion that begins where the last measurement was. Raises
-        SampleError where they are of another robot, and ConfigurationError where predictions are
-        made beside learning without `desired`.
+        The states, (k, n_joints) each, are taken as one motion that begins where the last
+        measurement was. Raises SampleError for other shapes and for values that are not finite,
+        ConfigurationError where predictions are made beside learning without `desired`.
         """
+        q, dq, ddq = self._states(q, dq, ddq)
         stops = self.filter.stops_along(q)
         with self._whole_model() as model:
             predicted = model.feedforward(q, dq, ddq, stops)
@@ -302,6 +331,18 @@ class InverseDynamicsLearner:
                     predicted.values[name][k] = model.bound.within(getattr(changed, name))
                     predicted.stds[name][k] = getattr(changed, f"{name}_std")
         return predicted
+
+    def _states(self, *given: npt.ArrayLike) -> list[Array]:
+        states = [np.asarray(values, dtype=np.float64) for values in given]
+        shapes = [state.shape for state in states]
+        if states[0].ndim != 2 or set(shapes) != {(len(states[0]), self.model.n_joints)}:
+            raise SampleError(
+                f"q, dq and ddq must each be (k, {self.model.n_joints}), k states of "
+                f"{self.model.n_joints} joints, not {', '.join(map(str, shapes))}"
+            )
+        if not all(np.isfinite(state).all() for state in states):
+            raise SampleError("q, dq and ddq must be finite")
+        return states
 
     # Called where learning is done.
 

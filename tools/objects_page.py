@@ -129,12 +129,14 @@ def write_video(path: Path) -> None:
     """Write all objects, one after another, twice, and at the end the one that is not taught."""
     import cv2
 
-    film = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), FPS, (WIDTH, HEIGHT))
+    part = path.with_name(f"part_{path.name}")  # what is interrupted is not taken for the video
+    film = cv2.VideoWriter(str(part), cv2.VideoWriter_fourcc(*"mp4v"), FPS, (WIDTH, HEIGHT))
     rng = np.random.default_rng(0)
     for draw in (*TAUGHT.values(), *TAUGHT.values(), *UNKNOWN.values()):
         for picture in frames(draw, rng):
             film.write(picture[:, :, ::-1])
     film.release()
+    part.replace(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

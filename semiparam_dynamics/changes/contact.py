@@ -437,7 +437,8 @@ class MeanErrors:
 
     Attributes
     ----------
-    sums: (n_axes + 1, n_axes) sums of the means' products, and last, in each column, the weight.
+    sums: (n_axes + 1, n_axes) sums of the means' products, and last each axis' weight: that of the
+        means in which it was measured.
     """
 
     def __init__(self, least: Array) -> None:
@@ -445,35 +446,40 @@ class MeanErrors:
         self._least = np.diag(least**2)
         self.sums: Array = np.zeros((n_axes + 1, n_axes))
         self._total: Array = np.zeros(n_axes)
-        self._number = 0  # of errors in `_total`
+        self._number: Array = np.zeros(n_axes)  # of errors in `_total`
         self._since = self._last = 0  # ns
 
     def count(self, stamp: int, error: Array) -> None:
         """Count errors (n_axes,); NaN where not measured counts for none."""
         if not 0 < stamp - self._last < MEAN_S * 1e9:
-            self._since, self._number = stamp, 0
-            self._total = np.zeros_like(self._total)
+            self._begin(stamp)
         self._last = stamp
         self._total += np.where(np.isnan(error), 0.0, error)
-        self._number += 1
+        self._number += ~np.isnan(error)
         seconds = (stamp - self._since) * 1e-9
         if seconds < MEAN_S:
             return
-        mean = self._total / self._number
-        self._total, self._number, self._since = np.zeros_like(mean), 0, stamp
+        measured, mean = self._number > 0, self._total / np.maximum(self._number, 1.0)
+        self._begin(stamp)
         if (known := self.covariance()) is not None:  # a push that was missed is not usual
             most = CLIPPED * np.sqrt(np.diag(known))
+            most[self.sums[-1] < MEANS_PER_AXIS] = np.inf  # of an axis that was hardly measured yet
             mean = np.clip(mean, -most, most)
         self.sums *= math.exp(-seconds / USUAL_HORIZON_S)
         self.sums[:-1] += np.outer(mean, mean)
-        self.sums[-1] += 1.0
+        self.sums[-1] += measured
+
+    def _begin(self, stamp: int) -> None:
+        self._since, self._number = stamp, np.zeros_like(self._number)
+        self._total = np.zeros_like(self._total)
 
     def covariance(self) -> Array | None:
         """(n_axes, n_axes); None before as many means are known as tell one."""
-        weight = self.sums[-1, 0]
-        if weight < MEANS_PER_AXIS * len(self._total):
+        weights = self.sums[-1]
+        if weights.max() < MEANS_PER_AXIS * len(weights):
             return None
-        found: Array = self.sums[:-1] / weight + self._least
+        roots = np.sqrt(np.maximum(weights, 1.0))
+        found: Array = self.sums[:-1] / np.outer(roots, roots) + self._least
         return found
 
 

@@ -30,6 +30,8 @@ class JointLog:
     unknown: names in the messages that the robot doesn't have.
     missing: joints of the robot that no message names.
     others: how many messages name other joints than most do.
+    doubled: joints that these messages name more than once.
+    unfit: how many of them have another number of positions, velocities or efforts than of names.
     """
 
     names: tuple[str, ...]
@@ -40,6 +42,8 @@ class JointLog:
     unknown: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     others: int = 0
+    doubled: tuple[str, ...] = ()
+    unfit: int = 0
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -97,6 +101,8 @@ def read_joint_log(
         tuple(sorted({name for names in sets for name in names}.difference(known, others))),
         tuple(name for name in joints if name not in most),
         len(messages) - count,
+        tuple(name for name in own if most.count(name) > 1),
+        sum(not _fits(message) for message in chosen),
     )
 
 
@@ -114,6 +120,12 @@ def read_locks(
         found = bag.messages([bag.choose(JOINT_STATE, topic)])
         first = [message for _, message, _ in islice(found, FIRST_MESSAGES)]
     return locked_positions(tree, joints, first_positions(first, tree.joints))
+
+
+def _fits(message: Any) -> bool:
+    n = len(message.name)
+    rates = len(message.velocity), len(message.effort)
+    return len(message.position) == n and all(length in (0, n) for length in rates)
 
 
 def _column(messages: Sequence[Any], field: str, place: Sequence[int]) -> Array:

@@ -147,6 +147,23 @@ def _names(log: JointLog) -> Iterator[Finding]:
             "they are ignored; if they are joints of the arm, the names differ: rename them in one",
             fault=bool(log.missing),
         )
+    if log.doubled:
+        yield Finding(
+            "doubled names",
+            f"the messages name {listing(log.doubled)} more than once",
+            "which entry is the joint's can't be known, and all these messages are dropped: give "
+            "each joint one name in the driver",
+            log.doubled,
+        )
+    if log.unfit:
+        yield Finding(
+            "wrong lengths",
+            f"{log.unfit} of {len(log)} messages have another number of positions, velocities or "
+            "efforts than of names",
+            "such messages are dropped: the driver has to fill an array for all its names, or "
+            "leave it empty",
+            amount=log.unfit,
+        )
     if log.others:
         yield Finding(
             "several kinds of message",

@@ -235,10 +235,10 @@ class SnapshotServices:
                 raise ConfigurationError("set the parameter changes.detect to know of payloads")
             with session.paused():
                 answer = act(monitor)
+                session.forget_standing()
                 session.autosave.changed()
                 session.autosave.request()
                 session.autosave.step()
-            session.predict_otherwise()
             self._changed()
             return answer
 

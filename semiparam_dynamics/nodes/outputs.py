@@ -259,7 +259,7 @@ class DesiredStates:
             if len(self._refused) > DEPTH:  # whoever sends nonsense shall not fill the memory
                 self._refused = Counter({"several reasons": self._refused.total()})
             return
-        said, stamp = session.learner.feedforward(*states), stamp_of(message)
+        said, stamp = session.feedforward(*states), stamp_of(message)
         for model, outlets in self._outlets.items():
             both = (said.values[model], said.stds[model])
             for outlet, values in zip(outlets, both, strict=True):

@@ -7,7 +7,7 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.external_wrench import ExternalWrench
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.dynamics.estimator import BlockPrediction
 from semiparam_dynamics.errors import SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot, model_path
@@ -96,7 +97,7 @@ class Session:
         self._standing: deque[tuple[int, Array]] = deque()
         self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be learned and scored with those that follow
-        self._gathering = RLock()  # of them: a save may be asked for in another thread
+        self._turn = RLock()  # of who predicts, learns or pauses: a save may come in another thread
         self._stamp = 0  # of the last of them
         self._learning = True
         self._predict_beside_learning(config)
@@ -169,7 +170,8 @@ class Session:
         for measurement in measurements:
             self.measured += 1
             behind = self._thread.busy or self._unpublished
-            step = self.learner.predict(measurement)
+            with self._turn:
+                step = self.learner.predict(measurement)
             if step is not None:
                 if self.first_motion is not None:
                     self.first_motion.see(measurement, step)
@@ -195,6 +197,10 @@ class Session:
         while not 0 <= step.stamp - self._standing[0][0] <= TARED:
             self._standing.popleft()
 
+    def forget_standing(self) -> None:
+        """Predictions are others from now on: what was measured beyond the last ones is past."""
+        self._standing.clear()
+
     def tare(self) -> str:
         """Take the external wrench of now, which is that of nothing but an error, as zero.
 
@@ -215,12 +221,21 @@ class Session:
         taken = ", ".join(f"{name} {value:.3g}" for name, value in each)
         return f"the mean of {len(standing)} samples is taken off: {taken}"
 
+    def feedforward(self, q: Array, dq: Array, ddq: Array) -> BlockPrediction:
+        """Efforts for desired states (k, n_joints), see the learner's `feedforward`."""
+        with self._turn:
+            return self.learner.feedforward(q, dq, ddq)
+
     def hold_learning(self, held: bool) -> None:
         """Have the thread learn a minimum only, since messages wait, or as much as it can again."""
         self._thread.held = held
 
     def learn(self, step: Step) -> None:
         """Have a step learned and scored, in the thread or, without `defer_learning`, at once."""
+        with self._turn:
+            self._learn(step)
+
+    def _learn(self, step: Step) -> None:
         self._note_standing(step)
         self.learner.feel(step)
         steps = self.learner.admit(step)
@@ -232,13 +247,12 @@ class Session:
         elif not self._config.defer_learning:
             self._thread.do([steps])
         else:
-            with self._gathering:
-                for one in map(self._affordable, steps):
-                    self._together.append(one)
-                    step_time = one.stamp - self._stamp
-                    self._stamp = one.stamp
-                    if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
-                        self._put_together()
+            for one in map(self._affordable, steps):
+                self._together.append(one)
+                step_time = one.stamp - self._stamp
+                self._stamp = one.stamp
+                if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
+                    self._put_together()
             self._thread.give_turn()
 
     def _affordable(self, step: Step) -> Step:
@@ -254,10 +268,9 @@ class Session:
 
     def _put_together(self) -> None:
         # To wake the thread costs as much as learning two samples more: nothing is in the caches.
-        with self._gathering:
-            if self._together:
-                self._thread.put(self._together)
-                self._together = []
+        if self._together:
+            self._thread.put(self._together)
+            self._together = []
 
     # In the thread.
 
@@ -302,11 +315,17 @@ class Session:
 
     # Learning as a whole.
 
-    def paused(self, *, drained: bool = False) -> AbstractContextManager[None]:
-        """Nothing is learned meanwhile; with `drained` also nothing waits to be learned."""
-        if drained:
-            self._put_together()
-        return self._thread.paused(drained=drained)
+    @contextmanager
+    def paused(self, *, drained: bool = False) -> Iterator[None]:
+        """Nothing is learned meanwhile; with `drained` also nothing waits to be learned.
+
+        Not to be called in the learner's own thread.
+        """
+        with self._turn:
+            if drained:
+                self._put_together()
+            with self._thread.paused(drained=drained):
+                yield
 
     def drain(self) -> None:
         """Wait until all is learned that waits, and predictions know of it."""
@@ -359,11 +378,7 @@ class Session:
         """
         with self.paused(drained=True):
             self.autosave.load(Path(path), self.learner.load)
-        self.predict_otherwise()
-
-    def predict_otherwise(self) -> None:
-        """Note that predictions have changed at once: :meth:`tare` needs samples after that."""
-        self._standing.clear()
+            self.forget_standing()
 
     def differences(self) -> list[str]:
         """In which parameters the file that was loaded was learned under others, in words.
@@ -388,7 +403,8 @@ class Session:
         """
         if self.first_motion is not None:
             self.first_motion.close()
-        self._put_together()
+        with self._turn:
+            self._put_together()
         self._thread.close()
         self.autosave.finish()
 
@@ -401,11 +417,12 @@ class Session:
 
     def save_if_due(self) -> None:
         """Save pending learning if no message has come for a while."""
-        if self._config.defer_learning:
-            self._put_together()
-            self._thread.call_idle()
-        else:
-            self.autosave.step()
+        with self._turn:
+            if self._config.defer_learning:
+                self._put_together()
+                self._thread.call_idle()
+            else:
+                self.autosave.step()
 
     # For diagnostics.
 

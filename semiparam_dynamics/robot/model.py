@@ -212,6 +212,12 @@ class RobotModel:
         self.full_labels = inertial_labels + effects.labels
         self._reduce(effects, tree)
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.n_joints} joints, target {self.config.target!r}, "
+            f"{self.n_parameters} base parameters)"
+        )
+
     def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
         """Choose independent columns; inertial ones first, so that the prior stays with them."""
         inertial = self.inertial_prior.size
@@ -319,7 +325,7 @@ class RobotModel:
     def carried_bodies(self) -> Array:
         """(bodies, 4, 4) pseudo-inertia of each of the URDF's bodies with all that it carries.
 
-        In the body's frame, on the mean of the further joints' positions. A link without mass, or
+        In the body's frame, on the mean over a turn of the further joints. A link without mass, or
         with less than `MISSING` of the mean, counts as the mean of the others, about its origin.
         Raises RobotModelError where the URDF has no mass at all.
         """

@@ -28,7 +28,6 @@ STRIBECK, ASYMMETRY = "stribeck", "asymmetry"
 OPTIONAL = (PRESLIDING, STRIBECK, ASYMMETRY)  # kinds that count on joints where they help
 MOVING = 5  # kinds of effects that depend on the motion of the moment
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
-FAR = 100.0  # m, beyond which a sliding joint's limit says nothing
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
 ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
 # A joint's working memory: pose in the world, then w, alpha and a in its own frame.
@@ -142,8 +141,8 @@ class Multibody:
     def carried(self, bodies: Array) -> Array:
         """Pseudo-inertias (n, 4, 4) of bodies, each with all that further joints carry.
 
-        In the body's frame, on the mean over the further joints' positions: a turn, or between a
-        sliding joint's limits.
+        In the body's frame, on the mean over the further joints' positions in a turn; joints that
+        slide are at 0.
         """
         carried = dict(zip(self.body_joints.tolist(), bodies.copy(), strict=True))
         for joint in sorted(carried, reverse=True):
@@ -159,11 +158,7 @@ class Multibody:
         if self.joints[joint, 1] == TURNING:  # a mean over more angles is the same
             turns = [pin.exp3(angle * g[AXIS:]) for angle in np.linspace(0.0, 1.5 * np.pi, 4)]
             return [place @ pin.SE3(R, np.zeros(3)).homogeneous for R in turns]
-        limits = self.model.lowerPositionLimit, self.model.upperPositionLimit
-        ends = [float(limit[self.model.joints[joint].idx_q]) for limit in limits]
-        if self.joints[joint, 1] != SLIDING or not np.all(np.abs(ends) < FAR):
-            ends = [0.0]
-        return [place @ pin.SE3(np.eye(3), x * g[AXIS:]).homogeneous for x in ends]
+        return [place]
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,9 @@ class SimulatorConfig:
     """The whole simulator: robot, sampling, motion and effects."""
 
     joints: tuple[str, ...] = parameter(
-        (), "moving joints, in order; empty: the iCub's right arm, or every joint of another URDF"
+        (),
+        "moving joints, in order; empty: the iCub's right arm, or every actuated joint of another "
+        "URDF",
     )
     sensor_frame: str = parameter(
         "", "joint or link at which the six-axis sensor sits; empty: none, but on the iCub"

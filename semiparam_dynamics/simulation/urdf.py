@@ -74,8 +74,10 @@ class SimulatedArm:
         self.urdf = urdf
         self._tree = parse_urdf(urdf)
         self._by_child = {joint.child: joint for joint in self._tree.joints.values()}
-        moving = tuple(j.name for j in self._tree.joints.values() if j.type in ONE_DOF)
-        self.joints = joints or moving
+        joints_of_tree = self._tree.joints.values()
+        moving = tuple(j.name for j in joints_of_tree if j.type in ONE_DOF)
+        # Joints that mimic others stay where they are, as a learner takes them, unless asked for.
+        self.joints = joints or tuple(j.name for j in joints_of_tree if j.actuated)
         unknown = [name for name in self.joints if name not in moving]
         if unknown or not self.joints:
             raise RobotModelError(
@@ -87,6 +89,11 @@ class SimulatedArm:
         self.sensor_link = self._sensor_link(sensor_frame) if sensor_frame else ""
         self.hand_frame = hand_frame or self._end()
         self.hand_link = self._frame_link(self.hand_frame)
+        needed = self._needed_links()
+        if lost := [name for name in self.joints if self._tree.joints[name].child not in needed]:
+            raise RobotModelError(
+                f"nothing with a mass hangs on {', '.join(lost)}: name the other joints ('joints')"
+            )
 
     def moving_part(self) -> str:
         """A URDF of the moving part, with all other joints fixed in position zero.

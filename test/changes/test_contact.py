@@ -256,6 +256,17 @@ def test_means_of_errors_have_a_covariance_of_their_own() -> None:
     np.testing.assert_allclose(few.mean_covariance(), np.diag(few.spread(1.0) ** 2))
 
 
+def test_means_of_an_axis_are_those_of_when_it_was_measured() -> None:
+    rng, means = np.random.default_rng(5), MeanErrors(np.full(2, 1e-3))
+    for k in range(20_000):
+        error = rng.standard_normal(2)
+        error[1] = error[1] if k // 500 % 4 == 0 else np.nan
+        means.count((k + 1) * STEP, error)
+    found = means.covariance()
+    assert found is not None
+    np.testing.assert_allclose(np.diag(found), 0.1, rtol=0.25)
+
+
 def test_a_push_against_the_usual_correlation_counts_for_more() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
     rng = np.random.default_rng(0)

@@ -69,6 +69,15 @@ def test_a_turned_sign_is_told_shown_and_mended(
     assert "No fault was found." in capsys.readouterr().out
 
 
+def test_a_joint_that_is_named_twice_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    joint = arm_log(1.0).names[1]
+    assert main(["doctor", str(write(tmp_path / "bag", extra=(joint,)))]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"! doubled names: the messages name {joint} more than once" in said
+
+
 def test_a_bag_of_another_robot_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

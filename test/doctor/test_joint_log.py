@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from semiparam_dynamics.doctor.joint_log import read_joint_log
+from semiparam_dynamics.doctor.joint_log import _fits, read_joint_log
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
@@ -45,3 +46,13 @@ def test_rows_keep_all_columns_together(bag: Path) -> None:
 def test_a_bag_of_other_joints_is_refused_with_both_lists(bag: Path) -> None:
     with pytest.raises(BagError, match=r"it has a, b, finger, the URDF elbow, wrist"):
         read_joint_log(bag, ("elbow", "wrist"))
+
+
+def test_arrays_that_do_not_fit_the_names_are_counted() -> None:
+    names = ["a", "b"]
+    sizes = {(2, 0, 2): True, (2, 2, 2): True, (2, 2, 1): False, (1, 2, 2): False, (2, 3, 0): False}
+    for (q, dq, y), fit in sizes.items():
+        message = SimpleNamespace(
+            name=names, position=[0.0] * q, velocity=[0.0] * dq, effort=[0.0] * y
+        )
+        assert _fits(message) == fit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.errors import ConfigurationError, SampleError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import FrictionMemory
@@ -60,7 +60,7 @@ def test_friction_goes_on_along_the_motion_asked_for():
     assert learner.estimator.rigid_body.remembers.any()
     asked = tuple(part[2000:] for part in states)
     assert (np.abs(stops[2000:]) < 0.9).any()  # just after a reversal
-    with pytest.raises(SampleError, match=r"must be \(n, 4\), not \(20, 3\)"):
+    with pytest.raises(SampleError, match=r"must each be \(k, 4\)"):
         learner.feedforward(*(part[:, :3] for part in asked))
     said = learner.feedforward(*asked)
     wanted = regressors[2000:] @ learner.estimator.rigid_body.parameters
@@ -70,3 +70,29 @@ def test_friction_goes_on_along_the_motion_asked_for():
     far = anew.feedforward(*asked).values["rigid_body"]
     np.testing.assert_array_equal(far, anew.estimator.feedforward(*asked).values["rigid_body"])
     assert np.abs(far - wanted).max() > 0.5
+
+
+def test_states_that_are_none_are_refused_and_lists_are_taken():
+    model = small_arm()
+    learner = InverseDynamicsLearner(
+        model, from_flat(InverseDynamicsConfig, {"nystrom.max_centers": 20})
+    )
+    q, dq, ddq = motion(model, np.linspace(0.0, 5.0, 8))
+    said = learner.feedforward(q.tolist(), dq.tolist(), ddq.tolist()).values["rigid_body"]
+    np.testing.assert_array_equal(said, learner.feedforward(q, dq, ddq).values["rigid_body"])
+    for wrong in (q[0], q[:, :-1], q[:-1]):
+        with pytest.raises(SampleError, match=r"must each be \(k, "):
+            learner.feedforward(wrong, dq, ddq)
+    for number in (np.nan, np.inf):
+        with pytest.raises(SampleError, match="finite"):
+            learner.feedforward(q, dq + number, ddq)
+
+
+def test_a_configuration_of_another_robot_than_the_model_s_is_refused():
+    """Columns of friction, gravity and the target are the model's: a setting would do nothing."""
+    model = small_arm()
+    for values in ({"coulomb_velocity": 0.005}, {"gravity": (0.0, 0.0, 9.81)}):
+        config = from_flat(InverseDynamicsConfig, values)
+        with pytest.raises(ConfigurationError, match=r"RobotModel\(urdf, config.robot\)"):
+            InverseDynamicsLearner(model, config)
+        InverseDynamicsLearner(small_arm(**values), config)

@@ -14,6 +14,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import session as session_module
+from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.session import (
     BURST,
     LEFT_OUT,
@@ -147,21 +148,51 @@ def test_saved_from_another_thread_no_sample_is_lost_or_learned_twice(make_sessi
 
     def save() -> None:
         while not ended.is_set():
-            session._put_together()
+            with session.paused(drained=True):
+                pass
         session.save(tmp_path / "model.npz")
 
     before, saves = sys.getswitchinterval(), Thread(target=save)
     sys.setswitchinterval(1e-6)
     try:
         saves.start()
-        for message in moving(1500, 0.001):
+        for message in moving(400, 0.001):
             take(session, message)
     finally:
         sys.setswitchinterval(before)
         ended.set()
         saves.join(LONG)
     session.drain()
-    assert session.learner.estimator.n_learned == session.predicted == 1498
+    assert session.learner.estimator.n_learned == session.predicted == 398
+
+
+@pytest.mark.parametrize("act", ["predict", "update"])
+def test_a_save_in_another_thread_waits_for_what_the_messages_do(
+    make_session, monkeypatch, tmp_path, act: str
+):
+    """Without `defer_learning` a prediction, too, changes what would be copied meanwhile."""
+    session, path = make_session(defer_learning=False), tmp_path / "model.npz"
+    for message in moving(20):
+        take(session, message)
+    begun, go, real = Event(), Event(), getattr(session.learner, act)
+
+    def held(*arguments: Any) -> Any:
+        begun.set()
+        assert go.wait(LONG)
+        return real(*arguments)
+
+    monkeypatch.setattr(session.learner, act, held)
+    messages = Thread(target=take, args=(session, moving(21)[-1]))
+    saves = Thread(target=session.save, args=(path,))
+    messages.start()
+    assert begun.wait(LONG)
+    saves.start()
+    saves.join(0.1)
+    assert saves.is_alive() and not path.exists()
+    go.set()
+    for thread in (messages, saves):
+        thread.join(LONG)
+    assert load_state(path, session.learner.identity())["counts"][0] in (18, 19)
 
 
 @RESIDUALS
@@ -388,6 +419,29 @@ def test_reset_forgets_and_counts_anew(make_session):
     for before, message in zip(fresh, moving(12), strict=True):
         for a, b in zip(before, take(session, message), strict=True):
             np.testing.assert_array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
+
+
+def test_after_loading_a_model_the_robot_has_to_stand_again_to_be_tared(make_session, tmp_path):
+    """What was measured beyond the predictions of the one before is another."""
+    session = make_session(defer_learning=False)
+    for message in moving(200):
+        take(session, message)
+    session.save(tmp_path / "model.npz")
+    message.velocity = [0.0, 0.0]
+
+    def stand() -> None:
+        for _ in range(120):
+            stamp = stamp_of(message) + 10_000_000
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+            take(session, message)
+
+    stand()
+    assert "is taken off" in session.tare()
+    session.load(tmp_path / "model.npz")
+    with pytest.raises(SampleError, match="stand still"):
+        session.tare()
+    stand()
+    assert "is taken off" in session.tare()
 
 
 def budgeted(share: float, cost: float, rate: float, weight: float, count: int = 4000):

@@ -128,6 +128,30 @@ def test_locked_joints_stay_and_are_not_reported() -> None:
         np.testing.assert_array_equal(reading.wrench, 0.0)
 
 
+def test_by_default_actuated_joints_move() -> None:
+    mimic = (
+        Path(SMALL)
+        .read_text()
+        .replace('<axis xyz="1 1 0"/>', '<axis xyz="1 1 0"/><mimic joint="lift"/>')
+    )
+    assert simulator(mimic, motion="exciting").joint_names == ("slew", "lift", "reach")
+    asked = simulator(mimic, motion="exciting", joints=("lift", "grip"))
+    assert asked.joint_names == ("lift", "grip")
+
+
+def test_a_joint_that_moves_nothing_is_named() -> None:
+    feeler = (
+        '<link name="feeler"/><joint name="feel" type="revolute"><parent link="column"/>'
+        '<child link="feeler"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+        "</robot>"
+    )
+    text = Path(SMALL).read_text().replace("</robot>", feeler)
+    with pytest.raises(RobotModelError, match="nothing with a mass hangs on feel:"):
+        simulator(text, motion="exciting")
+    joints = ("slew", "lift", "reach", "grip")
+    assert simulator(text, motion="exciting", joints=joints).joint_names == joints
+
+
 def test_bypass_shifts_reading_and_motion_as_real_forces_do() -> None:
     effects = dataclasses.replace(NO_EFFECTS, cable_stiffness=200.0, sleeve_stiffness=1.0)
     arm = icub(dataclasses.replace(effects, sleeve_friction=0.5, rotor_inertia=0.02))
