@@ -262,10 +262,13 @@ class IterationLog(ExitStack):
 def validation_rows(estimator: Any, data: Any, rows: Rows) -> Rows:
     """Rows of `validation_data`, (X, y) or Rows, in the precision of the training rows.
 
-    Raises LearningError for another number of inputs, outputs or rows.
+    Raises ConfigurationError for anything else, LearningError for another number of inputs, outputs
+    or rows.
     """
     given = data
     if not isinstance(data, Rows):
+        if not (isinstance(data, tuple | list) and len(data) == 2):
+            raise ConfigurationError("validation_data must be (X, y), two arrays, or Rows.")
         X, y = map(to_numpy, data)
         X = validate_data(estimator, X, dtype=rows.dtype, reset=False)
         y = check_array(y, dtype=rows.dtype, ensure_2d=False, input_name="y")

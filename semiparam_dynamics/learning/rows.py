@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -498,7 +499,7 @@ def memory_budget(limit: int | None) -> int:
     """
     if limit is None:
         return int(FRACTION * free_memory())
-    if limit <= 0:
+    if not isinstance(limit, Real) or not limit > 0:
         raise ConfigurationError(f"memory_limit must be a positive number of bytes, not {limit}.")
     return int(limit)
 

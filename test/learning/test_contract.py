@@ -484,6 +484,9 @@ def test_validation_data_that_do_not_fit_are_refused(model: Any) -> None:
         model.fit(X, Y, validation_data=(X, Y[:, 0]))
     with pytest.raises(LearningError, match="20 and 90 rows"):
         model.fit(X, Y, validation_data=(X_NEW, Y))
+    for wrong in (X, (X, Y, Y), (X,)):
+        with pytest.raises(ConfigurationError, match="validation_data must be"):
+            model.fit(X, Y, validation_data=wrong)
 
 
 @pytest.mark.parametrize(

@@ -210,8 +210,8 @@ def test_what_is_free_is_within_the_containers_limit(
         assert 0.5 * machine < free_memory() < 2.0 * machine
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_must_be_positive(limit: int) -> None:
+@pytest.mark.parametrize("limit", [0, -1, np.nan, "1 GB"])
+def test_a_limit_must_be_positive(limit: Any) -> None:
     with pytest.raises(ConfigurationError, match="positive number of bytes"):
         memory_budget(limit)
 
