@@ -242,6 +242,7 @@ td.weak { color: #9a6700; }
 figure { margin: 0; min-width: 0; }
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr));
     gap: 1.25rem 1.5rem; margin: .75rem 0; }
+.pairs { grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); }
 .grid svg { display: block; width: 100%; height: auto; }
 svg text { font-family: var(--font) !important; }
 svg path { stroke-linejoin: round; }
@@ -255,8 +256,10 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; }
     body { min-height: 100vh; filter: invert(.9) hue-rotate(180deg); } }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; }
     .scroll { overflow: visible; }
-    .grid { grid-template-columns: repeat(3, 1fr); gap: .6rem .8rem; } .grid svg, tr, li
-    { break-inside: avoid; } h2, h3 { break-after: avoid; } table { font-size: 7.5pt; }
+    .grid { grid-template-columns: repeat(3, 1fr); gap: .6rem .8rem; }
+    .pairs { grid-template-columns: repeat(2, 1fr); }
+    .grid svg, tr, li { break-inside: avoid; } h2, h3 { break-after: avoid; }
+    table { font-size: 7.5pt; }
     th, td { padding: .15rem .35rem; } .warnings { print-color-adjust: exact; }
     table:not(.parameters) { break-inside: avoid; } @page { margin: 14mm; } }
 """
@@ -321,9 +324,10 @@ def cell(text: str, detail: str = "", style: str = "") -> str:
     return head(text, detail, style).replace("<th", "<td", 1).removesuffix("</th>") + "</td>"
 
 
-def grid(panels: Iterable[str]) -> str:
-    """Plots beside each other, as many as the page is wide."""
-    return f'<div class="grid">{"".join(f"<figure>{panel}</figure>" for panel in panels)}</div>'
+def grid(panels: Iterable[str], *, pairs: bool = False) -> str:
+    """Plots beside each other, as many as the page is wide; `pairs`: two, or one on a phone."""
+    kind = "grid pairs" if pairs else "grid"
+    return f'<div class="{kind}">{"".join(f"<figure>{panel}</figure>" for panel in panels)}</div>'
 
 
 def legend(looks: Iterable[ModelLook], band: str = "") -> str:

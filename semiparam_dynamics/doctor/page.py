@@ -157,7 +157,8 @@ def _pictures(examination: Examination) -> list[str]:
             torque = columns.inertial(columns.gravity)[::every, k] @ columns.prior
             seconds = columns.times[::every]
             axes.plot(seconds, columns.y[::every, k], color=MEASURED.color, linewidth=0.8)
-            axes.plot(seconds, torque, color=urdf.color, linewidth=urdf.width)
+            (line,) = axes.plot(seconds, torque, color=urdf.color, linewidth=urdf.width)
+            line.set_dashes(urdf.dashes)
             share = physics.explained[k]
             known = "" if np.isnan(share) else f", {number(100.0 * float(share))} % explained"
             axes.set_ylabel("effort")
@@ -171,4 +172,4 @@ def _pictures(examination: Examination) -> list[str]:
         "masses make of the motion, without friction. The share is what free parameters with "
         "friction explain of the effort's variance."
     )
-    return [legend([MEASURED, LOOKS["urdf"]]), grid(panels), told]
+    return [legend([MEASURED, LOOKS["urdf"]]), grid(panels, pairs=True), told]

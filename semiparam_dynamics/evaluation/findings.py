@@ -257,7 +257,9 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
     skipped = [(r, n) for r, n in evaluation.skipped.most_common() if r not in ORDINARY]
     dropped = sum(count for _, count in skipped)
     if dropped:
-        share = 100.0 * dropped / (dropped + evaluation.samples)
+        # Samples are scored: those at rest too, those between two that are learned not.
+        unscored = evaluation.skipped.total() - evaluation.skipped[STANDING]
+        share = 100.0 * dropped / (unscored + evaluation.samples)
         reasons = [f"{reason}: {count}" for reason, count in skipped]
         count = f"{dropped} messages were" if dropped > 1 else "1 message was"
         yield f"{count} not used ({share:.2g} % of all): {listing(reasons)}."

@@ -60,6 +60,7 @@ def test_a_turned_sign_is_told_shown_and_mended(
     assert f"! effort sign: the effort of {joint} has the opposite sign" in " ".join(said.split())
     assert "- names not in the URDF" in said and "samples.effort_scale" in said
     page = (out / "doctor.html").read_text()
+    assert 'class="grid pairs"' in page  # a joint's position and effort beside each other
     assert "opposite sign" in page and "<svg" in page
     assert "&lt;b&gt;finger" in page and "<b>finger" not in page
     config = load_yaml(out / "doctor.yaml", InverseDynamicsConfig, "inverse_dynamics")
