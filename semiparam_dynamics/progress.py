@@ -114,7 +114,8 @@ def processes(jobs: int) -> Iterator[Executor | None]:
 
 def _prepare() -> None:
     """Keep the matrix products of a process to one thread: the processes fill the cores."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as in a script's background
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     import numpy  # noqa: F401
     import scipy.linalg  # noqa: F401 - only libraries that are loaded can be limited

@@ -80,9 +80,11 @@ def test_each_process_computes_on_one_thread(monkeypatch: pytest.MonkeyPatch) ->
 
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
 from semiparam_dynamics.progress import processes
 
+# Tests may run where a shell has it ignored, in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if __name__ == "__main__":
     try:
         with processes(2) as executor:
