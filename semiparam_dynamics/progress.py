@@ -99,9 +99,13 @@ class _Workers(SpawnContext):
 
 
 @contextmanager
-def processes(jobs: int) -> Iterator[Executor | None]:
-    """An executor of `jobs` processes; None for one. 0: as many as cores."""
+def processes(jobs: int, most: int = 0) -> Iterator[Executor | None]:
+    """An executor of `jobs` processes; None for one. 0: as many as cores.
+
+    most: how many there is work for; 0: any number.
+    """
     jobs = jobs or len(os.sched_getaffinity(0))
+    jobs = min(jobs, most or jobs)
     if jobs == 1:
         yield None
         return

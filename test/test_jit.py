@@ -147,12 +147,14 @@ def test_a_copy_that_a_full_disk_ends_leaves_nothing(
     assert (only / "fill.nbc").exists() and list(caches.iterdir()) == []
 
 
-def test_the_caches_are_the_user_s_or_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/there")
-    assert jit.user_caches() == Path("/there/semiparam_dynamics")
+def test_the_caches_are_the_user_s_or_of_no_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
+    assert jit.user_caches() == tmp_path / "there" / "semiparam_dynamics"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/me")
-    assert jit.user_caches() == Path("/home/me/.cache/semiparam_dynamics")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert jit.user_caches() == tmp_path / ".cache" / "semiparam_dynamics"
 
     def unknown(path: Path) -> Path:
         raise RuntimeError("Could not determine home directory.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import textwrap
 import typing
@@ -229,8 +228,7 @@ def workers(args: argparse.Namespace, most: int = 0) -> AbstractContextManager[E
         raise ConfigurationError(f"--jobs {args.jobs}: there can't be less than one process")
     if args.cluster:
         return cluster_executor(args.cluster)
-    jobs = args.jobs or len(os.sched_getaffinity(0))
-    return processes(min(jobs, most) if most else jobs)
+    return processes(args.jobs, most)
 
 
 @contextmanager

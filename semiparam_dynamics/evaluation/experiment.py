@@ -194,18 +194,18 @@ def evaluate(
     evaluation = Evaluation(model, config, {})
     every = first.every_sample
     learned = LearnedStates(model.turning)
-    seconds = [CoveredTime(r, config.filter.max_gap).total for r in (*train, *test)]
-    total = sum(seconds) or 1.0
+    clocks = [CoveredTime(r, config.filter.max_gap) for r in (*train, *test)]
+    total = sum(clock.total for clock in clocks) or 1.0
     done = 0.0
-    for recording, covered in zip(train, seconds, strict=False):
-        for sample, elapsed, _ in _samples(evaluation, recording, every=every):
+    for recording, clock in zip(train, clocks, strict=False):
+        for sample, elapsed, _ in _samples(evaluation, recording, clock, every=every):
             first.step(sample, score=False)
             if sample.informative:
                 learned.add(sample)
             progress(min((done + elapsed) / total, 1.0))
-        done += covered
+        done += clock.total
     frozen: ProtocolRun | None = None
-    split = TRAINING_SHARE * sum(seconds[len(train) :])
+    split = TRAINING_SHARE * sum(clock.total for clock in clocks[len(train) :])
     if train or start:
         frozen = first.branch("frozen", learned.repeats())
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
@@ -217,8 +217,8 @@ def evaluate(
     begun = frozen is not None
     with ThreadPoolExecutor(1) as worker:
         learning = JoinedRuns(first, worker)
-        for number, recording in enumerate(test):
-            for sample, elapsed, spent in _samples(evaluation, recording, every=every):
+        for number, (recording, clock) in enumerate(zip(test, clocks[len(train) :], strict=True)):
+            for sample, elapsed, spent in _samples(evaluation, recording, clock, every=every):
                 if frozen is None and done - trained + elapsed > split:
                     learning.score_rest()
                     frozen = learning.branch("frozen", learned.repeats())
@@ -234,7 +234,7 @@ def evaluate(
                 if sample.y is not None and not sample.between:
                     last.append((sample, spent))
                 progress(min((done + elapsed) / total, 1.0))
-            done += seconds[len(train) + number]
+            done += clock.total
             for run in (first, frozen):
                 evaluation.noticed += _noticed(run, test, number)
         learning.finish()
@@ -284,7 +284,7 @@ def _noticed(
 
 
 def _samples(
-    evaluation: Evaluation, recording: Sequence[Measurement], *, every: bool
+    evaluation: Evaluation, recording: Sequence[Measurement], covered: CoveredTime, *, every: bool
 ) -> Iterator[tuple[Sample, float, float]]:
     """Samples of a recording, the `CoveredTime` into it (s), and what filtering took (s).
 
@@ -296,7 +296,6 @@ def _samples(
     # Those that are not learned for coming too soon are scored as little: ten times as many
     # samples of a recording at 1 kHz tell nothing more about it.
     samples = sampler.filter_recording(recording, between=every)
-    covered = CoveredTime(recording, evaluation.config.filter.max_gap)
     last: int | None = None
     while True:
         before = time.perf_counter()

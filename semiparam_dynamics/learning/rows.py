@@ -37,7 +37,7 @@ from semiparam_dynamics.learning.sparse import (
 
 FLOATS = [np.float64, np.float32]  # inputs of another dtype are converted to the first
 PROBES, NEIGHBOURS = 30, 5000  # rows whose nearest ones are looked for, and among how many
-STRANGE = 1e-6  # of a kernel's largest value, below which the nearest is none
+APART = 1e-6  # of a kernel's largest value, below which the nearest is none
 READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
 
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
@@ -341,11 +341,11 @@ def training_rows(
         sample_weight = checked_weights(sample_weight, X.shape[0], X.dtype)
     X = as_inputs(X, X.dtype)
     if not sparse and hasattr(estimator, "kernel"):
-        _warn_of_strangers(as_kernel(estimator.kernel), X)
+        _warn_of_narrow_kernel(as_kernel(estimator.kernel), X)
     return ArrayRows(X, np.asarray(y), sample_weight)
 
 
-def _warn_of_strangers(kernel: Kernel, X: Array) -> None:
+def _warn_of_narrow_kernel(kernel: Kernel, X: Array) -> None:
     """Warn where a kernel with a width is nearly zero between all rows X (n, d).
 
     Looks at the nearest of some thousand rows to each of a few. Where none is near, predictions are
@@ -357,7 +357,7 @@ def _warn_of_strangers(kernel: Kernel, X: Array) -> None:
     others = np.unique(np.linspace(0, len(X) - 1, NEIGHBOURS).astype(int))
     K = kernel(X[probes], X[others])
     K[probes[:, None] == others] = 0.0
-    if np.median(K.max(axis=1)) < STRANGE:
+    if np.median(K.max(axis=1)) < APART:
         warnings.warn(
             f"{kernel!r} is nearly zero between all rows of X: predictions will hardly depend on "
             f"inputs. Scale them (StandardScaler, say), or take a larger length_scale.",

@@ -26,7 +26,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from semiparam_dynamics.arrays import WRENCH_AXES, Array
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import LivePageNodeConfig
-from semiparam_dynamics.nodes.live_server import Feed, LiveServer, count
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer, read_count
 from semiparam_dynamics.nodes.managed import await_description
 from semiparam_dynamics.nodes.messages import NANOSECONDS, stamp_of
 from semiparam_dynamics.nodes.serialized import read
@@ -313,7 +313,7 @@ def status_event(status: DiagnosticStatus) -> dict[str, object]:
         "level": min(int.from_bytes(status.level, "little"), 3),
         "message": status.message,
         "learned": [[key, values[key]] for key in SHOWN if key in values],
-        "left": sorted(map(list, drops.items()), key=lambda pair: -count(pair[1]))[:20],
+        "left": sorted(map(list, drops.items()), key=lambda pair: -read_count(pair[1]))[:20],
     }
 
 

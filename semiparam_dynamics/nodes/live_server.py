@@ -79,7 +79,7 @@ def finite(value: Any) -> Any:
     return value
 
 
-def count(text: str) -> int:
+def read_count(text: str) -> int:
     """A whole number that the diagnostics tell; 0 where it is none, or longer than any count is."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else 0
 

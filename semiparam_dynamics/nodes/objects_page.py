@@ -36,7 +36,7 @@ from semiparam_dynamics.errors import (
 )
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ObjectsPageNodeConfig
-from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order, count
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order, read_count
 from semiparam_dynamics.nodes.serialized import read
 from semiparam_dynamics.recognition.backbone import image_array
 from semiparam_dynamics.recognition.labels import ARROW
@@ -221,7 +221,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
                 "objects": objects,
             }
         )
-        taught, known = (count(values.get(key, "")) for key in FIGURES)
+        taught, known = (read_count(values.get(key, "")) for key in FIGURES)
         if taught < self._counts[-1][0]:  # another run, or a reset
             self._counts = [(0, 0)]
         if taught > self._counts[-1][0]:
@@ -305,14 +305,14 @@ def edit_of(order: Order) -> str:
         return ""
     if action != "teach" and action not in EDITS:
         raise RefusedError(f"there is no order {action[:40]!r}", reason="order")
-    count = EDITS.get(action, 1)
-    if not all(names[:count]):
+    needed = EDITS.get(action, 1)
+    if not all(names[:needed]):
         raise RefusedError(f"to {action} needs a name", reason="order")
     if not all(name.isprintable() for name in names):
         raise RefusedError("a name has characters that can't be printed", reason="order")
-    if count == 2 and any(ARROW in name for name in names):
+    if needed == 2 and any(ARROW in name for name in names):
         raise RefusedError(f"a name with '{ARROW}' in it can only be forgotten", reason="order")
-    return "" if action == "teach" else f"{action} {f' {ARROW} '.join(names[:count])}"
+    return "" if action == "teach" else f"{action} {f' {ARROW} '.join(names[:needed])}"
 
 
 def listed(
@@ -335,7 +335,7 @@ def listed(
         learned = re.match(r"(\d+) learned, (.*)", found.get(name, ""))
         number, held = learned.groups() if learned else ("", "")
         objects.append({"name": name, "learned": number, "held": held})
-    total = max(len(names), count(values.get("objects", "")))
+    total = max(len(names), read_count(values.get("objects", "")))
     return {"objects": objects, "count": total}, order
 
 
