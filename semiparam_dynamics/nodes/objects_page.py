@@ -239,6 +239,8 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             raise RefusedError(
                 f"'{self._teaching}' is being taught on another page", reason="taught elsewhere"
             )
+        if not self._is_heard(order):
+            raise RefusedError("the recognition isn't there", reason="recognition")
         if self._orders.qsize() >= MOST_ORDERS:
             raise RefusedError("too many orders at once", reason="order")
         self._orders.put(order)
@@ -252,6 +254,16 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             return False
         taught = order["do"] in EDITS and order["label"].strip() == self._teaching
         return taught or order["do"] in ("teach", "stop")
+
+    def _is_heard(self, order: Order) -> bool:
+        """Whether anyone subscribes the topic of an order; what is said to no one is lost.
+
+        Teaching that goes on may wait: its recognition may be on its way back.
+        """
+        if order["do"] == "teach":
+            going_on = bool(self._teaching) and order["label"].strip() == self._teaching
+            return going_on or self._label.get_subscription_count() > 0
+        return order["do"] not in EDITS or self._edit.get_subscription_count() > 0
 
     def _do(self, order: Order) -> None:
         action = order["do"]
