@@ -10,11 +10,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import excitation
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
 from .conftest import command_line
@@ -174,6 +177,19 @@ def test_the_learners_round_trip_comes_out(run, ros_environment, options: str) -
     cells = [cell.strip() for cell in learner.strip("|").split("|")]
     assert "echo" in echo and cells[:3] == ["learner", "events", "200"] and "nan" not in echo
     assert cells[4:6] == ["0", "0"]  # lost
+
+
+def test_an_exciting_motion_tells_parameters_better_than_random_ones(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ExcitationConfig(period=5.0, harmonics=2, starts=1, iterations=20)
+    monkeypatch.setattr(excitation, "ExcitationConfig", lambda: short)
+    excitation.measure("arm", ROOT / "test" / "data" / "small_arm.urdf", ())
+    shown = capsys.readouterr().out
+    pairs = re.findall(r"random ([\d.]+) .*?result ([\d.]+)", shown, re.DOTALL)
+    of_parameters, of_efforts = (tuple(map(float, pair)) for pair in pairs[-2:])
+    # Noise is 5 % of an effort, in hundreds of rows: columns that are alike have larger errors.
+    assert of_parameters[1] < min(of_parameters[0], 0.05) and of_efforts[1] < of_efforts[0]
 
 
 def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
