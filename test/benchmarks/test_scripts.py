@@ -176,6 +176,30 @@ def test_the_learners_round_trip_comes_out(run, ros_environment, options: str) -
     assert cells[4:6] == ["0", "0"]  # lost
 
 
+def test_counts_of_several_nodes_are_told_apart(run, ros_environment) -> None:
+    pytest.importorskip("rclpy")
+    from node_latency import counted
+
+    def figures(seen: int, learned: int) -> dict[str, str]:
+        values = {"samples seen": seen, "samples predicted": seen - 1, "samples learned": learned}
+        return {name: str(value) for name, value in values.items()}
+
+    before = {"inverse_dynamics": figures(40, 9), "arm1/inverse_dynamics": figures(30, 7)}
+    after = {"arm1/inverse_dynamics": figures(130, 17), "inverse_dynamics": figures(140, 20)}
+    assert counted(before, after, 2) == [200, 200, 21]
+    with pytest.raises(SystemExit, match="diagnostics of 1 and 2 of 2 nodes"):
+        counted({"inverse_dynamics": figures(40, 9)}, after, 2)
+
+
+def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None:
+    pytest.importorskip("rclpy")
+    times = ["--seconds", "4", "--every", "2", "--rate", "200", "--warm-up", "0"]
+    rows = [line.strip("|").split("|") for line in run("soak.py", *times).splitlines()]
+    head, *lines = ([cell.strip() for cell in row] for row in rows if len(row) > 9)
+    last = dict(zip(head, lines[-1], strict=True))
+    assert last["sent"] == "800" and 700 <= int(last["heard"]) <= 800
+
+
 def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
     sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
     output = run("checkpoint_cost.py", *sizes)
