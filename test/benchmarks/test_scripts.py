@@ -217,6 +217,22 @@ def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator
     assert resampled < as_given < without
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--arms", "seven", "--learning", "0.5", "--seconds", "3"], "--learning"),
+        (["--arms", "ur10"], "--data"),
+        (["--arms", "nosuch"], "nosuch"),
+    ],
+)
+def test_trajectories_that_get_no_efforts_end_in_a_sentence(
+    run, simulator: None, capsys: pytest.CaptureFixture[str], options: list[str], told: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        run("trajectory_efforts.py", *options)
+    assert told in f"{end.value.code} {capsys.readouterr().err}"
+
+
 def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
     sizes = ["--learn", "8", "--seconds", "8"]
     output = run("external_wrench_arms.py", str(data_folder), "--arms", "seven", *sizes)
