@@ -122,6 +122,11 @@ def test_the_thesis_tables_take_them(run, made, tmp_path: Path, data_folder: Pat
     output = run("tables/table_4_1_and_5_1.py", str(data_folder), *sizes)
     error = float(re.search(r"Nyström, m chosen\s*\|[^|]*\|\s*([\d.]+)", output)[1])
     assert "CT slices: 320 training rows" in output and error < 0.6 * np.std(y)
+    songs = tmp_path / "YearPredictionMSD.txt"
+    songs.write_text(csv([y, X]))
+    sizes = ["--set", "YearPrediction", "--file", str(songs), "--trials", "1", "--largest", "64"]
+    output = run("tables/table_4_1_and_5_1.py", str(data_folder), *sizes)
+    assert "YearPrediction: 360 training rows" in output  # the set's own split, whatever the share
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
