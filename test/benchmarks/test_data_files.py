@@ -112,6 +112,7 @@ def test_the_thesis_tables_take_them(run, made, tmp_path: Path, data_folder: Pat
     few = ["--trials", "1", "--m", "30", "--published-trials", "1"]
     output = run("tables/table_4_3.py", str(data_folder), "--sets", "ijcnn1", *own, *few)
     assert "ijcnn1: n = 400" in output and "NYTRO, published settings" in output
+    assert "published settings: inputs raw, 1 trials" in output
     assert output.count("not run") == 3 and "nan" not in output
     sets = ["--sets", "ijcnn1", "--full-passes", "2", "--published"]
     output = run("tables/table_6_2.py", str(data_folder), *sets, *own)
