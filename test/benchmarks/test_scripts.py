@@ -117,6 +117,8 @@ def test_more_passes_of_nysgm_come_near_ridge_regression(run, tmp_path: Path) ->
     once, best = (float(rows["m=32"][column].split()[0]) for column in (2, 3))
     assert best < 0.5 * once and float(rows["m=32"][6]) < 3.0 < float(rows["m=2"][6])
     assert imread(tmp_path / "nysgm_figure_1.png").std() > 0.05
+    output = run("tables/nysgm_figure_1.py", "--trials", "1", "--n", "60", "--passes", "8")
+    assert "| 8 passes " in output
 
 
 def test_logistic_falkon_reaches_scikit_learns_objective(run) -> None:
