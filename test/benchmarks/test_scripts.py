@@ -17,6 +17,7 @@ from matplotlib.image import imread
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
@@ -216,6 +217,18 @@ def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None
     head, *lines = ([cell.strip() for cell in row] for row in rows if len(row) > 9)
     last = dict(zip(head, lines[-1], strict=True))
     assert last["sent"] == "800" and 100 < int(last["heard"]) <= 800  # not lines of the table
+
+
+def test_trajectories_are_not_timed_without_a_learner(
+    ros_environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rclpy")
+    import trajectory_efforts_live as live
+
+    monkeypatch.setattr(live, "NODES", live.NODES | {"inverse_dynamics": {"residual": "none"}})
+    monkeypatch.setattr(sys, "argv", ["trajectory_efforts_live.py", "--rounds", "1"])
+    with pytest.raises(SemiparamError, match="the node inverse_dynamics ended with exit code 1"):
+        live.main()
 
 
 def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
