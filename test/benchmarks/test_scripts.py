@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import bad_messages
 import excitation
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from matplotlib.image import imread
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.errors import SemiparamError, StorageError
 from semiparam_dynamics.identification.excitation import ExcitationConfig
+from semiparam_dynamics.nodes import autosave
 
 from ..documents import ROOT, commands
 from .conftest import command_line
@@ -235,6 +237,44 @@ def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
     sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
     output = run("checkpoint_cost.py", *sizes)
     assert "beside a write" in output and "nan" not in output
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_measurement(
+    run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*arguments: object, **options: object) -> None:
+        raise StorageError("no room on the disk")
+
+    monkeypatch.setattr(autosave, "save_state", refused)
+    with pytest.raises(SystemExit, match="no room on the disk"):
+        run("checkpoint_cost.py", "--centers", "5", "--joint-centers", "2")
+
+
+def test_each_bad_message_is_refused_for_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sessions = []
+
+    class Session(bad_messages.Session):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            sessions.append(self)
+
+    monkeypatch.setattr(bad_messages, "Session", Session)
+    monkeypatch.setattr(sys, "argv", ["bad_messages.py", "--messages", "120", "--rounds", "2"])
+    bad_messages.main()
+    (session,) = sessions
+    dropped = session.dropped()
+    kinds = ("not finite", "wrong length", "missing joint", "duplicate joint name", "zero stamp")
+    for kind in (*kinds[:2], *kinds[4:], "out of order", "effort not finite", "malformed"):
+        assert dropped[kind] == 240, kind
+    assert dropped["missing joint"] + dropped["duplicate joint name"] == 480
+    assert sum(count for reason, count in dropped.items() if "degrees" in reason) == 240
+    assert not dropped["clock jumped"]
+    assert session.learner.estimator.n_learned > 1500 and session.first_motion is None
+    shares = re.findall(r"^\| .* \| ([\d.]+) \|$", capsys.readouterr().out, re.MULTILINE)
+    # An effort that is none leaves the others to be learned.
+    assert len(shares) == 10 and max(map(float, shares[1:-2])) < 0.5 and float(shares[-1]) < 0.5
 
 
 def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator: None) -> None:
