@@ -75,9 +75,9 @@ ORDER = [
     "changes",
     "config",
     "learner",
-    "simulation recognition",
+    "simulation recognition doctor",
     "evaluation",
-    "tuning control doctor",
+    "tuning control",
     "nodes",
     "cli",
 ]
