@@ -14,6 +14,7 @@ import excitation
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from recognition_learners import DeepSLDA, Discriminant, Recogniser
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
 
@@ -151,6 +152,24 @@ def test_recognition_beside_its_rivals_comes_out(run, data_folder: Path) -> None
     output = run("recognition_rivals.py", str(data_folder), *sizes, *streams)
     assert all(name in output for name in ("RLSC", "Deep SLDA", "SGDClassifier"))
     assert "nan" not in output
+
+
+def test_learners_are_asked_for_variants_and_stay_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=60)
+    X = rng.standard_normal((60, 6)) + 2.0 * np.eye(2, 6)[y]
+    learners = [make(X, y) for make in (Recogniser, Discriminant, DeepSLDA)]
+    for learner in learners:
+        for x, label in zip(X, y.tolist(), strict=True):
+            learner.learn(x, label)
+    # Both heads leave held-out examples for pauses, as the node does: their times compare.
+    late = [learner._model.recursion_.outdated() for learner in learners[:2]]
+    assert late[0] == late[1] > 0
+    *_, streaming = learners
+    scores = streaming._model.scores(X)
+    found = streaming.answers(X)
+    assert np.array_equal(streaming._model.scores(X), scores)
+    assert np.array_equal(found["Deep SLDA, shrinkage 1e-4"], streaming.predict(X))
 
 
 @pytest.mark.parametrize("shrinkage", [1e-4, 0.3])
