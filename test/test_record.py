@@ -72,6 +72,12 @@ def test_a_change_is_told(twice: tuple[Path, Path], tmp_path: Path, run) -> None
     assert code == 1 and "inf" in said
 
 
+def test_a_name_that_no_case_has_is_refused(tmp_path: Path, run) -> None:
+    code, said = run("write", tmp_path / "record.npz", "--only", CHEAP, "recursion/in_turns")
+    assert code == 2 and said == "no case is called recursion/in_turns\n"
+    assert not (tmp_path / "record.npz").exists()
+
+
 def test_without_data_a_case_is_skipped(tmp_path: Path, monkeypatch, run) -> None:
     names = ("live/nystrom/effort", CHEAP)
     monkeypatch.setenv("SEMIPARAM_DATA", str(tmp_path))
