@@ -46,7 +46,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("record")
     first, second = folder / "first.npz", folder / "second.npz"
     command = [sys.executable, record.__file__, "write", first, "--only", CHEAP]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    said = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert said.returncode == 0 and f"s  {CHEAP}: " in said.stdout, said.stderr
     assert record.main(["write", str(second), "--only", CHEAP]) == 0
     return first, second
