@@ -14,7 +14,7 @@ Beside it a bare echo of the same messages in rclpy, which is what no learner in
     python benchmarks/node_latency.py --arms 2
     python benchmarks/node_latency.py --page chromium                        # the live page, open
     python benchmarks/node_latency.py --target wrench
-    python benchmarks/node_latency.py --seconds 600 --rate 4000 --features 300
+    python benchmarks/node_latency.py --residual random_fourier --features 300 --rate 4000
     python benchmarks/node_latency.py --seconds 30 --executors events single
 """
 
@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +177,8 @@ def watched(arguments: argparse.Namespace, node: str, urdf: Path) -> Iterator[in
         browser = subprocess.Popen(program, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             yield page.pid
+            if browser.poll() is not None:
+                sys.exit(f"{arguments.page} ended by itself, with exit code {browser.returncode}")
         finally:
             browser.terminate()
             browser.wait()
@@ -200,6 +202,18 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
     }
 
 
+def counted(
+    before: dict[str, dict[str, str]], after: dict[str, dict[str, str]], arms: int
+) -> list[int]:
+    """How much each of COUNTS grew between two diagnostics, of all nodes together."""
+    if not len(before) == len(after) == arms:
+        sys.exit(f"diagnostics of {len(before)} and {len(after)} of {arms} nodes came")
+    return [
+        sum(int(figures[name]) - int(before[node][name]) for node, figures in after.items())
+        for name in COUNTS
+    ]
+
+
 def measure(
     arguments: argparse.Namespace, node: str, executor: str, urdf: Path, stream: Stream
 ) -> list[str]:
@@ -216,13 +230,14 @@ def measure(
     with (
         busy(arguments.busy),
         NodeProcess(node, parameters(arguments, node, urdf), log, program=program) as process,
-        watched(arguments, node, urdf) as page,
+        ExitStack() as beside,
     ):
         first = peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True)
         startup = time.monotonic() - started
         process.check()
         if not all(first.heard):
             sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
+        page = beside.enter_context(watched(arguments, node, urdf))
         stream.rewind()
         peer.send(stream, rate, round(arguments.first * rate))
         patience = 20.0 if node == "learner" else 0.0
@@ -242,18 +257,18 @@ def measure(
     if arguments.log:
         print(log.read_text(), file=sys.stderr)
     if arguments.figures:
-        print({k: v for k, v in after.items() if not k.startswith("nmse")}, file=sys.stderr)
+        for name, figures in after.items():
+            shown_of = {k: v for k, v in figures.items() if not k.startswith("nmse")}
+            print(name, shown_of, file=sys.stderr)
     trips = done.trips() * 1e6
     sent, elapsed = len(done.sent), (done.sent[-1] - done.sent[0]) * 1e-9
-    lost_to = lost_from = learned = "-"
+    lost_to = learned = "-"
     # A pause came before: the first message that the filters answer is the second.
-    unanswered = done.unanswered(1 if node == "learner" else 0)
-    if after:
-        seen, predicted, known = (int(after[name]) - int(before[name]) for name in COUNTS)
-        lost_to, lost_from = str(sent - seen), str(unanswered)
+    lost_from = str(done.unanswered(1 if node == "learner" else 0))
+    if node == "learner":
+        seen, predicted, known = counted(before, after, arguments.arms)
+        lost_to = str(arguments.arms * sent - seen)
         learned = f"{100.0 * known / predicted:.1f} %"
-    else:
-        lost_from = str(unanswered)
     if page:
         print(f"live_page: {shown / elapsed:.3f} cores", file=sys.stderr)
     p50, p99 = np.percentile(trips, (50, 99))

@@ -119,6 +119,10 @@ class Exchange:
         heard = ((one[a] - b) * 1e-9 for one in self.heard for a, b in pairs if a in one)
         return np.fromiter(heard, np.float64)
 
+    def answers(self) -> int:
+        """The number of answers taken, of all arms."""
+        return sum(map(len, self.heard))
+
     def unanswered(self, first: int) -> int:
         """The number of messages without an answer, from number `first` on, the last excepted."""
         return sum(stamp not in one for one in self.heard for stamp in self.sent[first:-1])
@@ -173,17 +177,20 @@ class Peer:
                 break
         return done
 
-    def listen(self, done: Exchange, seconds: float, patience: float = 0.0) -> dict[str, str]:
-        """Take what still comes in so many seconds; returns the last diagnostics by name.
+    def listen(
+        self, done: Exchange, seconds: float, patience: float = 0.0
+    ) -> dict[str, dict[str, str]]:
+        """Take what still comes in so many seconds; returns each node's last diagnostics by name.
 
-        If none have come by then it waits for them, `patience` seconds more at most.
+        If not all arms' have come by then it waits for them, `patience` seconds more at most.
         """
-        figures: dict[str, str] = {}
+        figures: dict[str, dict[str, str]] = {}
         end = time.monotonic() + seconds
-        while time.monotonic() < (end if figures else end + patience):
+        while time.monotonic() < (end if len(figures) >= self._arms else end + patience):
             self._hear(done)
             while (taken := self._take(self._diagnosed, DiagnosticArray, False)) is not None:
-                figures = {pair.key: pair.value for pair in taken[0].status[0].values}
+                for status in taken[0].status:
+                    figures[status.name] = {pair.key: pair.value for pair in status.values}
             time.sleep(0.01)
         return figures
 

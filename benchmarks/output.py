@@ -22,10 +22,15 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 def show(text: str, out: Path | None) -> None:
     """Print a table, and write it where `out` says. Raises StorageError where that fails."""
     print(text, end="")
-    if out is None:
-        return
+    if out is not None:
+        write(text, out)
+
+
+def write(text: str, out: Path, mode: str = "w") -> None:
+    """Write a file, or with the mode "a" add to it. Raises StorageError where that fails."""
     try:
-        out.write_text(text, encoding="utf-8")
+        with out.open(mode, encoding="utf-8") as file:
+            file.write(text)
     except OSError as error:
         raise StorageError(f"can't write {out}: {error.strerror}") from error
 

@@ -155,6 +155,8 @@ def table(trials: list[Trial]) -> str:
     rows = []
     for stops, name in ((True, "stops when told"), (False, "goes on")):
         chosen = [trial for trial in trials if trial.stopped == stops]
+        if not chosen:
+            continue
         cells = [name, str(len(chosen))]
         for field in ("speed", "told", "travel", "force"):
             values = np.array([getattr(trial, field) for trial in chosen])

@@ -126,9 +126,9 @@ def watched(
     for _ in range(round(arguments.seconds / arguments.every)):
         visitors.renew()
         done = peer.send(stream, arguments.rate, round(arguments.every * arguments.rate))
-        figures = peer.listen(done, LOOK)
+        figures = next(iter(peer.listen(done, LOOK).values()), {})
         process.check()
-        sent, heard = sent + len(done.sent), heard + len(done.heard)
+        sent, heard = sent + len(done.sent), heard + done.answers()
         elapsed = time.monotonic() - started
         memory, held = memory_mb(process.pid), holdings(process.pid)
         seen, predicted, learned = (figures.get(name, "-") for name in COUNTS)

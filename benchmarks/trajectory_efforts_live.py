@@ -9,6 +9,7 @@ python benchmarks/trajectory_efforts_live.py
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -32,6 +33,7 @@ NODES: dict[str, dict[str, object]] = {
     "trajectory_efforts": {"timeout": 5.0},
     "arm_simulator": {"rate": 200.0, "motion": "exciting", "wait_for_subscribers": 1},
 }
+STARTING_S = 60.0  # in which the nodes come up and efforts are learned
 LATEST_S = 30.0  # for a trajectory to come out
 
 
@@ -78,11 +80,17 @@ def main() -> None:
     use_own_network()
     rclpy.init()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        for name, given in NODES.items():
-            log = Path(folder) / f"{name}.log"
-            stack.enter_context(NodeProcess(name, {**ROBOT, **given}, log))
-        sender, end = Sender(), time.monotonic() + 60.0
-        while not sender.send(2)[1] and time.monotonic() < end:
+        stack.callback(rclpy.try_shutdown)
+        nodes = [
+            stack.enter_context(NodeProcess(name, {**ROBOT, **given}, Path(folder) / f"{name}.log"))
+            for name, given in NODES.items()
+        ]
+        sender, end = Sender(), time.monotonic() + STARTING_S
+        while not sender.send(2)[1]:
+            for node in nodes:
+                node.check()
+            if time.monotonic() > end:
+                sys.exit(f"no trajectory came out with efforts within {STARTING_S:g} s")
             sender.wait(0.2)
         sender.wait(args.learning)
         print("| points | median, ms | 90 % | most | with efforts |\n|---|---|---|---|---|")
@@ -95,7 +103,6 @@ def main() -> None:
                 sender.wait(0.1)
             cells = " | ".join(f"{np.percentile(times, q):.0f}" for q in (50, 90, 100))
             print(f"| {points} | {cells} | {filled} of {args.rounds} |", flush=True)
-    rclpy.try_shutdown()
 
 
 if __name__ == "__main__":

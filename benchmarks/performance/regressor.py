@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +71,7 @@ def measure_regressor(urdf: str, seconds: float) -> RegressorTimes:
     data = kinematics.createData()
     neutral = pin.neutral(kinematics)
     push, block = SampleFilter(model, FilterConfig()), SampleFilter(model, FilterConfig())
-    pushed, period = [0], 10**9 + stream[-1].stamp - stream[0].stamp
+    pushed = 0
 
     def pinocchio(count: int) -> None:
         for k in range(count):
@@ -89,10 +88,13 @@ def measure_regressor(urdf: str, seconds: float) -> RegressorTimes:
             model.regressors(q, dq, ddq)
 
     def message(count: int) -> None:
+        nonlocal pushed
         for _ in range(count):
-            turn, k = divmod(pushed[0], STATES)
-            push.push(dataclasses.replace(stream[k], stamp=stream[k].stamp + turn * period))
-            pushed[0] += 1
+            if pushed == STATES:
+                push.reset()
+                pushed = 0
+            push.push(stream[pushed])
+            pushed += 1
 
     def recording(count: int) -> None:
         for _ in range(count):

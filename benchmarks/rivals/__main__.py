@@ -45,9 +45,10 @@ from other_rivals import (  # noqa: E402
     identification,
     package,
 )
-from output import add_out, machine, markdown, show  # noqa: E402
+from output import add_out, machine, markdown, show, write  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
+from semiparam_dynamics.cli.main import run_command  # noqa: E402
 from semiparam_dynamics.errors import MissingExtraError  # noqa: E402
 
 Scores = dict[str, dict[str, dict[str, Score]]]  # by arm, split and method
@@ -95,8 +96,15 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the page and write it."""
+    """Measure, print the page and write it; the exit code is that of `semiparam`."""
     args = make_parser().parse_args(arguments)
+    return run_command(lambda: measure(args), "rivals")
+
+
+def measure(args: argparse.Namespace) -> None:
+    """Each method on each split of the arms; the page, written after each."""
+    if args.out is not None:
+        write("", args.out, "a")  # nothing is measured for a page that can't be written
     found: Scores = {}
     left_out: list[str] = []
     methods = []
@@ -115,11 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for split in arm_splits(args.data, arm, args.seconds):
                     found.setdefault(arm, {})[split.name] = run(split, methods, args)
                     if args.out is not None:
-                        args.out.write_text(page(found, left_out, args), encoding="utf-8")
+                        write(page(found, left_out, args), args.out)
             except MissingExtraError as error:
                 left_out.append(f"{ARMS[arm]}: {error}")
     show(page(found, left_out, args), args.out)
-    return 0
 
 
 def run(split: Split, methods: Sequence[str], args: argparse.Namespace) -> dict[str, Score]:
@@ -252,7 +259,9 @@ def tables(arm: str, splits: dict[str, dict[str, Score]]) -> list[str]:
                 _number(np.mean([one.nmse.max() for one in scores])),
                 f"{np.mean([one.rms.mean() for one in scores]):.3g}",
                 *online,
-                f"{np.mean([one.seconds for one in scores]):.2g}",
+                ""
+                if np.isnan(scores[0].seconds)
+                else f"{np.mean([s.seconds for s in scores]):.2g}",
                 f"{min(one.microseconds for one in scores):.0f}",
             ]
         )
@@ -295,7 +304,8 @@ READ = """\
 nmse is the mean squared error over the variance of the measured effort, averaged over the joints:
 1 is what predicting the mean would leave. `worst joint` is the largest; rms is in N m, averaged
 over the joints. All methods see the same filtered samples, with the settings of `config/robots/`
-or the defaults; they learn those in motion, and are scored on all of the test part.
+or the defaults; they learn those in motion, and are scored on all of the test part. A sample of
+which an axis was not measured, as of TIAGo's fifth joint, whose sensor sticks, is left out for all.
 
 - **URDF**: its parameters as they stand. **least squares**: base parameters with viscous and
   Coulomb friction, offsets and rotor inertias, in batch. **consistent parameters**: the same of

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import Any
+
 import falkon_fits
+import falkon_rivals
 import numpy as np
 import pytest
 from falkon_fits import Problem, measure, synthetic
@@ -56,6 +61,28 @@ def test_multiplications_of_more_rows_are_scaled_up(
     found = falkon_fits.gemm_times(problem.X, problem.X[:100])
     assert passes == [(1024, both) for both in (True, False) for _ in falkon_fits.BLOCKS]
     assert found.both == found.one == 3000 / 1024
+
+
+def test_no_estimators_first_fit_is_timed(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def first_is_slow(name: str) -> Callable[..., Any]:
+        fit = getattr(falkon_rivals, name)
+
+        def slow(given: Problem, asked: dict[str, Any]) -> Any:
+            if name not in begun:
+                begun.append(name)
+                time.sleep(3.0)
+            return fit(given, asked)
+
+        return slow
+
+    for name in ("_ours", "_scikit_learn"):
+        monkeypatch.setattr(falkon_rivals, name, first_is_slow(name))
+    found = rivals(problem, 100, 1e-4, 2, None, 1)
+    assert len(begun) == 2 and all(one.seconds < 3.0 for one in found[:2])
 
 
 def test_rivals_solve_the_same_problem(problem: Problem) -> None:

@@ -139,3 +139,15 @@ def test_the_page_comes_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     has_torch = importlib.util.find_spec("torch") is not None
     assert ("GRU on least squares" in names) == has_torch
     assert has_torch or "GRU on least squares: torch not installed" in text
+    cells = [row.strip("| ").split(" | ") for row in text.splitlines() if row.startswith("| URDF")]
+    assert cells[0][6] == "", "the URDF learns nothing"
+    assert "whose sensor sticks" in text and "not measured" not in text[text.index("## Not run") :]
+
+
+def test_a_page_that_cannot_be_written_is_told_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RIVALS, "run", lambda *_: pytest.fail("measured"))
+    out = tmp_path / "there is none" / "page.md"
+    assert RIVALS.main([str(tmp_path), *QUICK, "--out", str(out)]) == 2
+    assert f"rivals: error: can't write {out}" in capsys.readouterr().err

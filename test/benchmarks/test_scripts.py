@@ -10,11 +10,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import excitation
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
 from .conftest import command_line
@@ -114,6 +118,8 @@ def test_more_passes_of_nysgm_come_near_ridge_regression(run, tmp_path: Path) ->
     once, best = (float(rows["m=32"][column].split()[0]) for column in (2, 3))
     assert best < 0.5 * once and float(rows["m=32"][6]) < 3.0 < float(rows["m=2"][6])
     assert imread(tmp_path / "nysgm_figure_1.png").std() > 0.05
+    output = run("tables/nysgm_figure_1.py", "--trials", "1", "--n", "60", "--passes", "8")
+    assert "| 8 passes " in output
 
 
 def test_logistic_falkon_reaches_scikit_learns_objective(run) -> None:
@@ -176,6 +182,55 @@ def test_the_learners_round_trip_comes_out(run, ros_environment, options: str) -
     assert cells[4:6] == ["0", "0"]  # lost
 
 
+def test_an_exciting_motion_tells_parameters_better_than_random_ones(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ExcitationConfig(period=5.0, harmonics=2, starts=1, iterations=20)
+    monkeypatch.setattr(excitation, "ExcitationConfig", lambda: short)
+    excitation.measure("arm", ROOT / "test" / "data" / "small_arm.urdf", ())
+    shown = capsys.readouterr().out
+    pairs = re.findall(r"random ([\d.]+) .*?result ([\d.]+)", shown, re.DOTALL)
+    of_parameters, of_efforts = (tuple(map(float, pair)) for pair in pairs[-2:])
+    # Noise is 5 % of an effort, in hundreds of rows: columns that are alike have larger errors.
+    assert of_parameters[1] < min(of_parameters[0], 0.05) and of_efforts[1] < of_efforts[0]
+
+
+def test_counts_of_several_nodes_are_told_apart(run, ros_environment) -> None:
+    pytest.importorskip("rclpy")
+    from node_latency import counted
+
+    def figures(seen: int, learned: int) -> dict[str, str]:
+        values = {"samples seen": seen, "samples predicted": seen - 1, "samples learned": learned}
+        return {name: str(value) for name, value in values.items()}
+
+    before = {"inverse_dynamics": figures(40, 9), "arm1/inverse_dynamics": figures(30, 7)}
+    after = {"arm1/inverse_dynamics": figures(130, 17), "inverse_dynamics": figures(140, 20)}
+    assert counted(before, after, 2) == [200, 200, 21]
+    with pytest.raises(SystemExit, match="diagnostics of 1 and 2 of 2 nodes"):
+        counted({"inverse_dynamics": figures(40, 9)}, after, 2)
+
+
+def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None:
+    pytest.importorskip("rclpy")
+    times = ["--seconds", "4", "--every", "2", "--rate", "200", "--warm-up", "0"]
+    rows = [line.strip("|").split("|") for line in run("soak.py", *times).splitlines()]
+    head, *lines = ([cell.strip() for cell in row] for row in rows if len(row) > 9)
+    last = dict(zip(head, lines[-1], strict=True))
+    assert last["sent"] == "800" and 100 < int(last["heard"]) <= 800  # not lines of the table
+
+
+def test_trajectories_are_not_timed_without_a_learner(
+    ros_environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rclpy")
+    import trajectory_efforts_live as live
+
+    monkeypatch.setattr(live, "NODES", live.NODES | {"inverse_dynamics": {"residual": "none"}})
+    monkeypatch.setattr(sys, "argv", ["trajectory_efforts_live.py", "--rounds", "1"])
+    with pytest.raises(SemiparamError, match="the node inverse_dynamics ended with exit code 1"):
+        live.main()
+
+
 def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
     sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
     output = run("checkpoint_cost.py", *sizes)
@@ -191,6 +246,22 @@ def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator
         assert learned < 0.5 * without
     without, as_given, resampled = map(float, output.splitlines()[-1].split("|")[2:5])
     assert resampled < as_given < without
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--arms", "seven", "--learning", "0.5", "--seconds", "3"], "--learning"),
+        (["--arms", "ur10"], "--data"),
+        (["--arms", "nosuch"], "nosuch"),
+    ],
+)
+def test_trajectories_that_get_no_efforts_end_in_a_sentence(
+    run, simulator: None, capsys: pytest.CaptureFixture[str], options: list[str], told: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        run("trajectory_efforts.py", *options)
+    assert told in f"{end.value.code} {capsys.readouterr().err}"
 
 
 def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
