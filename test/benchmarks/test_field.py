@@ -144,6 +144,6 @@ def test_the_table(field, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     same, tilted = (
         ratios[name] for name in ("positions in steps of 1e-3 rad", "base tilted by 30 degrees")
     )
-    assert len(same) == len(tilted) == 4
+    assert len(same) == len(tilted) == 6
     assert all(0.5 < value < 1.5 for value in same)
     assert min(tilted) > 1.2
