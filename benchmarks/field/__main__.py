@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 
 from conditions import CONDITIONS, Condition
-from logs import Split, measurements, splits
+from logs import NAMES, Split, measurements, splits
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     """Print the table, a row as soon as it is known."""
     parser = argparse.ArgumentParser(prog="field", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with robots/")
-    parser.add_argument("--logs", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--logs", nargs="+", default=[], choices=NAMES, metavar="NAME")
     parser.add_argument(
         "--conditions", nargs="+", default=[], metavar="WORDS", help="those whose names hold one"
     )
