@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from semiparam_dynamics.nodes.processes import is_free
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -138,6 +136,9 @@ def _claim_domain() -> tuple[int, int]:
     One in which somebody else has a node is left out. Higher domains' ports would fall among those
     that the system hands out. The lock goes with the process however it ends.
     """
+    # Imported at the top, it would load numpy, whose BLAS reads the number of threads then.
+    from semiparam_dynamics.nodes.processes import is_free
+
     folder = Path(tempfile.gettempdir()) / f"semiparam_domains_{os.getuid()}"
     folder.mkdir(exist_ok=True)
     start = next(_starts)
