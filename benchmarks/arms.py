@@ -7,15 +7,17 @@ has its settings.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
+from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
@@ -114,6 +116,15 @@ def train_and_test(
     if len(parts) == 1:
         return model, *by_time(parts[0])
     return model, [sample for part in parts[:-1] for sample in part], parts[-1]
+
+
+def learned(model: RobotModel, config: EstimatorConfig, samples: Iterable[Sample]) -> ProtocolRun:
+    """A run that has learned all of the samples in turn, none of them scored."""
+    run = ProtocolRun(SemiparametricEstimator(model, config), "sequential")
+    for sample in samples:
+        run.step(sample, score=False)
+    run.finish()
+    return run
 
 
 def by_time(recording: list[S], share: float = TRAINING_SHARE) -> tuple[list[S], list[S]]:

@@ -12,7 +12,7 @@ import argparse
 import time
 from pathlib import Path
 
-from arms import settings, train_and_test
+from arms import learned, settings, train_and_test
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS, batch_start, training_data
@@ -35,11 +35,9 @@ def main() -> None:
     for residual in ("nystrom", "random_fourier"):
         started = time.perf_counter()
         changed = replace(config.estimator, residual=residual)
-        run = ProtocolRun(SemiparametricEstimator(model, changed), "sequential")
         with threadpool_limits(1):
-            for sample in train:
-                run.step(sample, score=False)
-        report(f"one by one, {residual}", run.estimator, test, time.perf_counter() - started)
+            estimator = learned(model, changed, train).estimator
+        report(f"one by one, {residual}", estimator, test, time.perf_counter() - started)
     started = time.perf_counter()
     with threadpool_limits(1):
         data = training_data(model, config.estimator, train)

@@ -2,7 +2,7 @@
 
 Learner, controller and arm run in one process at 500 Hz, with friction, elasticity and noise; the
 URDF that controller and learner are given is the simulated one, or has wrong masses. One line for
-each run goes to --out as it is done; a run that is in the file is not repeated.
+each run goes to --out as it is done; one that is in the file with these settings is not repeated.
 
 python benchmarks/controller.py DATA --out controller.jsonl
 """
@@ -20,6 +20,7 @@ from semiparam_dynamics.control.comparison import ComparisonConfig, compare
 from semiparam_dynamics.control.config import FEEDFORWARDS
 from semiparam_dynamics.parameters import from_flat
 
+ARMS = ("icub", "ur10", "seven")
 COMMON = {
     "rate": 500.0,
     "motion": "exciting",
@@ -33,7 +34,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path, help="folder with robots/ur10/ur10_robot.urdf")
-    parser.add_argument("--arms", nargs="+", default=["icub", "ur10", "seven"])
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=18.0, help="of motion (default 18)")
     parser.add_argument(
@@ -53,28 +54,38 @@ def main() -> None:
         )
     }
     written = args.out.read_text() if args.out.exists() else ""
-    done = [json.loads(line) for line in written.splitlines()]
-    known = {(row["arm"], row["seed"], row["masses"]) for row in done}
+    known = [json.loads(line) for line in written.splitlines()]
+    chosen = []
     for seed in range(args.seeds):
         for arm in args.arms:
             for masses, error in (("true", (0.0, 0.0)), ("wrong", tuple(args.mass_error))):
-                if (arm, seed, masses) in known:
-                    continue
-                urdf, settings = arms[arm]
-                config = from_flat(ComparisonConfig, {**COMMON, **settings, "seed": seed})
-                result = compare(urdf, config, args.seconds, args.since, mass_error=error)
-                row = {"arm": arm, "seed": seed, "masses": masses}
-                row |= {f"{name} mrad": (1e3 * rms).tolist() for name, rms in result.rms().items()}
-                row |= {
-                    f"{name} links mrad": (1e3 * rms).tolist()
-                    for name, rms in result.rms(links=True).items()
-                }
-                last = result.runs["semiparametric"]
-                row["share"] = float(last.share[last.time >= args.since].mean())
-                done.append(row)
-                with args.out.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
-    print_table(done)
+                row = {"arm": arm, "seed": seed, "masses": masses, "mass error": list(error)}
+                row |= {"seconds": args.seconds, "since": args.since}
+                done = next((one for one in known if row.items() <= one.items()), None)
+                if done is None:
+                    done = row | measured(*arms[arm], args, seed, error)
+                    with args.out.open("a") as file:
+                        file.write(json.dumps(done) + "\n")
+                chosen.append(done)
+    print_table(chosen)
+
+
+def measured(
+    urdf: str,
+    settings: dict[str, object],
+    args: argparse.Namespace,
+    seed: int,
+    error: tuple[float, float],
+) -> dict[str, object]:
+    """The figures of a run."""
+    config = from_flat(ComparisonConfig, {**COMMON, **settings, "seed": seed})
+    result = compare(urdf, config, args.seconds, args.since, mass_error=error)
+    row: dict[str, object] = {}
+    for kind, links in (("", False), (" links", True)):
+        errors = result.rms(links=links)
+        row |= {f"{name}{kind} mrad": (1e3 * rms).tolist() for name, rms in errors.items()}
+    last = result.runs["semiparametric"]
+    return row | {"share": float(last.share[last.time >= args.since].mean())}
 
 
 def print_table(rows: list[dict[str, object]]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parent / "rivals"))
 
 from arm_splits import arm_splits
-from arms import UR10
+from arms import UR10, learned
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
@@ -105,12 +105,9 @@ def coverages(
     model: RobotModel, config: InverseDynamicsConfig, train: list[Sample], test: list[Sample]
 ) -> Iterator[str]:
     """The figures of each protocol."""
-    learned = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
-    for sample in train:
-        learned.step(sample, score=False)
-    learned.catch_up()
+    first = learned(model, config.estimator, train).estimator
     for protocol in PROTOCOLS:
-        run = Watched(learned.estimator.copy(), protocol)
+        run = Watched(first.copy(), protocol)
         for sample in test:
             run.step(sample)
         run.catch_up()

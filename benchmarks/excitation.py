@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from arms import PLAIN
 
 from semiparam_dynamics.identification.excitation import (
     ExcitationConfig,
@@ -59,13 +60,15 @@ def errors(
 
 def measure(name: str, path: Path, coupled: tuple[str, ...]) -> None:
     text = path.read_text()
-    model = RobotModel(text, coupled_joints=coupled)
+    # The optional kinds of friction are not excited, and to states without a past are Coulomb's.
+    model = RobotModel(text, coupled_joints=coupled, **PLAIN)
     limits, config = motion_limits(text, model), ExcitationConfig()
     start = time.perf_counter()
     found = optimize_excitation(model, model, limits, config)
     seconds = time.perf_counter() - start
     usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
-    problem = ExcitationProblem(model, model, usable, config.period, config.harmonics)
+    form = config.period, config.harmonics, config.objective
+    problem = ExcitationProblem(model, model, usable, *form)
     rng = np.random.default_rng(1234)
     motions = [problem.trajectory(random_unknowns(problem, rng)) for _ in range(40)]
     tests, others = motions[:20], motions[20:]

@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
-from arms import LOGS, settings, train_and_test
+from arms import LOGS, learned, settings, train_and_test
 
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import RobotModel
 
 PARTS = {
     "directional": ("rigid_body.memory", {"rigid_body.forgetting": "directional"}),
@@ -33,8 +33,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--memory", type=float, nargs="+", default=[10.0, 30.0, 60.0, 120.0, 300.0])
-    parser.add_argument("--parts", nargs="+", default=["directional", "exponential", "residual"])
-    parser.add_argument("--logs", nargs="+", default=list(LOGS))
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS)[:3])
+    parser.add_argument("--logs", nargs="+", choices=list(LOGS), default=list(LOGS))
     parser.add_argument("--rigid-body-only", action="store_true", help="much faster: SP is NaN")
     args = parser.parse_args()
     print(f"{'log':<9}{'forgets':<13}{'memory':>6}", end="")
@@ -46,22 +46,18 @@ def main() -> None:
             name, own = PARTS[part]
             for memory in [0.0, *args.memory]:
                 changed = replace(config, **own, **{name: memory})
-                estimator = SemiparametricEstimator(model, changed.estimator)
                 run = rigid_body_scores if args.rigid_body_only else both_scores
-                nmse = run(estimator, train, test)
+                nmse = run(model, changed.estimator, train, test)
                 print(f"{log:<9}{part:<13}{memory:>6g}", end="")
                 print("".join(f"{value:>13.4f}" for value in nmse), flush=True)
 
 
 def both_scores(
-    estimator: SemiparametricEstimator, train: list[Sample], test: list[Sample]
+    model: RobotModel, config: EstimatorConfig, train: list[Sample], test: list[Sample]
 ) -> list[float]:
     """Delayed P and SP, frozen P and SP, after learning `train`: means over joints."""
-    learned = ProtocolRun(estimator, "sequential")
-    for sample in train:
-        learned.step(sample, score=False)
-    nmse = []
-    for run in (learned.branch("delayed"), learned.branch("frozen")):
+    first, nmse = learned(model, config, train), []
+    for run in (first.branch("delayed"), first.branch("frozen")):
         for sample in test:
             run.step(sample)
         nmse += [float(run.scores.nmse(m).mean()) for m in ("rigid_body", "semiparametric")]
@@ -69,20 +65,24 @@ def both_scores(
 
 
 def rigid_body_scores(
-    estimator: SemiparametricEstimator, train: list[Sample], test: list[Sample]
+    model: RobotModel, config: EstimatorConfig, train: list[Sample], test: list[Sample]
 ) -> list[float]:
     """`both_scores` without the residual, which takes most of the time."""
-    rigid_body = estimator.rigid_body
+    rigid_body = RigidBodyIdentifier.of(model, config.rigid_body)
+
+    def learn(sample: Sample) -> None:
+        if sample.teaches:
+            rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
+
     for sample in train:
-        rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
+        learn(sample)
     frozen = rigid_body.parameters.copy()
-    scores = RunningScores(("delayed", "frozen"), estimator.model.n_axes)
-    nothing = np.full(estimator.model.n_axes, np.nan)
+    scores = RunningScores(("delayed", "frozen"), model.n_axes)
     for sample in test:
         values = {"delayed": rigid_body.predict(sample.regressor)}
         values["frozen"] = sample.regressor @ frozen
-        scores.add(sample.y, values, dict.fromkeys(values, nothing))
-        rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
+        scores.add(sample.y, values, {})
+        learn(sample)
     delayed, last = (float(scores.nmse(name).mean()) for name in ("delayed", "frozen"))
     return [delayed, float("nan"), last, float("nan")]
 

@@ -18,13 +18,11 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from arms import LOGS, PLAIN, UR10
+from arms import LOGS, PLAIN, UR10, learned
 from joint_safety import Split, recorded, splits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
@@ -72,14 +70,12 @@ def main() -> None:
 def scored(split: Split) -> tuple[dict[str, RunningScores], np.ndarray]:
     """The scores on what is held out by protocol, and the kinds of friction that count."""
     _, model, config, train, test = split
-    learned = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
-    for sample in train:
-        learned.step(sample, score=False)
-    runs = {protocol: learned.branch(protocol) for protocol in PROTOCOLS}
+    first = learned(model, config.estimator, train)
+    runs = {protocol: first.branch(protocol) for protocol in PROTOCOLS}
     for run in runs.values():
         for sample in test:
             run.step(sample, score=not sample.between)
-    chosen = learned.estimator.rigid_body.chosen
+    chosen = first.estimator.rigid_body.chosen
     return {protocol: run.scores for protocol, run in runs.items()}, chosen
 
 
@@ -98,11 +94,8 @@ def known_friction(urdf: str) -> None:
             for seed in (1, 101)
         ]
         model = RobotModel(arms[0].urdf, config.robot)
-        learned = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
-        for arm in arms:
-            for sample in recorded(model, config, arm):
-                learned.step(sample, score=False)
-        rigid_body = learned.estimator.rigid_body
+        motion = [sample for arm in arms for sample in recorded(model, config, arm)]
+        rigid_body = learned(model, config.estimator, motion).estimator.rigid_body
         own = rigid_body.remembers
         stops = rigid_body.parameters[model.optional[0] == 1].reshape(-1, model.n_joints)[:, own]
         strength = stops.sum(axis=0)

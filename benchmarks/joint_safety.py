@@ -21,6 +21,7 @@ from arms import (
     SEVEN_JOINTS,
     UR10,
     by_time,
+    learned,
     recordings,
     robot,
     samples,
@@ -28,10 +29,8 @@ from arms import (
 )
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
@@ -69,12 +68,9 @@ def ratios(
     model: RobotModel, config: InverseDynamicsConfig, train: list[Sample], test: list[Sample]
 ) -> dict[str, tuple[float, np.ndarray]]:
     """Semiparametric over rigid-body error by protocol: of the means, and each axis's."""
-    learned = ProtocolRun(SemiparametricEstimator(model, config.estimator), "sequential")
-    for sample in train:
-        learned.step(sample, score=False)
-    found = {}
+    first, found = learned(model, config.estimator, train), {}
     for protocol in ("frozen", "delayed"):
-        run = learned.branch(protocol)
+        run = first.branch(protocol)
         for sample in test:
             run.step(sample)
         both, rigid = (run.scores.nmse(name) for name in ("semiparametric", "rigid_body"))
@@ -86,15 +82,15 @@ def splits(robots: Path, wanted: list[str], seeds: int = 2, **overrides: object)
     """Each split's name, robot, settings, and samples to learn and to be tested on."""
     for log in wanted:
         if log == "simulated":
-            yield from simulated_splits(robots, seeds)
+            yield from simulated_splits(robots, seeds, **overrides)
             continue
         config = replace(settings(log), **overrides)
         model = robot(robots, log, config)
         parts = [samples(model, config, one) for one in recordings(robots, log, model)]
         if len(parts) > 1:
-            for learned, tested in (split.split() for split in XMATE):
-                train = [sample for i in learned.split(",") for sample in parts[int(i) - 1]]
-                yield f"xMate {learned} → {tested}", model, config, train, parts[int(tested) - 1]
+            for first, tested in (split.split() for split in XMATE):
+                train = [sample for i in first.split(",") for sample in parts[int(i) - 1]]
+                yield f"xMate {first} → {tested}", model, config, train, parts[int(tested) - 1]
             continue
         train, test = by_time(parts[0], 0.6)
         yield f"{log.upper()} first 60 % → rest", model, config, train, test
@@ -102,7 +98,7 @@ def splits(robots: Path, wanted: list[str], seeds: int = 2, **overrides: object)
         yield f"{log.upper()} last 60 % → rest", model, config, train, test
 
 
-def simulated_splits(robots: Path, seeds: int) -> Iterator[Split]:
+def simulated_splits(robots: Path, seeds: int, **overrides: object) -> Iterator[Split]:
     """50 s of two exciting motions, and 25 s of a third one, of arms with friction and noise."""
     for arm, urdf, effects in (
         ("UR10", str(robots / "ur10" / "ur10_robot.urdf"), UR10),
@@ -110,7 +106,7 @@ def simulated_splits(robots: Path, seeds: int) -> Iterator[Split]:
     ):
         options = {name.replace(".", "__"): value for name, value in effects.items()}
         config = replace(InverseDynamicsConfig(), filter__cutoff=8.0)
-        config = replace(config, target="effort", joints=effects.get("joints", ()))
+        config = replace(config, target="effort", joints=effects.get("joints", ()), **overrides)
         for seed in range(1, seeds + 1):
             arms = [
                 ArmSimulator(urdf, seed=seed + 100 * k, motion="exciting", rate=100.0, **options)

@@ -7,7 +7,9 @@ Data of scikit-learn's make_classification: 20 inputs of which 8 matter, and as 
 training rows, at most 20 000. Both minimise the mean logistic loss plus penalty / 2 times the
 squared norm, without an intercept, or with `--intercept` with one, on classes of 80 and 20 %;
 scikit-learn's time includes the features K_nm K_mm^(-1/2).
-Fits take turns, and the least time of three is printed.
+Fits take turns, and the least of three is printed, of the seconds by the clock and of those of the
+processor, all threads together: OMP_NUM_THREADS bounds scikit-learn's threads and not Falkon's,
+which are as many as there are cores.
 """
 
 from __future__ import annotations
@@ -94,21 +96,25 @@ def main() -> None:
     }
     small = (X[:500], y[:500], X[:500], 50, args.penalty, args.intercept)
     logistic_falkon(*small)()  # compiled before it is measured
-    least = dict.fromkeys(fits, np.inf)
+    least = {name: (np.inf, np.inf) for name in fits}
     found: dict[str, Fitted] = {}
     warnings.simplefilter("ignore")
     for _ in range(args.repeats):
         for name, fit in fits.items():
-            start = time.perf_counter()
+            start, used = time.perf_counter(), time.process_time()
             found[name] = fit()
-            least[name] = min(least[name], time.perf_counter() - start)
+            spent = time.perf_counter() - start, time.process_time() - used
+            least[name] = min(least[name][0], spent[0]), min(least[name][1], spent[1])
     print(f"{n} rows, {args.centers} centres, penalty {args.penalty:g}; seconds with predictions\n")
-    print("| method | objective | test error | iterations | intercept | seconds |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| method | objective | test error | iterations | intercept | seconds | of the processor |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for name, (f, norm, iterations, b) in found.items():
         objective = np.logaddexp(0.0, -y[:n] * f[:n]).mean() + 0.5 * args.penalty * norm
         error = np.mean(y[n:] * f[n:] <= 0.0)
-        shown = f"{objective:.8f} | {error:.5f} | {iterations} | {b:.4f} | {least[name]:.1f}"
+        seconds = " | ".join(f"{one:.1f}" for one in least[name])
+        shown = f"{objective:.8f} | {error:.5f} | {iterations} | {b:.4f} | {seconds}"
         print(f"| {name} | {shown} |")
 
 

@@ -9,6 +9,7 @@ object that a teacher moves before a camera; train and test views are drawn alik
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tarfile
@@ -32,19 +33,26 @@ Picture = npt.NDArray[np.uint8]
 def object_features(archive: Path, classes: int, cache: Path) -> tuple[Array, Indices]:
     """Features (classes * VIEWS, d) of the default network, length 1, and labels; VIEWS a class.
 
-    Kept in the file `cache`, as npz, from where they are read the next time.
+    Kept in the file `cache`, as npz, from where they are read the next time that the same classes
+    of the same archive are asked for, by the same network.
     """
-    if not cache.exists():
-        backbone = Backbone()
-        X, y = [], []
-        for label, picture in enumerate(pictures(archive, classes)):
-            rng = np.random.default_rng(label)
-            for _ in range(VIEWS):
-                X.append(backbone.features(view(picture, rng)))
-                y.append(label)
-        np.savez(cache, X=np.array(X), y=np.array(y))
-    with np.load(cache) as arrays:
-        return arrays["X"].astype(float), arrays["y"].astype(np.intp)
+    backbone = Backbone()
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    made_of = json.dumps([digest, classes, VIEWS, backbone.identity], sort_keys=True)
+    y = np.repeat(np.arange(classes), VIEWS)
+    if cache.exists():
+        with np.load(cache) as arrays:
+            if "made_of" in arrays and arrays["made_of"] == made_of:
+                return arrays["X"].astype(float), y
+    X = []
+    for label, picture in enumerate(pictures(archive, classes)):
+        rng = np.random.default_rng(label)
+        X += [backbone.features(view(picture, rng)) for _ in range(VIEWS)]
+    part = cache.with_name(f".{cache.name}.part")  # what was interrupted is not read the next time
+    with part.open("wb") as file:
+        np.savez(file, X=np.array(X), made_of=made_of)
+    part.replace(cache)
+    return np.array(X, dtype=float), y
 
 
 def pictures(archive: Path, classes: int) -> list[Any]:

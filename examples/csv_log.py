@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from made_arm import JOINTS, URDF, record
 
-from semiparam_dynamics.cli.main import main as semiparam
+from semiparam_dynamics.cli.main import main as run_semiparam
 
 COLUMNS = ["t", *(f"{kind}_{joint}" for kind in ("q", "dq", "tau") for joint in JOINTS)]
 
@@ -24,14 +24,20 @@ def write_csv(path: Path, seconds: float = 30.0) -> None:
     np.savetxt(path, table, delimiter=",", header=",".join(COLUMNS), comments="", fmt="%.6f")
 
 
+def semiparam(*words: str) -> None:
+    """Run a command; where it fails it has said why, and the script ends with its exit code."""
+    if code := run_semiparam(words):
+        sys.exit(code)
+
+
 def main(folder: Path) -> None:
-    """CSV, bag, report."""
+    """CSV, bag, report. What an earlier run left in the folder is kept as NAME.previous."""
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / "log.csv")
     (folder / "arm.urdf").write_text(URDF)
     log, bag, urdf, out = (str(folder / n) for n in ("log.csv", "bag", "arm.urdf", "results"))
-    assert semiparam(["convert", log, bag, "--urdf", urdf]) == 0
-    assert semiparam(["evaluate", bag, "--target", "effort", "--out", out]) == 0
+    semiparam("convert", log, bag, "--urdf", urdf, "--overwrite")
+    semiparam("evaluate", bag, "--target", "effort", "--out", out, "--overwrite")
     scores = json.loads((Path(out) / "results.json").read_text())["scores"]["delayed"]
     print({name: round(float(np.mean(score["nmse"])), 3) for name, score in scores.items()})
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from made_arm import JOINTS, URDF, record
 
-from semiparam_dynamics.cli.main import main as semiparam
+from semiparam_dynamics.cli.main import main as run_semiparam
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -24,12 +24,21 @@ def write_bag(path: Path, seed: int, gain: float = 1.0) -> str:
     readings = (
         Measurement(round(1e9 * (1.0 + t[k])), q[k], dq[k], gain * tau[k]) for k in range(len(t))
     )
-    write_measurements(path, JOINTS, readings, "effort")
+    write_measurements(path, JOINTS, readings, "effort", overwrite=True)
     return str(path)
 
 
+def semiparam(*words: str) -> None:
+    """Run a command; where it fails it has said why, and the script ends with its exit code."""
+    if code := run_semiparam(words):
+        sys.exit(code)
+
+
 def main(folder: Path) -> None:
-    """Train on two robots, test three others one by one; the third one's efforts are 30 % off."""
+    """Train on two robots, test three others one by one; the third one's efforts are 30 % off.
+
+    What an earlier run left in the folder is kept as NAME.previous.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "arm.urdf").write_text(URDF)
     urdf = ["--urdf", str(folder / "arm.urdf")]
@@ -38,12 +47,9 @@ def main(folder: Path) -> None:
     tested = [write_bag(folder / f"robot_{k}", k, gain) for k, gain in gains.items()]
     trained, each = str(folder / "trained"), str(folder / "each")
     few = ["--set", "nystrom.max_centers=60", "--set", "nystrom.joint_max_centers=20"]
-    train = ["train", *learned, *urdf, *few, "--target", "effort", "--out", trained]
-    assert semiparam(train) == 0
-    model = ["--model", f"{trained}/model.npz"]
-    assert (
-        semiparam(["evaluate", *tested, *urdf, *model, "--each", "--jobs", "1", "--out", each]) == 0
-    )
+    semiparam("train", *learned, *urdf, *few, "--target", "effort", "--out", trained, "--overwrite")
+    model = ["--model", f"{trained}/model.npz", "--each", "--jobs", "1"]
+    semiparam("evaluate", *tested, *urdf, *model, "--out", each, "--overwrite")
     for results in sorted(Path(each).glob("*/results.json")):
         scores = json.loads(results.read_text())["scores"]["frozen"]["semiparametric"]["nmse"]
         worst = max(scores)

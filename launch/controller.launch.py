@@ -1,7 +1,9 @@
 """A simulated arm, moved by efforts that a controller takes from the learner; Ctrl-C ends all."""
 
-from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity, SomeSubstitutionsType
+from launch.actions import DeclareLaunchArgument, RegisterEventHandler, Shutdown
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode, Node
 from launch_ros.substitutions import FindPackageShare
@@ -21,9 +23,9 @@ LEARNER = {
 }
 
 
-def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Shut down, unless that is why the simulator has ended: a second time would be an error."""
-    return [] if context.is_shutdown else [Shutdown(reason="the simulator has ended")]
+def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why a process has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -60,30 +62,35 @@ def generate_launch_description() -> LaunchDescription:
     common = {
         "package": "semiparam_dynamics",
         "namespace": LaunchConfiguration("namespace"),
-        "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],
         "output": "both",
         "emulate_tty": True,
     }
+
+    def given(prefix: str) -> list[SomeSubstitutionsType]:
+        # A file that is not there is refused by the node, where it comes as an argument of ROS.
+        params_file = ["--params-file", LaunchConfiguration(f"{prefix}params_file")]
+        return [*params_file, "--log-level", LaunchConfiguration("log_level")]
+
     learner = LifecycleNode(
         executable="inverse_dynamics",
         name="inverse_dynamics",
-        parameters=[LaunchConfiguration("params_file"), LEARNER],
+        parameters=[LEARNER],
+        ros_arguments=given(""),
         **common,
     )
     controller = Node(
         executable="computed_torque",
         name="computed_torque",
-        parameters=[
-            LaunchConfiguration("controller_params_file"),
-            {**CONTROLLER, "feedforward": LaunchConfiguration("feedforward")},
-        ],
+        parameters=[{**CONTROLLER, "feedforward": LaunchConfiguration("feedforward")}],
+        ros_arguments=given("controller_"),
         **common,
     )
     simulator = Node(
         executable="arm_simulator",
         name="arm_simulator",
-        parameters=[LaunchConfiguration("simulator_params_file"), SIMULATOR],
-        on_exit=OpaqueFunction(function=end),
+        parameters=[SIMULATOR],
+        ros_arguments=given("simulator_"),
         **common,
     )
-    return LaunchDescription([*arguments, learner, controller, simulator])
+    ended = RegisterEventHandler(OnProcessExit(on_exit=end))
+    return LaunchDescription([*arguments, ended, learner, controller, simulator])

@@ -4,19 +4,22 @@ from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
     IncludeLaunchDescription,
-    OpaqueFunction,
+    RegisterEventHandler,
     Shutdown,
 )
 from launch.conditions import IfCondition
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+TOPICS = ["joint_states", "wrench", "robot_description"]
 
-def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Shut down, unless that is why the simulator has ended: a second time would be an error."""
-    return [] if context.is_shutdown else [Shutdown(reason="the simulator has ended")]
+
+def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why a process has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -48,30 +51,41 @@ def generate_launch_description() -> LaunchDescription:
         ),
         DeclareLaunchArgument("page_port", default_value="8700", description="port of that page"),
     ]
-    page = Node(
-        package="semiparam_dynamics",
-        executable="live_page",
-        name="live_page",
-        namespace=LaunchConfiguration("namespace"),
-        parameters=[{"port": ParameterValue(LaunchConfiguration("page_port"), value_type=int)}],
-        condition=IfCondition(LaunchConfiguration("page")),
-        output="both",
-        emulate_tty=True,
-    )
-    simulator = Node(
-        package="semiparam_dynamics",
-        executable="arm_simulator",
-        name="arm_simulator",
-        namespace=LaunchConfiguration("namespace"),
-        # It waits for the learner, whose first start compiles its core, to see the whole motion.
-        parameters=[LaunchConfiguration("simulator_params_file"), {"wait_for_subscribers": 1}],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
-        output="both",
-        emulate_tty=True,
-        on_exit=OpaqueFunction(function=end),
-    )
-    # The learner's namespace, parameters and log level are this file's arguments of those names.
+    # This file takes all of its arguments too: its name and topics are then those of the others.
     learner = IncludeLaunchDescription(
         PathJoinSubstitution([share, "launch", "inverse_dynamics.launch.py"])
     )
-    return LaunchDescription([*arguments, simulator, learner, page])
+    log_level = ["--log-level", LaunchConfiguration("log_level")]
+    common = {
+        "package": "semiparam_dynamics",
+        "namespace": LaunchConfiguration("namespace"),
+        "remappings": [(topic, LaunchConfiguration(topic)) for topic in TOPICS],
+        "output": "both",
+        "emulate_tty": True,
+    }
+    page = Node(
+        executable="live_page",
+        name="live_page",
+        parameters=[
+            {"port": LaunchConfiguration("page_port"), "learner": LaunchConfiguration("name")}
+        ],
+        ros_arguments=log_level,
+        condition=IfCondition(LaunchConfiguration("page")),
+        **common,
+    )
+    simulator = Node(
+        executable="arm_simulator",
+        name="arm_simulator",
+        # It waits for the learner, whose first start compiles its core, to see the whole motion.
+        parameters=[{"wait_for_subscribers": 1}],
+        # A file that is not there is refused by the node, where it comes as an argument of ROS.
+        ros_arguments=[
+            *["--params-file", LaunchConfiguration("simulator_params_file")],
+            *log_level,
+        ],
+        **common,
+    )
+    # The demo goes on without its page, whose port may be taken.
+    of_others = OnProcessExit(target_action=lambda action: action is not page, on_exit=end)
+    ended = RegisterEventHandler(of_others)
+    return LaunchDescription([*arguments, ended, learner, simulator, page])

@@ -9,12 +9,16 @@ from launch.actions import (
     DeclareLaunchArgument,
     IncludeLaunchDescription,
     OpaqueFunction,
+    RegisterEventHandler,
     Shutdown,
 )
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
+TOPICS = ["image", "features", "label"]
 # Left empty, these parameters of the stream are as stream_params_file has them.
 PARAMETERS = {
     "source": "folder whose subfolders are objects with their pictures, or an npz file of pictures",
@@ -23,9 +27,9 @@ PARAMETERS = {
 }
 
 
-def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Shut down, unless that is why the stream has ended: a second time would be an error."""
-    return [] if context.is_shutdown else [Shutdown(reason="the script has ended")]
+def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why a process has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
 
 
 def stream(context: LaunchContext) -> list[LaunchDescriptionEntity]:
@@ -40,14 +44,15 @@ def stream(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         name="object_stream",
         namespace=LaunchConfiguration("namespace"),
         # It waits for the recognition, which loads its image network first.
-        parameters=[
-            LaunchConfiguration("stream_params_file"),
-            {**parameters, "wait_for_subscribers": 1},
+        parameters=[{**parameters, "wait_for_subscribers": 1}],
+        remappings=[(topic, LaunchConfiguration(topic)) for topic in TOPICS],
+        # A file that is not there is refused by the node, where it comes as an argument of ROS.
+        ros_arguments=[
+            *["--params-file", LaunchConfiguration("stream_params_file")],
+            *["--log-level", LaunchConfiguration("log_level")],
         ],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
         emulate_tty=True,
-        on_exit=OpaqueFunction(function=end),
     )
     return [node]
 
@@ -79,9 +84,10 @@ def generate_launch_description() -> LaunchDescription:
         )
         for name, meaning in PARAMETERS.items()
     ]
-    # The recognition's namespace and log level are this file's arguments of those names.
+    # This file takes all of its arguments too: its topics are then those of the stream.
     recognition = IncludeLaunchDescription(
         PathJoinSubstitution([share, "launch", "object_recognition.launch.py"]),
         launch_arguments={"reliable": "true"}.items(),
     )
-    return LaunchDescription([*arguments, OpaqueFunction(function=stream), recognition])
+    ended = RegisterEventHandler(OnProcessExit(on_exit=end))
+    return LaunchDescription([*arguments, ended, recognition, OpaqueFunction(function=stream)])

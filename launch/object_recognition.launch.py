@@ -35,9 +35,13 @@ def recogniser(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         executable="object_recognition",
         name=LaunchConfiguration("name"),
         namespace=LaunchConfiguration("namespace"),
-        parameters=[LaunchConfiguration("params_file"), *([parameters] if parameters else [])],
+        parameters=[parameters] if parameters else [],
         remappings=[(topic, LaunchConfiguration(topic)) for topic in TOPICS],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
+        # A file that is not there is refused by the node, where it comes as an argument of ROS.
+        ros_arguments=[
+            *["--params-file", LaunchConfiguration("params_file")],
+            *["--log-level", LaunchConfiguration("log_level")],
+        ],
         output="both",
         emulate_tty=True,
     )

@@ -24,14 +24,18 @@ def bridge(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     if given["compensated"]:
         parameters["compensated"] = given["compensated"] == "true"
     if given["tool_mass"]:
-        parameters["tool_mass"] = float(given["tool_mass"])
+        parameters["tool_mass"] = LaunchConfiguration("tool_mass")  # as YAML: a number
     node = Node(
         package="semiparam_dynamics",
         executable="payload_bridge",
         name="payload_bridge",
         namespace=LaunchConfiguration("namespace"),
-        parameters=[LaunchConfiguration("params_file"), *([parameters] if parameters else [])],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
+        parameters=[parameters] if parameters else [],
+        # A file that is not there is refused by the node, where it comes as an argument of ROS.
+        ros_arguments=[
+            *["--params-file", LaunchConfiguration("params_file")],
+            *["--log-level", LaunchConfiguration("log_level")],
+        ],
         output="both",
         emulate_tty=True,
     )

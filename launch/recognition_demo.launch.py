@@ -9,8 +9,11 @@ from launch.actions import (
     DeclareLaunchArgument,
     IncludeLaunchDescription,
     OpaqueFunction,
+    RegisterEventHandler,
     Shutdown,
 )
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
 from launch.substitutions import (
     EnvironmentVariable,
     LaunchConfiguration,
@@ -21,9 +24,9 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 
-def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Shut down, unless that is why the source has ended: a second time would be an error."""
-    return [] if context.is_shutdown else [Shutdown(reason="the source of images has ended")]
+def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why a process has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
 
 
 def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
@@ -40,8 +43,8 @@ def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         parameters=[
             {
                 "source": ParameterValue(chosen, value_type=str),
-                "rate": ParameterValue(LaunchConfiguration("rate"), value_type=float),
-                "loop": ParameterValue(LaunchConfiguration("loop"), value_type=bool),
+                "rate": LaunchConfiguration("rate"),
+                "loop": LaunchConfiguration("loop"),
                 "wait_for_subscribers": 2,  # the recognition loads its image network first
             }
         ],
@@ -49,7 +52,6 @@ def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
         emulate_tty=True,
-        on_exit=OpaqueFunction(function=end),
     )
     return [node]
 
@@ -107,18 +109,20 @@ def generate_launch_description() -> LaunchDescription:
         namespace=LaunchConfiguration("namespace"),
         parameters=[
             {
-                "port": ParameterValue(LaunchConfiguration("page_port"), value_type=int),
-                "reliable": ParameterValue(LaunchConfiguration("reliable"), value_type=bool),
+                "port": LaunchConfiguration("page_port"),
+                "reliable": LaunchConfiguration("reliable"),
+                "recognition": LaunchConfiguration("name"),
             }
         ],
-        remappings=[("image", LaunchConfiguration("image"))],
+        remappings=[(topic, LaunchConfiguration(topic)) for topic in ("image", "label")],
         ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
         emulate_tty=True,
     )
-    # Its image, model_file, reliable, namespace and log_level are this file's arguments of those
-    # names.
+    # This file takes all of its arguments too: its name and topics are then those of the page.
     recognition = IncludeLaunchDescription(
         PathJoinSubstitution([share, "launch", "object_recognition.launch.py"])
     )
-    return LaunchDescription([*arguments, OpaqueFunction(function=source), recognition, page])
+    ended = RegisterEventHandler(OnProcessExit(on_exit=end))
+    shown = OpaqueFunction(function=source)
+    return LaunchDescription([*arguments, ended, recognition, shown, page])

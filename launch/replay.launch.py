@@ -1,22 +1,22 @@
 """A recorded bag played to the learner once that is active, on the bag's own time."""
 
-import sys
-
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
     ExecuteProcess,
     IncludeLaunchDescription,
-    OpaqueFunction,
+    RegisterEventHandler,
     Shutdown,
 )
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.substitutions import FindPackageShare
 
 
-def end(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Shut down, unless that is why the player has ended: a second time would be an error."""
-    return [] if context.is_shutdown else [Shutdown(reason="the bag has ended")]
+def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Shut down, unless that is why a process has ended: a second time would be an error."""
+    return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -32,7 +32,8 @@ def generate_launch_description() -> LaunchDescription:
     ]
     player = ExecuteProcess(
         cmd=[
-            *[sys.executable, "-m", "semiparam_dynamics.nodes.bag_player"],
+            # As the nodes by the first Python of the PATH, which has what PyPI alone has: rosbags.
+            *["python3", "-m", "semiparam_dynamics.nodes.executables", "bag_player"],
             *["--node", LaunchConfiguration("name")],
             *["--namespace", LaunchConfiguration("namespace")],
             *["--description", LaunchConfiguration("robot_description")],
@@ -42,7 +43,6 @@ def generate_launch_description() -> LaunchDescription:
         ],
         name="player",
         output="both",
-        on_exit=OpaqueFunction(function=end),
     )
     # This file takes all of its arguments too: the parameters, the URDF, the bag's topic names.
     learner = IncludeLaunchDescription(
@@ -51,4 +51,5 @@ def generate_launch_description() -> LaunchDescription:
         ),
         launch_arguments={"use_sim_time": "true"}.items(),
     )
-    return LaunchDescription([*arguments, learner, player])
+    ended = RegisterEventHandler(OnProcessExit(on_exit=end))
+    return LaunchDescription([*arguments, ended, learner, player])

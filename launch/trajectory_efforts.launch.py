@@ -27,13 +27,17 @@ def between(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         executable="trajectory_efforts",
         name="trajectory_efforts",
         namespace=LaunchConfiguration("namespace"),
-        parameters=[LaunchConfiguration("params_file"), *([parameters] if parameters else [])],
+        parameters=[parameters] if parameters else [],
         remappings=[
             (TOPIC, f"{controller}/joint_trajectory"),
             ("robot_description", LaunchConfiguration("robot_description")),
             *topics,
         ],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
+        # A file that is not there is refused by the node, where it comes as an argument of ROS.
+        ros_arguments=[
+            *["--params-file", LaunchConfiguration("params_file")],
+            *["--log-level", LaunchConfiguration("log_level")],
+        ],
         output="both",
         emulate_tty=True,
     )
@@ -70,7 +74,12 @@ def generate_launch_description() -> LaunchDescription:
         ),
     ]
     arguments += [
-        DeclareLaunchArgument(name, default_value="", description=meaning)
+        DeclareLaunchArgument(
+            name,
+            default_value="",
+            description=f"{meaning} (empty: as in params_file)",
+            choices=["", "include", "exclude"] if name == "gravity" else None,
+        )
         for name, meaning in PARAMETERS.items()
     ]
     return LaunchDescription([*arguments, OpaqueFunction(function=between)])

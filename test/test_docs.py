@@ -81,6 +81,12 @@ def test_launch_files_and_make_s_targets_are_there() -> None:
     assert targets and all(f"\n{target}:" in makefile for target in targets)
 
 
+def test_recordings_name_their_topics_as_every_ros_2_takes_them() -> None:
+    recorded = [words for _, words, _ in commands("ros2") if words[:2] == ["bag", "record"]]
+    # Before Lyrical they could stand without it.
+    assert recorded and all("--topics" in words for words in recorded)
+
+
 def test_the_node_page_s_example_runs(tmp_path: Path, monkeypatch, capsys) -> None:
     (example,) = examples("node.md")
     model = small_arm()

@@ -30,5 +30,6 @@ def test_it_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: P
         pytest.importorskip(needed, reason="needs the extra 'offline'")
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.setattr(sys, "argv", [f"{name}.py", str(tmp_path / "new")])
-    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    for _ in range(2 if name == "csv_log" else 1):  # again, into the folder that is there
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert PRINTED[name] in capsys.readouterr().out

@@ -38,6 +38,17 @@ def test_the_library_says_so_too(module: str, part: str) -> None:
     assert "MissingExtraError" in done.stderr.splitlines()[-1] and module in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "node"), [("sklearn", "object_recognition"), ("rosbags", "bag_player")]
+)
+def test_a_node_without_what_it_needs_ends_with_a_sentence(module: str, node: str) -> None:
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    start = f"from semiparam_dynamics.nodes.executables import start; sys.exit(start({node!r}))"
+    done = python(module, start)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith(f"{node}: error: ") and f"(missing: {module})" in done.stderr
+
+
 def test_the_learner_and_the_node_s_session_need_none_of_them() -> None:
     code = "".join(HIDE.format(name) for name in ("sklearn", "rosbags", "matplotlib"))
     code += "import semiparam_dynamics.learner, semiparam_dynamics.nodes.session"

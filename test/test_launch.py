@@ -29,6 +29,7 @@ from .dynamics.arms import URDF, measurements, small_arm
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+FIRST = "by the first Python of the PATH"
 NODES = sorted(path.name for path in (ROOT / "resource" / "executables").iterdir())
 
 
@@ -99,10 +100,15 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     executables.mkdir(parents=True)
     for name in NODES:
         script = executables / name
-        script.write_text(
-            f'#!/bin/sh\nexec "{sys.executable}" -m semiparam_dynamics.nodes.{name} "$@"\n'
-        )
+        module = f"semiparam_dynamics.nodes.executables {name}"
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
         script.chmod(0o755)
+    # The distribution's Python runs the launch, and need not have what runs the nodes.
+    first = prefix / "bin" / "python3"
+    first.parent.mkdir()
+    first.write_text(f'#!/bin/sh\necho {FIRST}\nexec "{sys.executable}" "$@"\n')
+    first.chmod(0o755)
+    monkeypatch.setenv("PATH", str(first.parent), prepend=":")
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(prefix), prepend=":")
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=":")
     return prefix
@@ -150,11 +156,17 @@ def finish(process: subprocess.Popen[bytes]) -> int:
 
 
 def watch(
-    file: str, log: Path, arguments: list[str], heard: dict[str, type], enough: int
+    file: str,
+    log: Path,
+    arguments: list[str],
+    heard: dict[str, type],
+    enough: int,
+    listeners: set[str] | None = None,
 ) -> tuple[dict[str, list[Any]], str]:
     """Run a launch file until there are `enough` messages on each topic, or until it ends.
 
-    Returns the messages by topic, and the log of a launch that ended without an error.
+    Returns the messages by topic, and the log of a launch that ended without an error. The names
+    of the nodes that subscribe to these topics are added to `listeners`.
     """
     import rclpy
 
@@ -164,10 +176,13 @@ def watch(
     try:
         node = rclpy.create_node("probe")
         for topic, kind in heard.items():
-            node.create_subscription(kind, topic, messages[topic].append, 10)
+            node.create_subscription(kind, topic, messages[topic].append, 1000)
         deadline = time.monotonic() + 90
         while min(map(len, messages.values())) < enough and process.poll() is None:
             rclpy.spin_once(node, timeout_sec=0.1)
+            for topic in heard if listeners is not None else ():
+                found = node.get_subscriptions_info_by_topic(topic)
+                listeners.update(info.node_name for info in found)
             if time.monotonic() > deadline:
                 break
     finally:
@@ -184,10 +199,12 @@ def test_demo_predicts_and_ends_cleanly(
 ) -> None:
     from geometry_msgs.msg import WrenchStamped
 
-    topics = {"/arm/inverse_dynamics/predicted": WrenchStamped}
-    given = ["namespace:=arm", "page_port:=0"]
-    heard, text = watch("demo.launch.py", tmp_path / "log", given, topics, 20)
-    assert all(len(messages) >= 20 for messages in heard.values()), text
+    topics = {"/arm/learner/predicted": WrenchStamped}
+    given = ["namespace:=arm", "page_port:=0", "name:=learner", "joint_states:=readings"]
+    listeners: set[str] = set()
+    heard, text = watch("demo.launch.py", tmp_path / "log", given, topics, 200, listeners)
+    assert all(len(messages) >= 200 for messages in heard.values()), text
+    assert "live_page" in listeners, text
     assert text.count("process has finished cleanly") == 3, text  # the live page is one
 
 
@@ -255,10 +272,32 @@ def test_a_replay_loses_nothing_of_the_bag_s_beginning(
     heard = {"/inverse_dynamics/predicted": JointState}
     # More messages than there will be: it ends with the bag.
     messages, text = watch("replay.launch.py", tmp_path / "log", given, heard, 10**6)
-    assert text.count("process has finished cleanly") == 2, text
+    assert text.count("process has finished cleanly") == 2 and FIRST in text, text
     found = [m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages.popitem()[1]]
     # A sample is one message back, and needs the one before.
     assert found == [m.stamp for m in recording[1:-1]], text
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [("urdf", "the URDF file '{}' can't be read"), ("params_file", "parse params file: .*{}")],
+)
+def test_a_learner_that_ends_ends_a_replay_that_waits_for_it(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path, argument: str, told: str
+) -> None:
+    bag, missing = tmp_path / "bag", tmp_path / "missing"
+    model = small_arm()
+    write_measurements(bag, model.joint_names, list(measurements(model, 0.1)), "effort")
+    given = [f"bag:={bag}", f"{argument}:={missing}"]
+    process = start("replay.launch.py", tmp_path / "log", *given)
+    try:
+        process.wait(timeout=60)
+    finally:
+        if process.poll() is None:
+            finish(process)
+    text = (tmp_path / "log").read_text()
+    assert process.returncode == 0 and re.search(told.format(missing), text), text
+    assert text.count("process has finished cleanly") == 1, text  # the player
 
 
 def test_object_demo_teaches_and_ends_with_its_script(
@@ -270,6 +309,7 @@ def test_object_demo_teaches_and_ends_with_its_script(
     np.savez(source, X=np.repeat(np.eye(2, 8), 20, axis=0), y=np.repeat([0, 1], 20))
     script.write_text("teach 0 5\nteach 1 5\nask 20\n")
     given = [f"source:={source}", f"script:={script}", "input:=features", "namespace:=bot"]
+    given += ["features:=vectors", "label:=named"]
     topics = {"/bot/object_recognition/label": String}
     # More messages than there will be: it ends by itself.
     heard, text = watch("object_demo.launch.py", tmp_path / "log", given, topics, 10**6)
@@ -290,11 +330,13 @@ def test_recognition_demo_shows_a_folder_and_ends_with_it(
     for k in range(10):
         pillow.new("RGB", (64, 48), (20 * k, 60, 120)).save(folder / f"{k}.png")
     given = [f"video:={folder}", "loop:=false", "page_port:=0", "namespace:=bot"]
-    given.append(f"model_file:={tmp_path / 'objects.npz'}")
-    topics = {"/bot/object_recognition/label": String}
-    heard, text = watch("recognition_demo.launch.py", tmp_path / "log", given, topics, 10**6)
+    given += [f"model_file:={tmp_path / 'objects.npz'}", "name:=eyes"]
+    topics, listeners = {"/bot/eyes/label": String}, set[str]()
+    file, log = "recognition_demo.launch.py", tmp_path / "log"
+    heard, text = watch(file, log, given, topics, 10**6, listeners)
     assert "the source has ended" in text, text
-    answers = {message.data for message in heard["/bot/object_recognition/label"]}
+    assert "objects_page" in listeners, text
+    answers = {message.data for message in heard["/bot/eyes/label"]}
     assert answers == {"unknown"}, text
     assert text.count("process has finished cleanly") == 3, text
 
@@ -304,6 +346,8 @@ def test_recognition_demo_shows_a_folder_and_ends_with_it(
     [
         ("inverse_dynamics.launch.py", ["urdf:={}"]),
         ("object_recognition.launch.py", ["input:=features", "model_file:={}"]),
+        ("trajectory_efforts.launch.py", ["urdf:={}"]),
+        ("payload_bridge.launch.py", ["tool_mass:={}"]),  # which is no number
     ],
 )
 def test_arguments_reach_the_node(

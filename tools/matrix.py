@@ -1,13 +1,14 @@
 """Install the package from nothing in each environment that it names, test it there, print a table.
 
     python tools/matrix.py --out OUT
-    python tools/matrix.py --out OUT --pythons 3.12 --ros none jazzy --tests test
+    python tools/matrix.py --out OUT --pythons 3.12 --ros none jazzy --tests test/learning
 
 A cell is a version of Python and a ROS 2: none, or the wheels of Kilted or Jazzy. A fourth,
 `oldest`, has no ROS 2, and of each dependency the oldest version that setup.py allows and that has
 a wheel for this Python, as uv finds it (uv comes from PyPI, into an environment of its own). Each
 gets a virtual environment of its own below OUT, the wheel that is built here of the committed files
-with its dependencies, `pip check`, `semiparam --version`, and the tests, which lie in a clone.
+with its dependencies, `pip check`, `semiparam --version`, and tests of what is installed, which lie
+in a clone without the sources: what looks at those, such as test_package.py, has no place here.
 Interpreters are `pythonX.Y` on the PATH or pyenv's. Each cell's output is kept in OUT/CELL.log.
 `--uv` installs with uv in place of pip: quicker, and without bytecode.
 """
@@ -42,6 +43,8 @@ QUICK = (
 # Pinocchio's wheels need numpy 2.2, and what was built for numpy 1 does not load beside it. What
 # setup.py allows below is for distributions, whose Pinocchio is built for their own numpy.
 WITH_WHEELS = ("numpy>=2.2", "numba>=0.61", "scipy>=1.14", "matplotlib>=3.9")
+# What others have not published is no fault of the package; pip's words, and uv's.
+NO_WHEEL = r"No matching distribution found for (\S+)|(\S+) has no (?:usable )?wheels"
 HEADER = ("Python", "ROS 2", "install, s", "MB", "pip check", "tests", "minutes")
 
 
@@ -73,11 +76,13 @@ class Cell:
 
 def interpreter(version: str) -> str | None:
     """Path of a Python of the version, None where there is none."""
-    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    installed = Path.home().glob(f".pyenv/versions/{version}.*/bin/python")
+    found = sorted(installed, key=lambda path: [int(n) for n in re.findall(r"\d+", str(path))])
     names = [str(found[-1])] if found else []
     names += [path] if (path := shutil.which(f"python{version}")) else []
     for name in names:
-        asked = subprocess.run([name, "-c", "import venv"], capture_output=True, check=False)
+        has = [name, "-c", "import ensurepip, venv"]  # Debian's has the first in another package
+        asked = subprocess.run(has, capture_output=True, check=False)
         if asked.returncode == 0:
             return name
     return None
@@ -186,19 +191,21 @@ class Trial:
         code, said = self.run(*install, f"{wheel}{extras}")
         cell.seconds = time.perf_counter() - begin
         if code:
-            missing = re.search(r"No matching distribution found for (\S+)", said)
-            what = f"no wheel of {missing[1]}" if missing else "not installed"
+            missing = re.search(NO_WHEEL, said)
+            what = f"no wheel of {missing[1] or missing[2]}" if missing else "not installed"
             cell.tests = f"{what}, {datetime.date.today()}"
+            cell.failed = missing is None
             return
         cell.megabytes = sum(f.stat().st_size for f in _files(self._folder)) / 1e6
         code, said = self.run("python", "-m", "pip", "check")
         cell.check = "clean" if code == 0 else said.strip().splitlines()[0]
+        cell.failed = code != 0
         code, said = self.run("semiparam", "--version")
         if code:
             cell.check, cell.failed = "semiparam does not start", True
         code, said = self.run(*install, f"{wheel}[offline]", *TOOLS)
         if code:
-            cell.tests = "the tests' tools are not installed"
+            cell.tests, cell.failed = "the tests' tools are not installed", True
             return
         begin = time.perf_counter()
         workers = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
@@ -225,12 +232,12 @@ def table(cells: Sequence[Cell]) -> str:
 
 
 def main() -> int:
-    """Make the cells that are asked for; returns 1 where what was installed failed."""
+    """Make the cells that are asked for; returns 1 where one failed, but for a missing wheel."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of environments and logs")
     parser.add_argument("--pythons", nargs="+", default=PYTHONS, metavar="X.Y")
     parser.add_argument("--ros", nargs="+", default=list(EXTRAS), choices=EXTRAS)
-    parser.add_argument("--tests", default=QUICK, help="paths; 'test' for all (default: some)")
+    parser.add_argument("--tests", default=QUICK, help="paths (default: some of each part)")
     parser.add_argument("--nice", type=int, default=0, help="of the tests, on a shared machine")
     parser.add_argument("--uv", action="store_true", help="install with uv in place of pip")
     parser.add_argument("--keep", action="store_true", help="keep each environment")

@@ -117,7 +117,7 @@ def held_out(part: Split, share: float = 0.2) -> Split:
 
 def split(X: Array, y: Array, n_train: int, seed: int) -> Split:
     """A random split with `n_train` training rows."""
-    order = np.random.default_rng(seed).permutation(len(X))
+    order = np.random.default_rng(seed).permutation(len(y))  # X may be sparse
     train, test = order[:n_train], order[n_train:]
     return Split(X[train], y[train], X[test], y[test])
 

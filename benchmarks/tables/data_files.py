@@ -7,7 +7,9 @@ the order of the training rows.
 from __future__ import annotations
 
 import io
+import lzma
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ from semiparam_dynamics.errors import SampleError
 Read = Callable[[Sequence[Path], int], Split]
 YEAR_TRAINING = 463_715  # rows, as the set's page asks: no song of a test singer is among them
 ROWS_HELD_OUT = 0.2  # where a paper sets apart a share
+# Of a file that is absent, damaged or another; EOFError: its compressed end is missing.
+UNREADABLE = (OSError, ValueError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def numbers(path: Path, skip: int = 0, dtype: type = np.float64) -> Array:
                 found = np.loadtxt(text, delimiter=",", skiprows=skip, dtype=dtype, ndmin=2)
         else:
             found = np.loadtxt(path, delimiter=",", skiprows=skip, dtype=dtype, ndmin=2)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise SampleError(f"{path} is no table of numbers with commas between: {error}") from error
     return np.asarray(found)
 
@@ -63,17 +67,19 @@ def arrays(path: Path) -> Split | tuple[Array, Array]:
         with np.load(path) as file:
             found = {name: file[name] for name in file.files}
             X, y = found["X"], found["y"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            tested = (found["X_test"], found["y_test"]) if "X_test" in found else None
+    except (*UNREADABLE, KeyError, TypeError) as error:
         raise SampleError(f"{path} is no npz file with the arrays X and y: {error}") from error
-    if "X_test" not in found:
-        return X, y
-    return Split(X, y, found["X_test"], found["y_test"])
+    return (X, y) if tested is None else Split(X, y, *tested)
 
 
 def _ijcnn1(paths: Sequence[Path], seed: int) -> Split:
     if len(paths) != 2:
         raise SampleError("ijcnn1 has two files: the training rows' and the test rows'")
-    (X, y), (X_test, y_test) = (load_svmlight_file(str(path), n_features=22) for path in paths)
+    try:
+        (X, y), (X_test, y_test) = (load_svmlight_file(str(path), n_features=22) for path in paths)
+    except UNREADABLE as error:
+        raise SampleError(f"ijcnn1's files can't be read in LIBSVM's format: {error}") from error
     order = np.random.default_rng(seed).permutation(len(y))
     return Split(X.toarray()[order], signs(y[order]), X_test.toarray(), signs(y_test))
 

@@ -139,7 +139,7 @@ def exact_table(data: Path, case: Case, n: int) -> None:
     part, kernel, rows = part_of(data, case, n), Gaussian(case.sigma), []
     for penalty in case.penalties:
         limit = KRLS(kernel, penalty).fit(part.X, part.y).predict(part.X_test)
-        found = distances(part, Falkon(kernel, penalty, n_centers=n), limit)
+        found = distances(part, Falkon(kernel, penalty, n_centers=n, random_state=0), limit)
         error = f"{rmse(part.y_test, limit):.4g}"
         rows.append((f"{penalty:g}", *cells(found), error, f"{part.y_test.std():.4g}"))
     print_table(

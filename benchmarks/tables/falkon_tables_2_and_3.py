@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from common import Split, measured, print_table, split
-from data_files import ROWS_HELD_OUT, arrays, label_first, million_songs
+from data_files import ROWS_HELD_OUT, UNREADABLE, arrays, label_first, million_songs
 from sklearn.metrics import roc_auc_score
 
 from semiparam_dynamics.arrays import Array
@@ -106,7 +106,10 @@ def sparse(paths: list[Path], seed: int) -> Split:
 
     if len(paths) != 2:
         raise SampleError("YELP has two files: a sparse matrix (npz) and its outputs (npy)")
-    X, y = load_npz(paths[0]).tocsr(), np.load(paths[1]).astype(float)
+    try:
+        X, y = load_npz(paths[0]).tocsr(), np.load(paths[1]).astype(float)
+    except (*UNREADABLE, KeyError, TypeError) as error:
+        raise SampleError(f"YELP's files can't be read: {error}") from error
     return split(X, y, round((1.0 - ROWS_HELD_OUT) * X.shape[0]), seed)
 
 
@@ -175,7 +178,8 @@ def run(name: str, part: Split, arguments: argparse.Namespace) -> tuple[Errors, 
     X, X_test = part.X, part.X_test
     if name not in UNSCALED:
         center, scale = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
-        X, X_test = (((x - center) / scale).astype(arguments.dtype) for x in (X, X_test))
+        X, X_test = ((x - center) / scale for x in (X, X_test))
+    X, X_test = (x.astype(arguments.dtype, copy=False) for x in (X, X_test))
     kernel: Kernel = Linear() if large.sigma is None else Gaussian(large.sigma)
     penalty = large.penalty if arguments.penalty is None else arguments.penalty
     falkon = Falkon(

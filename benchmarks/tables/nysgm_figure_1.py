@@ -34,7 +34,8 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=100, help="at most")
     parser.add_argument("--out", type=Path, default=None, help="folder for the figure")
     arguments = parser.parse_args()
-    counts = sorted({int(t) for t in np.logspace(0, np.log10(arguments.passes), 25)})
+    # Without the margin 50 passes, of which the power is 49.99999999999999, end at 49.
+    counts = sorted({int(t + 1e-6) for t in np.logspace(0, np.log10(arguments.passes), 25)})
     curves = np.empty((arguments.trials, len(SIZES), len(counts)))
     ridge = np.empty(arguments.trials)
     for trial in range(arguments.trials):
@@ -43,7 +44,8 @@ def main() -> None:
         for i, m in enumerate(SIZES):
             curves[trial, i] = sgm_errors(X, y, m, counts, trial)
     report(curves, ridge, counts, arguments.n)
-    draw(curves, ridge, counts, arguments.out)
+    if arguments.out is not None:
+        draw(curves, ridge, counts, arguments.out)
 
 
 def target(X: Array) -> Array:
@@ -93,7 +95,7 @@ def report(curves: Array, ridge: Array, counts: list[int], n: int) -> None:
     )
 
 
-def draw(curves: Array, ridge: Array, counts: list[int], out: Path | None) -> None:
+def draw(curves: Array, ridge: Array, counts: list[int], out: Path) -> None:
     """Draw the means over the trials, and their standard deviations for the largest m."""
     figure, axes = pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")
     for i, m in enumerate(SIZES):

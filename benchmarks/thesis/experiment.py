@@ -20,13 +20,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.cli.options import add_config_options, config_from, require
+from semiparam_dynamics.cli.options import add_config_options, node_config, require
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.evaluation.prediction_plots import scale_axis
 from semiparam_dynamics.learner import MODELS
 from semiparam_dynamics.page import LOOKS, STYLE
@@ -43,7 +43,6 @@ errors of the three models and writes figure 8.4."""
 # are made for, so that a centre must reach further and a sample weigh more. Motion in another plane
 # comes at once: three seconds of it are not to be taken for a contact.
 SETTINGS = {
-    "target": "wrench",
     "filter.max_rate": 10.0,
     "nystrom.length_scale": 0.5,
     "nystrom.novelty": 0.1,
@@ -82,19 +81,20 @@ def run(args: argparse.Namespace) -> None:
     require("The thesis' experiment", "sim")
     from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-    defaults = to_flat(InverseDynamicsConfig())
-    asked = to_flat(config_from(args, InverseDynamicsConfig, "inverse_dynamics"))
-    values = SETTINGS | {n: value for n, value in asked.items() if value != defaults[n]}
+    values, size = settings(args), ExperimentSize(args.train, 10, args.part)
     args.out.mkdir(parents=True, exist_ok=True)
     for kind in ("nystrom", "random_fourier") if args.residual == "both" else (args.residual,):
         first, second = (
             ArmSimulator(motion=motion, seed=args.seed + k)
             for k, motion in enumerate(("circle_xy", "circle_xz"))
         )
-        robot = {"joints": first.joint_names, "sensor_frame": first.sensor_frame}
+        robot = {
+            "target": "wrench",
+            "joints": first.joint_names,
+            "sensor_frame": first.sensor_frame,
+        }
         config = from_flat(InverseDynamicsConfig, values | robot | {"residual": kind})
         model = RobotModel(first.urdf, config.robot)
-        size = ExperimentSize(args.train, 10, args.part)
         motions = simulated(first, "wrench"), simulated(second, "wrench", start=10**13)
         with ProgressBar(kind, sys.stderr) as progress:
             result = thesis_experiment(model, config, *motions, size, progress)
@@ -104,13 +104,32 @@ def run(args: argparse.Namespace) -> None:
         print(figure, flush=True)
 
 
+def settings(args: argparse.Namespace) -> dict[str, object]:
+    """The experiment's settings, and in their place what a file has otherwise or `--set` names."""
+    defaults = to_flat(InverseDynamicsConfig())
+    named = {setting.partition("=")[0].strip() for setting in args.settings}
+    asked = to_flat(node_config(args, InverseDynamicsConfig))
+    return SETTINGS | {n: v for n, v in asked.items() if n in named or v != defaults[n]}
+
+
 @dataclass(frozen=True)
 class ExperimentSize:
-    """The numbers of samples learned first, of parts that follow, and of samples in a part."""
+    """The numbers of samples learned first, of parts that follow, and of samples in a part.
+
+    Raises ConfigurationError where nothing is learned, or a part has no window.
+    """
 
     train: int = 10_000
     parts: int = 10
     part: int = 1_000
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.train < 1 or self.part < WINDOW:
+            raise ConfigurationError(
+                f"the experiment needs a sample to learn and {WINDOW} in a part at least, not "
+                f"{self.train} and {self.part}"
+            )
 
 
 @dataclass(frozen=True)

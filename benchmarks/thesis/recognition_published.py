@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
+from semiparam_dynamics.learning.class_recursion import EXPONENTS
 from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
@@ -66,6 +67,12 @@ def run(args: argparse.Namespace) -> None:
         raise ConfigurationError(
             f"{file.path} has {least} rows of its smallest class: --drawn must be 5 to that,"
             f" not {args.drawn}"
+        )
+    if args.trials < 1:
+        raise ConfigurationError(f"there must be at least one trial, not {args.trials}")
+    if unknown := [e for e in args.exponents if not np.isclose(EXPONENTS, e, 0.0, 1e-9).any()]:
+        raise ConfigurationError(
+            f"--exponents must be multiples of {EXPONENTS[1]:g} from 0 to 1, not {unknown[0]:g}"
         )
     found: dict[tuple[str, int], list[tuple[float, ...]]] = {}
     with ProgressBar(file.path.name, sys.stderr) as progress, threadpool_limits(limits=1):

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         raise StorageError(
             f"{jit.KEPT} can't be written to ({error.strerror}): run this as the user who installed"
         ) from None
-    print("compiling, about a minute", flush=True)
+    print("compiling, about half a minute", flush=True)
     program = "from semiparam_dynamics.cli.compile import compile_all; compile_all()"
     done = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603
     if done.returncode == 0:

@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             evaluation = evaluate_bags(bags, config, progress, start=args.model)
         warn(bags.warnings)
         write_results(evaluation, out)
-    print(verdict(evaluation))
+    print(verdict(evaluation, facts=not args.table))
     if args.table:
         print(f"\n{summary_table(evaluation.results())}")
     print(f"{out / 'report.html'}")

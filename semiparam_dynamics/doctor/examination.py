@@ -146,7 +146,7 @@ def examine(
     if log.y is not None:
         log = replace(log, y=scale * log.y)
     with threadpool_limits(limits=1):  # the products are small, and other work may be running
-        findings = list(message_findings(log, facts))
+        findings = list(message_findings(log, facts, config.samples))
         clean = repaired(log, facts)
         lively = liveliest_stretch(clean)
         delay = config.samples.effort_delay

@@ -16,6 +16,8 @@ from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.doctor.finding import Finding
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.errors import listing
+from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.sensor_faults import StuckReadings
 
 TURN = 2.0 * np.pi
 STILL = 0.01  # rad/s or m/s
@@ -44,8 +46,10 @@ class JointFacts:
     high: Array
 
 
-def message_findings(log: JointLog, facts: JointFacts) -> Iterator[Finding]:
-    """All that can be seen without the dynamics."""
+def message_findings(
+    log: JointLog, facts: JointFacts, samples: StreamConfig | None = None
+) -> Iterator[Finding]:
+    """All that can be seen without the dynamics; `samples` has what counts as an effort stuck."""
     yield from _names(log)
     yield from stamp_findings(log.stamps)
     yield from _numbers(log)
@@ -54,7 +58,7 @@ def message_findings(log: JointLog, facts: JointFacts) -> Iterator[Finding]:
     if len(clean) < 3:
         return
     yield from _velocities(clean)
-    yield from _efforts(clean)
+    yield from _efforts(clean, samples or StreamConfig())
     yield from _motion(clean)
 
 
@@ -378,7 +382,7 @@ def _velocities(log: JointLog) -> Iterator[Finding]:
             )
 
 
-def _efforts(log: JointLog) -> Iterator[Finding]:
+def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
     if log.y is None:
         yield Finding(
             "no efforts",
@@ -390,6 +394,7 @@ def _efforts(log: JointLog) -> Iterator[Finding]:
     y = log.y[active]
     if len(y) < 50:
         return
+    stuck = _stuck(log, samples)
     for k, name in enumerate(log.names):
         column = y[:, k]
         if not np.isfinite(column).all():
@@ -441,6 +446,28 @@ def _efforts(log: JointLog) -> Iterator[Finding]:
                 amount=abs(extreme),
                 mends=limit,
             )
+        elif stuck[k]:
+            yield Finding(
+                "effort stuck",
+                f"{stuck[k]} messages have an effort of {name} that has been the same to the last "
+                f"digit for more than {samples.stuck_after:g} s while the joint moves",
+                "look at the joint's sensor and its driver; the learner leaves that effort out",
+                (name,),
+                amount=float(stuck[k]),
+            )
+
+
+def _stuck(log: JointLog, samples: StreamConfig) -> Indices:
+    """(k,) messages in which each joint's effort sticks, as the learner counts them."""
+    count = np.zeros(len(log.names), dtype=np.int64)
+    if log.y is not None:
+        sticks = StuckReadings(
+            round(samples.stuck_after * SECOND), samples.stuck_motion, own_joint=True
+        )
+        rows = zip(log.stamps.tolist(), log.y.tolist(), log.q.tolist(), strict=True)
+        for stamp, efforts, positions in rows:
+            count[sticks(stamp, efforts, positions)] += 1
+    return count
 
 
 def _motion(log: JointLog) -> Iterator[Finding]:

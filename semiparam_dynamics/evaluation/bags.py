@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.doctor.messages import MISSING, stamp_findings
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import BagError, RobotModelError
+from semiparam_dynamics.errors import BagError, RobotModelError, listing
 from semiparam_dynamics.evaluation.experiment import Evaluation, Origin, Recording, evaluate
 from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import parameters, replace, to_flat
@@ -30,6 +32,7 @@ from semiparam_dynamics.robot.urdf import (
     read_urdf,
 )
 from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
+from semiparam_dynamics.samples.bag import Recording as BagRecording
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import (
     FIRST_MESSAGES,
@@ -43,6 +46,9 @@ from semiparam_dynamics.samples.stream import (
 from semiparam_dynamics.storage import saved_header
 
 OFTEN = 0.01  # of a bag's joint states: what more of them lack is told with its reason
+# Reasons of `MeasurementStream.dropped` that `semiparam doctor` names and measures.
+BAD_STAMPS = ("zero stamp", "out of order", "clock jumped")
+STUCK = ("effort stuck", "wrench stuck")
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Bags:
     joint_states: str = ""  # topic; empty: the only one of its type, or with efforts
     wrench: str = ""
     warnings: list[str] = field(default_factory=list)  # what could not be read, once it was tried
+    doubts: list[str] = field(default_factory=list)  # which of them the doctor should look at
     command: str = ""  # that asked for them, for results.json
 
 
@@ -89,6 +96,7 @@ def evaluate_bags(
     evaluation.skipped.update(dropped)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
+    evaluation.doubts = tuple(dict.fromkeys(bags.doubts))  # a bag may be learned and scored
     evaluation.command = bags.command
     evaluation.origin = Origin(
         tested=tuple(map(_recording, bags.test, test)),
@@ -163,7 +171,32 @@ def measurements_of(
             bags.warnings.append(f"{path}: {told}")
     dropped.update(recording.dropped)
     bags.warnings.extend(recording.warnings)
+    if faults := _faults(recording):
+        bags.doubts.append(
+            f"{path} has faults ({listing(faults)}): {_doctor(path, bags, config)} shows how "
+            "large they are and what to do."
+        )
     return recording.measurements
+
+
+def _faults(recording: BagRecording) -> list[str]:
+    """Faults of a recording's stamps, and of sensors that stick, in the words that count them."""
+    stamps = np.array([m.stamp for m in recording.measurements], dtype=np.int64)
+    dropped, most = recording.dropped, MISSING * recording.received["joint states"]
+    kinds = [finding.kind for finding in stamp_findings(stamps) if finding.fault]
+    kinds += [f"{reason}: {dropped[reason]}" for reason in BAD_STAMPS if dropped[reason]]
+    if dropped["repeated stamp"] > most:
+        kinds.append(f"repeated stamp: {dropped['repeated stamp']}")
+    return kinds + [f"{reason}: {dropped[reason]}" for reason in STUCK if dropped[reason]]
+
+
+def _doctor(path: str | Path, bags: Bags, config: InverseDynamicsConfig) -> str:
+    """The command that examines a bag as it is read here."""
+    options = {"--urdf": bags.urdf, "--joint-states": bags.joint_states}
+    if config.robot.target == "wrench":
+        options |= {"--target": "wrench", "--wrench": bags.wrench}
+    given = [part for name, value in options.items() if value for part in (name, str(value))]
+    return f"`{shlex.join(['semiparam', 'doctor', str(path), *given])}`"
 
 
 def samples_of(

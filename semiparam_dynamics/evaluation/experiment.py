@@ -113,6 +113,7 @@ class Evaluation:
     standing: float = 0.0  # of them those in which no joint moved
     tested_on: tuple[str, ...] = ()  # names for the report, if the caller knows them
     trained_on: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # sentences on recordings with faults
     origin: Origin | None = None  # if the caller knows it
     command: str = ""  # that made it
     date: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat("T", "seconds"))

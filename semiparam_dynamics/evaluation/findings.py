@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.filtering import BETWEEN, STANDING
+from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import listing
 from semiparam_dynamics.evaluation.experiment import UNSCORED, Evaluation
@@ -21,7 +21,8 @@ SHORT = 30.0  # s of motion
 UNFIT = 0.2  # mean nmse of the identified rigid body, which arms in order are far below
 ABSURD = 20.0  # nmse on one axis that puts a whole recording in doubt
 CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
-ORDINARY = (BETWEEN, STANDING, UNSCORED)  # reasons why messages are skipped that are no fault
+# Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
+ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL)
 
 NOTICING = (
     "Changes were looked for and corrected as the node does it (changes.detect), frozen too, where "
@@ -58,6 +59,7 @@ def find(evaluation: Evaluation) -> Findings:
         verdicts=verdicts[1:],
         warnings=[
             *_contradictions(evaluation),  # first: where there is one, the rest means little
+            *evaluation.doubts,
             *_model_warnings(evaluation, judged),
             *_data_warnings(evaluation),
         ],
@@ -257,12 +259,13 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
     skipped = [(r, n) for r, n in evaluation.skipped.most_common() if r not in ORDINARY]
     dropped = sum(count for _, count in skipped)
     if dropped:
-        # Samples are scored: those at rest too, those between two that are learned not.
-        unscored = evaluation.skipped.total() - evaluation.skipped[STANDING]
+        # Samples are scored: those at rest and in part too, those between two that are learned not.
+        scored = evaluation.skipped[STANDING] + evaluation.skipped[PARTIAL]
+        unscored = evaluation.skipped.total() - scored
         share = 100.0 * dropped / (unscored + evaluation.samples)
         reasons = [f"{reason}: {count}" for reason, count in skipped]
         count = f"{dropped} messages were" if dropped > 1 else "1 message was"
-        yield f"{count} not used ({share:.2g} % of all): {listing(reasons)}."
+        yield f"{count} not used in full ({share:.2g} % of all): {listing(reasons)}."
     if evaluation.timing and evaluation.motion > 0.0:
         period = evaluation.motion / evaluation.samples
         slow = float(np.percentile(evaluation.timing, 99))

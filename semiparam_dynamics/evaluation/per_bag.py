@@ -163,7 +163,7 @@ def evaluate_one(
             files = {file.name: file.read_bytes() for file in Path(folder).iterdir()}
     except SemiparamError as error:
         return BagResult(name, path, {}, tuple(bags.warnings), str(error))
-    return BagResult(name, path, files, tuple(bags.warnings))
+    return BagResult(name, path, files, (*bags.warnings, *evaluation.doubts))
 
 
 def write_each(results: Sequence[BagResult], directory: Path) -> None:

@@ -98,8 +98,11 @@ def summary_table(results: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *_facts(results)])
 
 
-def verdict(evaluation: Evaluation) -> str:
-    """The report's head as text: what was found, mean errors, and what to be careful about."""
+def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
+    """The report's head as text: what was found, mean errors, and what to be careful about.
+
+    facts : also step times and what was skipped, with which :func:`summary_table` ends, too.
+    """
     findings, scores = find(evaluation), evaluation.scores()
     width = max(len(PROTOCOL_TITLES[protocol]) for protocol in scores)
     names = [LOOKS[name].name.lower() for name in ALL_MODELS]
@@ -115,7 +118,7 @@ def verdict(evaluation: Evaluation) -> str:
         lines += ["", "Be careful:"]
         for sentence in findings.warnings:
             lines += _wrapped(sentence, "- ")
-    return "\n".join([*lines, "", *_facts(evaluation.results())])
+    return "\n".join([*lines, "", *_facts(evaluation.results())] if facts else lines)
 
 
 def _wrapped(text: str, bullet: str = "") -> list[str]:

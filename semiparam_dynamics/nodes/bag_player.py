@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import rclpy
 from lifecycle_msgs.msg import State
@@ -26,17 +28,22 @@ ASK_EVERY = 0.1  # s
 PATIENCE = 2.0  # s for an answer: the node may have ended before it gave one
 
 
-def wait_until_active(waiting: Node, name: str) -> None:
-    """Spin until the lifecycle node `name` is active, however long that takes."""
+def wait_until_active(waiting: Node, name: str) -> bool:
+    """Spin until the lifecycle node `name` is active, however long that takes.
+
+    Returns False where the process was interrupted before.
+    """
     client = waiting.create_client(GetState, f"{name}/get_state")
-    while True:
-        if client.wait_for_service(timeout_sec=ASK_EVERY):
-            answer = client.call_async(GetState.Request())
-            rclpy.spin_until_future_complete(waiting, answer, timeout_sec=PATIENCE)
-            state = answer.result() if answer.done() else None
-            if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
-                return
-        rclpy.spin_once(waiting, timeout_sec=ASK_EVERY)
+    with suppress(ExternalShutdownException):
+        while rclpy.ok():
+            if client.wait_for_service(timeout_sec=ASK_EVERY):
+                answer = client.call_async(GetState.Request())
+                rclpy.spin_until_future_complete(waiting, answer, timeout_sec=PATIENCE)
+                state = answer.result() if answer.done() else None
+                if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
+                    return True
+            rclpy.spin_once(waiting, timeout_sec=ASK_EVERY)
+    return False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--description", default="robot_description", help="topic of its URDF")
     parser.add_argument("player", nargs="+", help="command that plays the bag, after --")
     options = parser.parse_args(arguments)
+    # rclpy ends its context on SIGINT, and the loop ends with it.
+    signal.signal(signal.SIGINT, lambda *_: None)
     rclpy.init(args=[])
     try:
         waiting = rclpy.create_node("bag_player", namespace=options.namespace)
@@ -56,14 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if urdf is not None:
             topic = waiting.create_publisher(String, options.description, LATCHED)
             topic.publish(String(data=urdf))
-        wait_until_active(waiting, options.node)
+        active = wait_until_active(waiting, options.node)
     except SemiparamError as error:
         print(error, file=sys.stderr)
         return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        return 0
+    except Exception:
+        if rclpy.ok():
+            raise
+        active = False  # the network was taken down before it was used
     finally:
         rclpy.try_shutdown()
+    if not active:
+        # `ros2 launch` sends another SIGINT after the terminal's: it would end this by the signal.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return 0
     os.execvp(options.player[0], options.player)  # nosec B606 # the user's own command
 
 

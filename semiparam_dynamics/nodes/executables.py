@@ -1,17 +1,31 @@
-"""The nodes' executables: where ROS 2 is missing, they say so in a sentence."""
+"""The nodes' executables: where ROS 2 is missing, they say so in a sentence.
+
+`python -m semiparam_dynamics.nodes.executables NAME` runs that of a name, as ROS 2 does.
+"""
 
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 
+from semiparam_dynamics.errors import MissingExtraError
 from semiparam_dynamics.extras import EXTRAS, missing_extra
 
 
 def start(name: str) -> int:
-    """Run the node of the module `name`; returns its exit code, 2 where ROS 2 is missing."""
+    """Run the node of the module `name`; returns its exit code, 2 where something is missing.
+
+    A SIGINT while it is being imported, for seconds at the first start, ends the process: there is
+    nothing yet to end cleanly, and an exception would come in the midst of any library.
+    """
+    before = signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     try:
         module = importlib.import_module(f"semiparam_dynamics.nodes.{name}")
+    except MissingExtraError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        return 2
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing == "semiparam_dynamics":
@@ -20,6 +34,8 @@ def start(name: str) -> int:
         told = missing_extra("the node", error) or f"the node needs {remedy} (missing: {missing})"
         print(f"{name}: error: {told}", file=sys.stderr)
         return 2
+    finally:
+        signal.signal(signal.SIGINT, before)
     return int(module.main())
 
 
@@ -71,3 +87,7 @@ def object_stream() -> int:
 def payload_bridge() -> int:
     """Run the node of this name."""
     return start("payload_bridge")
+
+
+if __name__ == "__main__":
+    sys.exit(start(sys.argv.pop(1)))

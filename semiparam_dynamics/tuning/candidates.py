@@ -204,6 +204,7 @@ class Tuning:
     confirmed: dict[str, Outcome] = field(default_factory=dict)  # the same, by the learner itself
     # What was chosen for the residual and taken back: parameters, and both values.
     refused: dict[str, tuple[Value, Value]] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()  # sentences on recordings with faults
     candidates: int = 0
     computed: int = 0  # results that weren't in the journal
     seconds: float = 0.0

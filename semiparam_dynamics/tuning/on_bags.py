@@ -44,7 +44,11 @@ def tune_on_bags(
     identity = {"bags": recordings.fingerprint(), "urdf": model.urdf_sha256}
     work = Work(Journal(journal, identity), executor)
     with threadpool_limits(limits=1):
-        return tune(recordings, model.urdf_text, work, keep=keep, criterion=criterion, stage=stage)
+        tuning = tune(
+            recordings, model.urdf_text, work, keep=keep, criterion=criterion, stage=stage
+        )
+    tuning.doubts = tuple(dict.fromkeys(bags.doubts))
+    return tuning
 
 
 def write_tuning(tuning: Tuning, path: Path, urdf: str | Path = "") -> None:

@@ -225,7 +225,7 @@ def headline(tuning: Tuning) -> str:
 def findings(tuning: Tuning) -> list[str]:
     """Facts to know before the result is used."""
     tuned, own = tuning.confirmed["tuned"], tuning.confirmed["configured"]
-    found = []
+    found = [*tuning.doubts]
     if not tuning.changes:
         found.append(
             "Nothing that was tried was better than the configuration on every held-out motion."

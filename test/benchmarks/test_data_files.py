@@ -5,11 +5,15 @@ from __future__ import annotations
 import gzip
 import re
 import zipfile
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import falkon_tables_2_and_3
 import numpy as np
 import pytest
+from scipy.sparse import random as sparse_random
+from scipy.sparse import save_npz
 from sklearn.datasets import dump_svmlight_file
 
 from semiparam_dynamics.errors import SampleError
@@ -87,6 +91,16 @@ def test_what_is_no_table_is_said(data_files, tmp_path: Path) -> None:
         data_files.FILES["ijcnn1"].read([page], 0)
     with pytest.raises(SampleError, match="is no table"):
         data_files.million_songs([tmp_path / "absent.txt"], 0)
+    with pytest.raises(SampleError, match="can't be read in LIBSVM's format"):
+        data_files.FILES["ijcnn1"].read([tmp_path / "absent"] * 2, 0)
+    cut = tmp_path / "SUSY.csv.gz"  # a download that was broken off
+    cut.write_bytes(gzip.compress(b"1,2\n" * 1000)[:-20])
+    with pytest.raises(SampleError, match="SUSY.csv.gz is no table of numbers"):
+        data_files.label_first([cut])
+    half = tmp_path / "half.npz"
+    np.savez(half, X=np.ones((2, 2)), y=np.ones(2), X_test=np.ones((1, 2)))
+    with pytest.raises(SampleError, match="y_test"):
+        data_files.arrays(half)
 
 
 def test_the_thesis_tables_take_them(run, made, tmp_path: Path, data_folder: Path) -> None:
@@ -98,6 +112,7 @@ def test_the_thesis_tables_take_them(run, made, tmp_path: Path, data_folder: Pat
     few = ["--trials", "1", "--m", "30", "--published-trials", "1"]
     output = run("tables/table_4_3.py", str(data_folder), "--sets", "ijcnn1", *own, *few)
     assert "ijcnn1: n = 400" in output and "NYTRO, published settings" in output
+    assert "published settings: inputs raw, 1 trials" in output
     assert output.count("not run") == 3 and "nan" not in output
     sets = ["--sets", "ijcnn1", "--full-passes", "2", "--published"]
     output = run("tables/table_6_2.py", str(data_folder), *sets, *own)
@@ -108,6 +123,28 @@ def test_the_thesis_tables_take_them(run, made, tmp_path: Path, data_folder: Pat
     output = run("tables/table_4_1_and_5_1.py", str(data_folder), *sizes)
     error = float(re.search(r"Nyström, m chosen\s*\|[^|]*\|\s*([\d.]+)", output)[1])
     assert "CT slices: 320 training rows" in output and error < 0.6 * np.std(y)
+    songs = tmp_path / "YearPredictionMSD.txt"
+    songs.write_text(csv([y, X]))
+    sizes = ["--set", "YearPrediction", "--file", str(songs), "--trials", "1", "--largest", "64"]
+    output = run("tables/table_4_1_and_5_1.py", str(data_folder), *sizes)
+    assert "YearPrediction: 360 training rows" in output  # the set's own split, whatever the share
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_falkon_takes_sparse_rows_in_the_precision_asked_for(tmp_path: Path, dtype: str) -> None:
+    X = sparse_random(300, 20, 0.3, "csr", random_state=0)
+    y = X @ np.tile([1.0, -1.0], 10)  # of mean zero: the kernel has no offset
+    files = [tmp_path / "grams.npz", tmp_path / "stars.npy"]
+    save_npz(files[0], X)
+    np.save(files[1], y)
+    part = falkon_tables_2_and_3.read("YELP", files, 0)
+    assert part.X.shape == (240, 20) and part.X_test.shape == (60, 20)
+    options = {"penalty": None, "centers": 100, "iterations": 20, "preconditioner_rows": None}
+    asked = Namespace(dtype=dtype, seed=0, verbose=False, **options)
+    found, _, fitted = falkon_tables_2_and_3.run("YELP", part, asked)
+    assert fitted.centers_.dtype == dtype and found["RMSE"] < 0.5 * y.std()
+    with pytest.raises(SampleError, match="YELP's files can't be read"):
+        falkon_tables_2_and_3.read("YELP", files[::-1], 0)
 
 
 def test_falkon_takes_a_file_and_a_stand_in(run, made, tmp_path: Path) -> None:

@@ -6,15 +6,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiment import ExperimentResult, ExperimentSize, plot_experiment, thesis_experiment
+from experiment import (
+    SETTINGS,
+    ExperimentResult,
+    ExperimentSize,
+    plot_experiment,
+    settings,
+    thesis_experiment,
+)
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.page import LOOKS
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.parameters import from_flat, to_flat
 
+from ..documents import ROOT
 from ..dynamics.arms import measurements, small_arm
+from .conftest import command_line
 
 TIMES = np.arange(1, 31) * 3.0
 LEVELS = {"rigid_body": 2.5, "nonparametric": 1.2, "semiparametric": 0.9}
@@ -47,6 +57,23 @@ def test_each_part_begins_from_the_first_motion_alone() -> None:
     one = thesis_experiment(model, config, first, second, ExperimentSize(100, 1, 40))
     for name, squares in whole.squares.items():
         np.testing.assert_array_equal(squares[0], one.squares[name][0])
+
+
+def test_what_is_set_by_name_counts_even_where_it_is_the_default(tmp_path: Path) -> None:
+    default = to_flat(InverseDynamicsConfig())["nystrom.length_scale"]
+    assert SETTINGS["nystrom.length_scale"] != default
+    parse = command_line("thesis").make_parser().parse_args
+    named = settings(parse(["experiment", "--set", f"nystrom.length_scale={default}"]))
+    assert named == SETTINGS | {"nystrom.length_scale": default}
+    # The node's own file has all parameters, with defaults that nobody asked for.
+    node = ROOT / "config" / "inverse_dynamics.yaml"
+    assert settings(parse(["experiment", "--params", str(node)])) == SETTINGS
+
+
+@pytest.mark.parametrize(("train", "part"), [(0, 30), (10, 29)])
+def test_a_size_without_a_window_is_refused(train: int, part: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"30 in a part at least, not {train} and {part}"):
+        ExperimentSize(train, 10, part)
 
 
 @pytest.mark.usefixtures("simulator")

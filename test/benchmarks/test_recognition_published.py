@@ -74,10 +74,16 @@ def test_the_table_is_printed(thesis, tmp_path: Path, capsys) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--drawn", "99"], "must be 5 to that, not 99"), (["--new-class", "cow"], "no class 'cow'")],
+    [
+        (["--drawn", "99"], "must be 5 to that, not 99"),
+        (["--new-class", "cow"], "no class 'cow'"),
+        (["--trials", "0"], "at least one trial"),
+        (["--exponents", "0.6,0.63"], "multiples of 0.05 from 0 to 1, not 0.63"),
+        (["--exponents", "5"], "not 5"),
+    ],
 )
 def test_a_mistake_is_one_line(thesis, tmp_path: Path, capsys, arguments, message) -> None:
     path = one_part(tmp_path / "pets.npz")
-    base = ["--new-class", "dog"] if "--new-class" not in arguments else []
+    base = ["--new-class", "dog", "--drawn", "50"]
     assert thesis(["published", str(path), *base, *arguments]) == 2
     assert message in capsys.readouterr().err

@@ -151,8 +151,16 @@ def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
 
 
 def test_changes_are_looked_for_where_the_parameters_say_so(bag, tmp_path, capsys) -> None:
-    command = ["evaluate", str(bag), "--set", "changes.detect=true", "--out", str(tmp_path)]
+    command = [
+        "evaluate",
+        str(bag),
+        "--set",
+        "changes.detect=true",
+        "--table",
+        "--out",
+        str(tmp_path),
+    ]
     assert main([*command, *SETTING]) == 0
-    assert "noticed: " in capsys.readouterr().out
+    assert capsys.readouterr().out.count("noticed: ") == 1
     results = json.loads((tmp_path / "results.json").read_text())
     assert "changes" in results and "delayed" not in results["scores"]

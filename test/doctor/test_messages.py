@@ -17,6 +17,7 @@ from semiparam_dynamics.doctor.messages import (
     message_findings,
     repaired,
 )
+from semiparam_dynamics.samples.measurement import StreamConfig
 
 from ..dynamics.arms import URDF, small_arm
 from .logs import arm_log, examined
@@ -140,6 +141,17 @@ def test_efforts_clipped_at_the_smaller_end_are_told_with_that_and_limit_no_othe
         assert f"{lowest[LOG.names.index(finding.joints[0])]:.4g}" in finding.evidence
         assert finding.amount == pytest.approx(-lowest[LOG.names.index(finding.joints[0])])
         assert not finding.mends and "saturation_after" in finding.advice
+
+
+def test_an_effort_that_sticks_while_its_joint_moves() -> None:
+    y = LOG.y.copy()
+    y[300:600, 1] = y[300, 1]
+    found = list(message_findings(changed(y=y), facts(LOG)))
+    (finding,) = (f for f in found if f.fault)
+    assert finding.kind == "effort stuck" and finding.joints == (LOG.names[1],)
+    assert 150 < finding.amount < 200  # of 300, those after a second
+    never = StreamConfig(stuck_after=0.0)
+    assert not [f for f in message_findings(changed(y=y), facts(LOG), never) if f.fault]
 
 
 def test_limits_that_were_given_stay_and_those_of_a_sensor_are_not_of_efforts() -> None:

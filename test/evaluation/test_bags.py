@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags, measurements_of
 from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.evaluation.findings import find
 from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.bag_writer import BagWriter, write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 
-from ..dynamics.arms import URDF, measurements, small_arm
+from ..dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
 
 CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
 WRENCH = replace(
@@ -103,3 +107,71 @@ def test_another_frame_is_refused_and_the_sentence_says_what_to_do(tmp_path, sen
         evaluate_bags(Bags(test=[path], urdf=URDF), WRENCH)
     named = replace(WRENCH, **{"samples.wrench_frames": ("flange",)})
     assert not evaluate_bags(Bags(test=[path], urdf=URDF), named).skipped
+
+
+def stamped(folder: Path, stamps: np.ndarray, recording: list[Measurement]) -> Path:
+    """A bag whose messages came every 10 ms, with other stamps (ns) in them."""
+
+    class Clocked(BagWriter):
+        came = 1_000_000_000
+
+        def _write(self, topic, kind, stamp, message, *options) -> None:
+            super()._write(topic, kind, self.came, message, *options)
+            self.came += 10_000_000
+
+    with Clocked(folder / "bag") as writer:
+        for stamp, m in zip(stamps.tolist(), recording, strict=True):
+            writer.joint_state(stamp, small_arm().joint_names, m.q, m.dq, m.y)
+    return folder / "bag"
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("none", ""),
+        ("uneven", "uneven stamps"),
+        ("missing", "missing messages"),
+        ("gap", "gaps"),
+        ("back", "out of order: 2"),
+        ("zero", "zero stamp: 1"),
+        ("stuck", "effort stuck: "),
+    ],
+)
+def test_a_recording_with_faults_leads_to_the_doctor_who_names_them(tmp_path, fault, told) -> None:
+    recording = list(measurements(small_arm(), 3.0))  # too short for more than the messages
+    stamps = np.array([m.stamp for m in recording])
+    if fault == "uneven":
+        stamps = stamps + np.random.default_rng(0).integers(-2_000_000, 2_000_000, len(stamps))
+    lost = {"missing": range(0, 300, 20), "gap": range(100, 150)}.get(fault, ())
+    stamps = np.delete(stamps, lost)
+    recording = [m for k, m in enumerate(recording) if k not in lost]
+    if fault == "back":
+        stamps[150:] -= 100_000_000
+    if fault == "zero":
+        stamps[150] = 0
+    if fault == "stuck":
+        held = recording[80].y[2]
+        for k in range(80, 280):
+            y = recording[k].y.copy()
+            y[2] = held
+            recording[k] = dataclasses.replace(recording[k], y=y)
+    path = stamped(tmp_path, stamps, recording)
+    bags = Bags([path], urdf=URDF)
+    measurements_of(path, bags, small_arm(), CONFIG, Counter())
+    assert len(bags.doubts) == (fault != "none")
+    for doubt in bags.doubts:
+        assert doubt.startswith(f"{path} has faults (") and told in doubt
+        command = shlex.split(doubt.split("`")[1])
+        assert command == ["semiparam", "doctor", str(path), "--urdf", str(URDF)]
+        assert main(command[1:]) == 1
+
+
+def test_an_evaluation_warns_of_it_once_though_the_bag_is_learned_and_scored(tmp_path) -> None:
+    recording = motion("alpha")
+    del recording[100:130]
+    path = tmp_path / "bag"
+    write_measurements(path, small_arm().joint_names, recording, "effort")
+    few = replace(CONFIG, **FEW_CENTERS)
+    evaluation = evaluate_bags(Bags([path], [path], urdf=URDF), few)
+    (warning,) = (one for one in find(evaluation).warnings if "semiparam doctor" in one)
+    assert (warning,) == evaluation.doubts and "(gaps)" in warning

@@ -8,7 +8,7 @@ import numpy as np
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import BETWEEN, STANDING
+from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
 from semiparam_dynamics.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.evaluation.findings import find, mean_nmse
 from semiparam_dynamics.evaluation.prediction_plots import mean_rmse
@@ -110,8 +110,9 @@ def test_facts_about_the_data() -> None:
     evaluation.skipped["out of order"] += 100
     evaluation.skipped[BETWEEN] += 9500  # predicted, which is no fault
     evaluation.skipped[STANDING] += 50  # scored, so that they are among the samples
+    evaluation.skipped[PARTIAL] += 90  # the same, for a fault that is counted itself
     assert about(evaluation, "Only 4.0 s")
-    assert about(evaluation, "100 messages were not used (1 % of all): out of order: 100")
+    assert about(evaluation, "100 messages were not used in full (1 % of all): out of order: 100")
     assert about(evaluation, "took longer (20.00 ms)")
     n = evaluation.model.n_parameters
     assert about(evaluation, f"only 0 of {n} independent")  # nothing was learned at all

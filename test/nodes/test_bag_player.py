@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,9 +24,12 @@ from lifecycle_msgs.srv import GetState
 rclpy.init()
 node = rclpy.create_node("asks")
 client = node.create_client(GetState, "/inverse_dynamics/get_state")
-client.wait_for_service()
-answer = client.call_async(GetState.Request())
-rclpy.spin_until_future_complete(node, answer)
+while True:  # a first answer may find nobody who has met this client
+    client.wait_for_service()
+    answer = client.call_async(GetState.Request())
+    rclpy.spin_until_future_complete(node, answer, timeout_sec=2.0)
+    if answer.done():
+        break
 open(sys.argv[1], "w").write(answer.result().current_state.label)
 """
 
@@ -55,3 +59,30 @@ def test_the_player_starts_when_the_node_is_active(drive, tmp_path: Path, manage
 def test_a_bag_that_cannot_be_read_is_told(ros_environment, tmp_path: Path, capsys) -> None:
     assert bag_player.main([str(tmp_path / "none"), "--", "true"]) == 1
     assert str(tmp_path / "none") in capsys.readouterr().err
+
+
+INTERRUPTED = """
+import sys, time
+from semiparam_dynamics.nodes.bag_player import main
+code = main(sys.argv[1:])
+print("ended", flush=True)
+time.sleep(0.5)
+sys.exit(code)
+"""
+
+
+def test_an_interrupted_wait_ends_cleanly(drive, tmp_path: Path) -> None:  # noqa: F811
+    bag, names = tmp_path / "bag", small_arm().joint_names
+    recording = measurements(small_arm(), 0.1)
+    write_measurements(bag, names, recording, "effort", robot_description=URDF)
+    driven: Driven = drive(autostart="false")
+    command = [sys.executable, "-c", INTERRUPTED, str(bag), "--", "true"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        driven.until(lambda: driven.node._urdf)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None and process.stdout.readline() == "ended\n"
+        process.send_signal(signal.SIGINT)  # as `ros2 launch` after the terminal
+        _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (0, "")

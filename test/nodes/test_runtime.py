@@ -130,3 +130,16 @@ def test_without_the_right_the_node_starts_whatever_the_system_knows_of_its_user
     assert f"':{os.getuid()} - rtprio 7'" in runtime.raise_priority(7)
     refusal = OSError(38, "Function not implemented")
     assert "left out: [Errno 38] Function not implemented" in runtime.raise_priority(7)
+
+
+IMPORTING = """
+import os, signal
+from semiparam_dynamics.nodes import executables
+executables.importlib.import_module = lambda name: os.kill(os.getpid(), signal.SIGINT)
+executables.start("inverse_dynamics")
+"""
+
+
+def test_an_interrupt_while_a_node_is_imported_ends_it() -> None:
+    ran = subprocess.run([sys.executable, "-c", IMPORTING], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
