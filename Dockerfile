@@ -1,5 +1,6 @@
 # The learner on a ROS 2 distribution:  docker build --build-arg ROS_DISTRO=kilted -t semiparam .
-# The demo in it:  docker run --rm semiparam semiparam demo
+# The demo in it, with its report left here:
+#   docker run --rm -v "$PWD:/out" semiparam semiparam demo --out /out/demo_out
 ARG ROS_DISTRO=jazzy
 FROM ros:${ROS_DISTRO}-ros-base
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]

@@ -289,7 +289,7 @@ def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
     arm = arm_of(args, seed)
     run = Run(arm, learner_of(arm, residual=args.residual))
     run.until(LEARN + 60.0 * minutes)
-    alarms = run.alarms(0.0, np.inf)
+    alarms = run.alarms(LEARN, np.inf)
     kinds = ("payload", "friction", "offset", "contact")
     return {f"{kind} an hour": 60.0 / minutes * alarms[kind] for kind in kinds}
 

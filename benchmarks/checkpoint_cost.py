@@ -10,6 +10,7 @@ predictions made while one is under way, "alone" those before.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -73,16 +74,19 @@ def measure(estimator: SemiparametricEstimator, path: Path, rounds: int) -> None
         autosave.changed()
         autosave.request()
         autosave.step()
-        while autosave.unsaved:
+        while autosave.unsaved and not autosave.problem:
             predict_until(estimator, sample, beside, 0.0)
         autosave.wait()
+        if autosave.problem:
+            sys.exit(autosave.problem)
         copies.append(1e3 * autosave.copy_s)
         writes.append(1e3 * autosave.write_s)
         start = time.perf_counter()
         estimator.load(path)
         loads.append(1e3 * (time.perf_counter() - start))
     print(f"file: {path.stat().st_size / 1e6:.1f} MB")
-    print(f"copy: the first {copies[0]:.1f} ms, then {spread(copies[1:])}")
+    later = f", then {spread(copies[1:])}" if copies[1:] else ""
+    print(f"copy: the first {copies[0]:.1f} ms{later}")
     print(f"write: {spread(writes)}")
     print(f"load: {spread(loads)}")
     print(f"prediction alone: {spread(alone[10:])}")

@@ -212,19 +212,25 @@ def fill(filler: Path, room: int) -> bool:
 
 def report(lives: list[Life], left: list[str], args: argparse.Namespace) -> None:
     lost = np.array([life.learned - life.restored for life in lives])
-    full = np.array([life.full for life in lives])
+    failed = np.array([life.failed for life in lives])
+    there = [life for life in lives if life.restored > 0]
+    # What was learned while a write went on, and whether the kill came before its end.
+    took = [life.noticed - life.saved for life in lives if life.saved > life.start]
+    writing = sum(life.begun > life.saved and not life.failed for life in lives)
     print(f"{len(lives)} kills, an interval of {args.interval} samples")
     print(f"samples in the file at the end: {lives[-1].restored}")
     print(f"lives that saved nothing new: {sum(life.restored == life.start for life in lives)}")
-    for title, which in (("room on the disk", ~full), ("a full disk", full)):
+    if took:
+        print(f"a write took, in samples: median {np.median(took):.0f}, most {max(took)}")
+    print(f"killed in the middle of a write: {writing}")
+    for title, which in (("all writes done", ~failed), ("writes refused", failed)):
         if which.any():
             print(
                 f"{title}: {which.sum()} lives, samples lost: median "
                 f"{np.median(lost[which]):.0f}, most {lost[which].max()}"
             )
-    print(f"writes refused in {sum(life.failed for life in lives)} lives")
-    print(f"loaded whole: {sum(life.whole for life in lives)}, ", end="")
-    print(f"equal to the learner that was never stopped: {sum(life.equal for life in lives)}")
+    print(f"files: {len(there)}, loaded whole: {sum(life.whole for life in there)}, ", end="")
+    print(f"equal to the learner that was never stopped: {sum(life.equal for life in there)}")
     print(f"files left: {', '.join(left)}")
     if args.out:
         content = {"interval": args.interval, "left": left, "lives": [asdict(x) for x in lives]}

@@ -11,8 +11,8 @@
 
 DATA holds robots/ and the logs. Pushes of 5 to 50 N last 0.1 to 1 s; on the iCub they are on the
 hand and felt by the sensor, else anywhere on a link but the first, which are felt by the motors.
-Predictions are the node's, of what was learned up to 30 ms before. `thresholds` is a curve of
-misses against false alarms: a fixed threshold on the largest effort or force beside the detector's.
+Predictions are the node's, of what was learned up to 30 ms before. Beside the detector stands a
+fixed threshold, in the deviations of each axis before the first push: misses against false alarms.
 
 Simulating and learning take nearly all of the time. `--keep FILE` keeps what a detector was shown,
 and `again` shows it to detectors of several thresholds, in some seconds for minutes: their curve of
@@ -43,6 +43,7 @@ from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import LEAST, MEAN_S, ContactDetector, MeanErrors
 from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.nodes.session import TOGETHER
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement
@@ -55,7 +56,7 @@ WARM_S = 600.0  # time constant of friction that warms
 PLACES_TRIED = 40  # points on each other link
 ALIKE = (1.0, 2.0, 3.29)  # standard deviations: 31, 16 and 5 % confused
 TURNED_S = 1.0  # s before an alarm, within which a joint that turned round is told
-TOGETHER = 30  # steps that are learned together
+USUAL_S = 20.0  # before the first push, whose errors a fixed threshold is relative to
 THRESHOLDS = (4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0)  # standard deviations, of a curve
 URDFS = {
     "ur10": ("ur10/ur10_robot.urdf", "tool0"),
@@ -111,9 +112,10 @@ class Watched:
             scales = expected_scales(learner.model).output
             learner._detector = self.kept = Kept(learner.config.changes, scales)
         learner.predict_beside_learning(True)
-        self._steps: list[Step] = []
+        self._steps: list[Step] = []  # to be learned together
+        self._stamp = 0  # ns, of the last of them
         self.events: list[tuple[float, ContactEvent]] = []  # with the time at which each was told
-        self.samples: list[tuple[float, float]] = []  # of each time, the largest |external|
+        self.samples: list[tuple[float, Array]] = []  # of each time, what is external on each axis
 
     def take(self, measurement: Measurement) -> None:
         """Predict, feel and learn what a measurement completes."""
@@ -122,15 +124,18 @@ class Watched:
             return
         told = learner.contacts.total
         learner.feel(step)
-        self._steps += learner.admit(step)
+        admitted = learner.admit(step)
         new = learner.contacts.total - told
         self.events += [(now, event) for event in list(learner.contacts.events)[-new:] if new]
-        if learner.external is not None:
-            self.samples.append((now, float(np.nanmax(np.abs(learner.external)))))
-        if len(self._steps) >= TOGETHER:
-            learner.update(self._steps)
-            learner.publish()
-            self._steps = []
+        if learner.external is not None and learner.external_at == step.stamp:
+            self.samples.append((now, learner.external))
+        for one in admitted:
+            self._steps.append(one)
+            ahead, self._stamp = one.stamp - self._stamp, one.stamp
+            if not 0 <= one.stamp - self._steps[0].stamp < TOGETHER - ahead:
+                learner.update(self._steps)
+                learner.publish()
+                self._steps = []
 
 
 def main() -> None:
@@ -146,6 +151,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="file of what the detector is shown, by efforts")
     parser.add_argument("--kept", type=Path, nargs="+", default=[], help="such files, for again")
     arguments = parser.parse_args()
+    if arguments.study in ("again", "alike") and not arguments.kept:
+        parser.error(f"{arguments.study} needs --kept FILE")
     if arguments.keep and (arguments.robot == "icub" or arguments.detect):
         parser.error("--keep needs an arm by efforts, without --detect")
     if arguments.study == "logs":
@@ -264,9 +271,14 @@ def shown(pushes: list[Push], watched: Watched) -> None:
     curve(pushes, watched.samples)
 
 
-def curve(pushes: list[Push], samples: list[tuple[float, float]]) -> None:
-    """Misses of 10 N and more, and alarms without a push, of fixed thresholds."""
-    times, sizes = np.array(samples).T
+def curve(pushes: list[Push], samples: list[tuple[float, Array]]) -> None:
+    """Misses of 10 N and more, and alarms without a push, of fixed thresholds.
+
+    They are in the deviations of each axis' errors before the first push.
+    """
+    times, external = (np.array(each) for each in zip(*samples, strict=True))
+    before = external[(times > LEARN - USUAL_S) & (times <= LEARN)]
+    sizes = np.nanmax(np.abs(external) / np.sqrt(np.nanmean(before**2, axis=0)), axis=1)
     calm = times > LEARN
     for push in pushes:
         calm &= ~((times > push.begin - 0.05) & (times < push.end + 0.6))
@@ -278,7 +290,7 @@ def curve(pushes: list[Push], samples: list[tuple[float, float]]) -> None:
             not (sizes[(times > p.begin) & (times < p.end + 0.05)] > threshold).any() for p in hard
         )
         print(
-            f"a fixed threshold of {threshold:.3g}: {missed} of {len(hard)} missed, "
+            f"a fixed threshold of {threshold:.3g} deviations: {missed} of {len(hard)} missed, "
             f"{alarms} alarms without a push"
         )
 
@@ -297,6 +309,7 @@ def quiet(arm: ArmSimulator, watched: Watched, minutes: float, warming: float) -
 
 def told_in_quiet(watched: Watched) -> None:
     told = [round(e.since * 1e-9, 2) for _, e in watched.events if e.kind == OVER]
+    told = [since for since in told if since >= LEARN]
     minutes = (watched.samples[-1][0] - LEARN) / 60.0
     print(f"{len(told)} contacts told in {minutes:.1f} min: {told}")
 

@@ -49,12 +49,18 @@ class Watcher(Node):  # type: ignore[misc]
             self.figures[status.name] = {pair.key: pair.value for pair in status.values}
 
     def switch(self, feedforward: str) -> None:
-        """Ask for another feed-forward."""
+        """Take another feed-forward. Raises SemiparamError where the controller doesn't."""
         value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=feedforward)
         request = SetParameters.Request(parameters=[Parameter(name="feedforward", value=value)])
         if not self._set.wait_for_service(30.0):
             raise SemiparamError("the controller doesn't answer")
-        rclpy.spin_until_future_complete(self, self._set.call_async(request), timeout_sec=30.0)
+        answer = self._set.call_async(request)
+        rclpy.spin_until_future_complete(self, answer, timeout_sec=30.0)
+        if answer.result() is None:
+            raise SemiparamError(f"the controller doesn't answer whether it takes {feedforward}")
+        (result,) = answer.result().results
+        if not result.successful:
+            raise SemiparamError(f"the controller doesn't take {feedforward}: {result.reason}")
 
 
 def main() -> None:

@@ -5,7 +5,8 @@
 Draws conditions of benchmarks/field at random, puts each on a log of DATA/robots or of a simulated
 arm, and examines it. Counts by kind of fault: named; mended, where a parameter can; and accusations
 that are neither the fault, nor what follows from it, nor found without it. Before that every log is
-examined as it is: a delay counts from what it seems to be there, which elasticity has a part in.
+examined as it is: a delay counts from what it seems to be there, which elasticity has a part in,
+and a fault that the log has already, such as rest, counts as none: it would be named without it.
 At the end: how long an examination has kept a core busy.
 """
 
@@ -26,6 +27,7 @@ from logs import splits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.doctor.examination import Examination, examine
+from semiparam_dynamics.doctor.finding import Finding
 from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
@@ -37,7 +39,6 @@ FOLLOWS = {
     "stamps go back": {"gaps"},
     "gaps": {"missing messages"},
     "wraps": {"limits"},
-    "efforts mostly zero": {"coarse steps"},
 }
 MENDED = (
     "effort sign",
@@ -72,7 +73,10 @@ def main(argv: list[str] | None = None) -> int:
             config = replace(config, filter__cutoff=10.0)
         recordings = [*split.train, split.test] if len(split.train) > 1 else split.train
         logs += [(f"{split.name} {k + 1}", split.urdf, config, r) for k, r in enumerate(recordings)]
-    clean: dict[str, set[str]] = {}
+    chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in args.conditions)]
+    if not logs or not chosen:
+        parser.error("no log, or no condition, has such a name")
+    clean: dict[str, list[Finding]] = {}
     delays: dict[str, float] = {}
     seconds: list[float] = []
 
@@ -84,28 +88,27 @@ def main(argv: list[str] | None = None) -> int:
 
     for name, urdf, config, log in logs:
         as_is = examined(log, urdf, config)
-        found = {finding.kind for finding in as_is.findings if finding.fault}
-        clean[name], delays[name] = found, as_is.physics.delay if as_is.physics else 0.0
+        clean[name], delays[name] = as_is.findings, as_is.physics.delay if as_is.physics else 0.0
         print(
-            f"{name}, as it is: {', '.join(sorted(found)) or 'no fault'}, efforts "
+            f"{name}, as it is: {', '.join(sorted(faults(as_is.findings))) or 'no fault'}, efforts "
             f"{1e3 * delays[name]:.1f} ms late",
             flush=True,
         )
     drawn, named, mended, wrong = Counter(), Counter(), Counter(), Counter()
     rng = np.random.default_rng(args.seed)
-    chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in args.conditions)]
     while drawn.total() < args.faults:
         name, urdf, config, log = logs[rng.integers(len(logs))]
         condition = chosen[rng.integers(len(chosen))]
         model = RobotModel(urdf, replace(config.robot, joints=log.names))
         told = condition.change(log, np.random.default_rng(rng.integers(2**31)), model)
-        kind = told.finding or f"({condition.name})"
         examination = examined(told.log, urdf, replace(config, **told.settings))
+        there = is_named(told, clean[name], delays[name])
+        hit = is_named(told, examination.findings, delays[name])
+        kind = told.finding if told.finding and not there else f"({condition.name})"
         drawn[kind] += 1
-        hit = is_named(told, examination, delays[name])
-        named[kind] += hit
+        named[kind] += hit and not there
         mended[kind] += is_mended(told, log, examination, delays[name])
-        others = accusations(told, examination, clean[name])
+        others = accusations(told, examination.findings, clean[name])
         wrong[kind] += bool(others)
         if others or (told.finding and not hit):
             what = f"accused of {', '.join(sorted(others))}" if others else "not named"
@@ -122,7 +125,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def is_named(told: Told, examination: Examination, delay: float) -> bool:
+def is_named(told: Told, findings: list[Finding], delay: float) -> bool:
     """Whether the fault is found, on its joint where it is of one; a delay with its size.
 
     delay: what the log seems to have without the fault.
@@ -131,7 +134,7 @@ def is_named(told: Told, examination: Examination, delay: float) -> bool:
         finding.kind == told.finding
         and (not told.joints or bool(set(told.joints) & set(finding.joints)))
         and (told.finding != "effort delay" or abs(finding.amount - delay - told.amount) < DELAY)
-        for finding in examination.findings
+        for finding in findings
     )
 
 
@@ -157,10 +160,15 @@ def is_mended(told: Told, log: JointLog, examination: Examination, delay: float)
     return told.finding == "clipped efforts" and bool(config.samples.saturation)
 
 
-def accusations(told: Told, examination: Examination, clean: set[str]) -> set[str]:
+def accusations(told: Told, findings: list[Finding], clean: list[Finding]) -> set[str]:
     """The kinds of faults found that aren't there."""
-    found = {finding.kind for finding in examination.findings if finding.fault}
-    return found - clean - {told.finding} - FOLLOWS.get(told.finding, set())
+    follows = FOLLOWS.get(told.finding, set())
+    return faults(findings) - faults(clean) - {told.finding} - follows
+
+
+def faults(findings: list[Finding]) -> set[str]:
+    """The kinds of those that are faults."""
+    return {finding.kind for finding in findings if finding.fault}
 
 
 if __name__ == "__main__":

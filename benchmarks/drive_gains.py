@@ -31,7 +31,7 @@ from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 GAINS = np.array([12.0, 11.0, 10.0, 8.0, 7.0, 6.0])  # N m for a unit
 MASS, CENTER = 2.0, (0.0, 0.02, 0.06)  # kg, m from tool0
-SECONDS, RATE = 40.0, 200.0
+SECONDS = 40.0
 OTHER_MOTION = 50  # added to the seed of the motion without a load
 CUTOFF = {"tx40": 15.0}
 REAL = {
@@ -76,9 +76,8 @@ def moved(urdf: str, seed: int, mass: float) -> JointLog:
         taken.append(measurement)
         if measurement.stamp * 1e-9 > SECONDS:
             break
-    chosen = taken[:: max(1, round(len(taken) / SECONDS / RATE))]
-    stamps = np.array([m.stamp for m in chosen])
-    q, y = (np.array([getattr(m, part) for m in chosen]) for part in ("q", "y"))
+    stamps = np.array([m.stamp for m in taken])
+    q, y = (np.array([getattr(m, part) for m in taken]) for part in ("q", "y"))
     return JointLog(tuple(arm.joint_names), stamps, q, None, y / GAINS)
 
 

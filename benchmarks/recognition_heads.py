@@ -5,7 +5,7 @@
 DATA holds images/cifar10_mobilenetv2.npz and images/mnist.npz; the archive is described in
 recognition_objects.py. Classes come one after the other, examples once each. Ridges, shrinkages,
 penalties and sizes of projections are chosen on rows that are kept, and never learned; test rows
-have no part in any choice. Logistic regression on everything at once is the ceiling.
+have no part in any choice. Beside them stands logistic regression on everything at once.
 
 RanPAC (McDonnell et al., NeurIPS 2023, https://arxiv.org/abs/2307.02251): ridge regression on
 one-hot codes of random ReLU features; FeCAM (Goswami et al., NeurIPS 2023,

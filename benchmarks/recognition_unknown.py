@@ -8,7 +8,8 @@ had no part in anything, are asked for:
 
 - the area under the curve of the true positive over the false positive rate, by familiarity
   (`familiarity`), by the largest probability, by the energy (logarithm of the summed exponentials
-  of the scores, W. Liu et al., NeurIPS 2020), and by novelty (`novelty`);
+  of the scores at the probabilities' temperature, W. Liu et al., NeurIPS 2020), and by novelty
+  (`novelty`);
 - at `false_accepts` of 1, 5 and 20 %: the share of rows of classes held out that pass, and of rows
   of classes taught the share that is recognised rightly, of all and of what it was without a limit;
 - the probability that an object was taught, in bins, beside the share that was, with as many rows
@@ -30,10 +31,13 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
+from semiparam_dynamics.learning.class_recursion import LOG_LEVEL
 
 SHARES = (0.01, 0.05, 0.2)
 BINS = np.linspace(0.0, 1.0, 6)
-HEADS = {"discriminant": (0.3,), "least_squares": (0.3,)}
+RIDGE = 0.3  # the node's
+HEADS = ("discriminant", "least_squares")
+SETS = ("mnist", "cifar10", "objects")
 
 
 def main() -> None:
@@ -41,16 +45,16 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder that holds images/NAME.npz")
     parser.add_argument("--objects", type=Path, help="archive of the emoji's pictures")
     parser.add_argument("--cache", type=Path, default=Path("objects.npz"), help="their features")
-    parser.add_argument("--sets", nargs="+", default=["mnist", "cifar10", "objects"])
-    parser.add_argument("--heads", nargs="+", default=list(HEADS), choices=list(HEADS))
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--heads", nargs="+", default=HEADS, choices=HEADS)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--figure", type=Path, help="a picture of the probabilities")
     args = parser.parse_args()
+    if "objects" in args.sets and args.objects is None:
+        parser.error("the set objects needs --objects, the archive of their pictures")
     told: dict[str, list[list[str]]] = {}
     with threadpool_limits(1):
         for name in args.sets:
-            if name == "objects" and args.objects is None:
-                continue
             if name == "objects":
                 X, y = object_features(args.objects, 150, args.cache)
                 title, sizes = "150 objects, 50 held out", (50, 30)
@@ -126,7 +130,7 @@ def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) ->
     own, others = np.concatenate(asked), np.concatenate(strange)
     count = min(len(own), len(others))
     own, others = rng.permutation(own)[:count], rng.permutation(others)[:count]
-    model = IncrementalRLSC(HEADS[head], tolerance=0.01, random_state=0, head=head)
+    model = IncrementalRLSC(RIDGE, tolerance=0.01, head=head)
     model.fit(X[order], y[order])
     rows = np.concatenate((own, others))
     truth = np.arange(2 * count) < count
@@ -136,7 +140,7 @@ def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) ->
     areas = {
         "familiarity": roc_auc_score(truth, familiarity),
         "largest probability": roc_auc_score(truth, model.predict_proba(X[rows]).max(axis=1)),
-        "energy": roc_auc_score(truth, logsumexp(scores / model.temperature_, axis=1)),
+        "energy": roc_auc_score(truth, logsumexp(scores / temperature(model), axis=1)),
         "novelty": roc_auc_score(truth, -model.novelty(X[rows])),
     }
     limits = []
@@ -145,6 +149,12 @@ def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) ->
         passed = familiarity > (least if least is not None else -np.inf)
         limits.append((passed[count:].mean(), (passed[:count] & right).mean(), right.mean()))
     return {"areas": areas, "limits": limits, "told": model.known_proba(X[rows]), "truth": truth}
+
+
+def temperature(model: IncrementalRLSC) -> float:
+    """By which the probabilities divide scores: `temperature_` in the unit of the head's scores."""
+    level = len(model.classes_) ** model.recoding_
+    return model.temperature_ * (LOG_LEVEL if model.head == "discriminant" else level)
 
 
 if __name__ == "__main__":

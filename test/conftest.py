@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -25,8 +25,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Several test processes fill the cores: BLAS' threads would only wait for one another.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A machine that is busy for a moment is no error of what is tested.
-settings.register_profile("any machine", deadline=None)
+# A machine that is busy for a moment is no error of what is tested; and the examples are the same
+# each time: fuzz/ looks for others.
+settings.register_profile(
+    "any machine",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any machine")
 
 # Half of the test processes collect the tests from the end: what has no bytecode yet is compiled by
@@ -127,9 +133,12 @@ def near_scheduler() -> Iterator[str]:
 def _claim_domain() -> tuple[int, int]:
     """Lock one of the domains 1 to 101 against every other test process on this machine.
 
-    Higher domains' ports would fall among those that the system hands out. The lock goes with the
-    process however it ends.
+    One in which somebody else has a node is left out. Higher domains' ports would fall among those
+    that the system hands out. The lock goes with the process however it ends.
     """
+    # Imported at the top, it would load numpy, whose BLAS reads the number of threads then.
+    from semiparam_dynamics.nodes.processes import is_free
+
     folder = Path(tempfile.gettempdir()) / f"semiparam_domains_{os.getuid()}"
     folder.mkdir(exist_ok=True)
     start = next(_starts)
@@ -141,5 +150,7 @@ def _claim_domain() -> tuple[int, int]:
         except OSError:
             os.close(claim)
             continue
-        return domain, claim
+        if is_free(domain):
+            return domain, claim
+        os.close(claim)
     pytest.fail(f"all 101 ROS domains are claimed by other tests: see {folder}")

@@ -150,7 +150,7 @@ def import_without(*pairs: tuple[set[str], list[str]]) -> subprocess.CompletedPr
         WITHOUT,
         *(" ".join(names) for pair in pairs for names in pair),
     ]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
 def test_only_the_nodes_import_ros(imports) -> None:

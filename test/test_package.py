@@ -84,7 +84,7 @@ def built(hook: str, source: Path) -> Path:
     (source / "dist").mkdir()
     code = f"from setuptools import build_meta; build_meta.{hook}('dist')"
     command = [sys.executable, "-c", code]
-    result = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
     (path,) = (source / "dist").iterdir()
     return path

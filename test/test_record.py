@@ -46,7 +46,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("record")
     first, second = folder / "first.npz", folder / "second.npz"
     command = [sys.executable, record.__file__, "write", first, "--only", CHEAP]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    said = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert said.returncode == 0 and f"s  {CHEAP}: " in said.stdout, said.stderr
     assert record.main(["write", str(second), "--only", CHEAP]) == 0
     return first, second
@@ -70,6 +70,12 @@ def test_a_change_is_told(twice: tuple[Path, Path], tmp_path: Path, run) -> None
     assert code == 1 and "only in the first: weights" in said
     code, said = run("compare", first, rewritten(first, tmp_path / "nan.npz", {key: np.nan}))
     assert code == 1 and "inf" in said
+
+
+def test_a_name_that_no_case_has_is_refused(tmp_path: Path, run) -> None:
+    code, said = run("write", tmp_path / "record.npz", "--only", CHEAP, "recursion/in_turns")
+    assert code == 2 and said == "no case is called recursion/in_turns\n"
+    assert not (tmp_path / "record.npz").exists()
 
 
 def test_without_data_a_case_is_skipped(tmp_path: Path, monkeypatch, run) -> None:

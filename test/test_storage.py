@@ -44,9 +44,7 @@ from semiparam_dynamics.storage import (
 
 IDENTITY: dict[str, object] = {"urdf": "abc", "joints": ("a", "b"), "width": 0.2}
 STATE = {"R": np.triu(np.arange(9.0).reshape(3, 3)), "count": np.array(3), "name": np.array(["m"])}
-DAMAGE = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+DAMAGE = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture

@@ -88,8 +88,8 @@ def write(file: Path, only: Sequence[str]) -> int:
 
     table = cases()
     names = chosen(table, only)
-    if not names:
-        print(f"no case is called {' or '.join(only)}")
+    if unknown := [each for each in only if not chosen(table, [each])]:
+        print(f"no case is called {' or '.join(unknown)}")
         return 2
     arrays: Arrays = {}
     about: dict[str, Any] = {"cases": {}, "skipped": {}, "failed": {}}

@@ -69,6 +69,7 @@ class ObjectStreamNode(Node):  # type: ignore[misc]
             if not self._config.loop:
                 break
         self._announce(executor, "", "")
+        runtime.await_delivery(executor, self._views, self._label, self._truth)
         if rclpy.ok():
             self.get_logger().info("the script has ended")
         return 0

@@ -104,14 +104,14 @@ def await_subscribers(node: Node, executor: Executor, wanted: Mapping[Publisher,
         spin_for(executor, DISCOVERY_DELAY)
 
 
-def await_delivery(executor: Executor, publisher: Publisher) -> None:
+def await_delivery(executor: Executor, *publishers: Publisher) -> None:
     """Run callbacks until reliable subscribers have all that was published, or for two seconds.
 
     A process that ends sooner takes its last messages along.
     """
     end = time.monotonic() + DELIVERY
     while rclpy.ok() and time.monotonic() < end:
-        if publisher.wait_for_all_acked(Duration()):
+        if all(publisher.wait_for_all_acked(Duration()) for publisher in publishers):
             return
         executor.spin_once(timeout_sec=0.02)
 

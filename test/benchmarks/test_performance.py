@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import bags
 import numpy as np
+import pytest
 from serial_arm import measured, moving, serial_arm_urdf
 from step import _Loop, stream
 
@@ -13,26 +16,34 @@ from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF
 
-BAGS = ["bags", "--seconds", "3", "--rate", "50", "--features", "20"]
+BAGS = ["bags", "--seconds", "3", "--rate", "400", "--features", "20"]
 FALKON = ["falkon", "--inputs", "5", "--iterations", "3", "--repeats", "1"]
 STEP = ["step", "--seconds", "0.01"]
 
 
-def test_bags_has_all_configurations_and_is_written(performance, tmp_path: Path, capsys) -> None:
+def test_bags_has_both_residuals_and_is_written(
+    performance, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned, learning = [], bags._learning
+
+    def noted(estimator: Any, baseline: Any, samples: Any) -> Any:
+        times = learning(estimator, baseline, samples)
+        learned.append((len(samples), estimator.n_learned, baseline.n_learned))
+        return times
+
+    monkeypatch.setattr(bags, "_learning", noted)
     out = tmp_path / "bags.md"
-    assert performance([*BAGS, "--comparison", "both", "--out", str(out)]) == 0
+    assert performance([*BAGS, "--out", str(out)]) == 0
     told = capsys.readouterr().out
     assert told == out.read_text() and " cores, " in told
     lines = [line.strip("| ").split(" | ") for line in told.splitlines()[2:]]
-    assert lines[0][-1] == "times real time" and len(lines) == 2 + 4
-    assert [(line[0], line[2]) for line in lines[2:]] == [
-        ("random_fourier", "no"),
-        ("random_fourier", "yes"),
-        ("nystrom", "no"),
-        ("nystrom", "yes"),
-    ]
+    assert lines[0][-1] == "times real time"
+    assert [line[:1] for line in lines[2:]] == [["random_fourier"], ["nystrom"]]
     assert lines[2][1] == "20"
-    assert all(float(number) >= 0.0 for line in lines[2:] for number in line[3:])  # 0.0: rounded
+    assert all(float(number) >= 0.0 for line in lines[2:] for number in line[2:])  # 0.0: rounded
+    # Of 400 messages a second an evaluation learns 100, and no other sample is part of the times.
+    for samples, *each in learned:
+        assert samples < 310 and each == [samples, samples]
 
 
 def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsys) -> None:
@@ -48,6 +59,11 @@ def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsy
                 assert told.out.count(f"| {n} | {centers} | 3 | {kernel} |") == 1
     assert told.out.count("scikit-learn Nystroem + Ridge") == 1
     assert "n = 1500, M = 40\n" in told.out
+
+
+def test_falkon_asks_for_two_iterations(performance, capsys) -> None:
+    assert performance(["falkon", "--iterations", "1"]) == 2
+    assert "ask for more" in capsys.readouterr().err
 
 
 def test_regressor_is_of_the_robot_and_written(performance, tmp_path: Path, capsys) -> None:

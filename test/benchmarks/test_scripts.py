@@ -10,15 +10,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import bad_messages
 import excitation
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from recognition_learners import DeepSLDA, Discriminant, Recogniser
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.errors import SemiparamError, StorageError
 from semiparam_dynamics.identification.excitation import ExcitationConfig
+from semiparam_dynamics.nodes import autosave
 
 from ..documents import ROOT, commands
 from .conftest import command_line
@@ -153,6 +156,24 @@ def test_recognition_beside_its_rivals_comes_out(run, data_folder: Path) -> None
     assert "nan" not in output
 
 
+def test_learners_are_asked_for_variants_and_stay_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=60)
+    X = rng.standard_normal((60, 6)) + 2.0 * np.eye(2, 6)[y]
+    learners = [make(X, y) for make in (Recogniser, Discriminant, DeepSLDA)]
+    for learner in learners:
+        for x, label in zip(X, y.tolist(), strict=True):
+            learner.learn(x, label)
+    # Both heads leave held-out examples for pauses, as the node does: their times compare.
+    late = [learner._model.recursion_.outdated() for learner in learners[:2]]
+    assert late[0] == late[1] > 0
+    *_, streaming = learners
+    scores = streaming._model.scores(X)
+    found = streaming.answers(X)
+    assert np.array_equal(streaming._model.scores(X), scores)
+    assert np.array_equal(found["Deep SLDA, shrinkage 1e-4"], streaming.predict(X))
+
+
 @pytest.mark.parametrize("shrinkage", [1e-4, 0.3])
 def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
     rng = np.random.default_rng(0)
@@ -176,6 +197,7 @@ def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
 def test_the_learners_round_trip_comes_out(run, ros_environment, options: str) -> None:
     pytest.importorskip("rclpy")
     times = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
+    options += " --set deadline=10.0"  # a machine that is busy loses nothing either
     echo, learner = run("node_latency.py", *times, *options.split()).splitlines()[-2:]
     cells = [cell.strip() for cell in learner.strip("|").split("|")]
     assert "echo" in echo and cells[:3] == ["learner", "events", "200"] and "nan" not in echo
@@ -237,6 +259,44 @@ def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
     assert "beside a write" in output and "nan" not in output
 
 
+def test_a_checkpoint_that_cannot_be_written_ends_the_measurement(
+    run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*arguments: object, **options: object) -> None:
+        raise StorageError("no room on the disk")
+
+    monkeypatch.setattr(autosave, "save_state", refused)
+    with pytest.raises(SystemExit, match="no room on the disk"):
+        run("checkpoint_cost.py", "--centers", "5", "--joint-centers", "2")
+
+
+def test_each_bad_message_is_refused_for_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sessions = []
+
+    class Session(bad_messages.Session):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            sessions.append(self)
+
+    monkeypatch.setattr(bad_messages, "Session", Session)
+    monkeypatch.setattr(sys, "argv", ["bad_messages.py", "--messages", "120", "--rounds", "2"])
+    bad_messages.main()
+    (session,) = sessions
+    dropped = session.dropped()
+    kinds = ("not finite", "wrong length", "missing joint", "duplicate joint name", "zero stamp")
+    for kind in (*kinds[:2], *kinds[4:], "out of order", "effort not finite", "malformed"):
+        assert dropped[kind] == 240, kind
+    assert dropped["missing joint"] + dropped["duplicate joint name"] == 480
+    assert sum(count for reason, count in dropped.items() if "degrees" in reason) == 240
+    assert not dropped["clock jumped"]
+    assert session.learner.estimator.n_learned > 1500 and session.first_motion is None
+    shares = re.findall(r"^\| .* \| ([\d.]+) \|$", capsys.readouterr().out, re.MULTILINE)
+    # An effort that is none leaves the others to be learned.
+    assert len(shares) == 10 and max(map(float, shares[1:-2])) < 0.5 and float(shares[-1]) < 0.5
+
+
 def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator: None) -> None:
     sizes = ["--seeds", "1", "--learning", "8", "--seconds", "5", "--spacings", "0.5"]
     output = run("trajectory_efforts.py", "--arms", "icub", *sizes)
@@ -262,6 +322,16 @@ def test_trajectories_that_get_no_efforts_end_in_a_sentence(
     with pytest.raises(SystemExit) as end:
         run("trajectory_efforts.py", *options)
     assert told in f"{end.value.code} {capsys.readouterr().err}"
+
+
+def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
+    from safe_stop import Trial, table
+
+    stopped = Trial(True, 0.2, 13.0, 5.0, 50.0)
+    assert table([stopped]).splitlines()[2:] == [
+        "| stops when told | 1 | 0.20, 0.20 | 13, 13 | 5, 5 | 50, 50 |"
+    ]
+    assert table([stopped, stopped._replace(stopped=False)]).count("goes on") == 1
 
 
 def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:

@@ -100,12 +100,12 @@ def test_ctrl_c_leaves_what_was_done_and_the_same_command_resumes(
         preexec_fn=restore,
     )
     journal = out.with_suffix(".journal")
-    deadline = time.monotonic() + 120.0
+    deadline = time.monotonic() + 600.0  # only reached when something is broken
     while not journal.exists() or len(journal.read_text().splitlines()) < 3:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60.0)
+    _, error = process.communicate(timeout=300.0)
     assert process.returncode == 130, error
     assert "interrupted; the same command resumes from here" in error
     assert "Traceback" not in error

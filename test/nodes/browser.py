@@ -71,6 +71,6 @@ class Browser:
         traceback: TracebackType | None,
     ) -> None:
         self._process.terminate()
-        self._process.wait(10.0)
+        self._process.wait(60.0)
         os.close(self._in)
         os.close(self._out)

@@ -41,7 +41,7 @@ def test_publishes_the_simulators_readings_and_the_learner_answers(peer, start, 
     heard = -1
     while heard != (heard := len(states) + len(wrenches)):  # until all that was sent has come
         peer.spin(0.3)
-    assert len(states) == len(wrenches) or len(states) == len(wrenches) + 1
+    assert abs(len(states) - len(wrenches)) <= 1  # the last one may be lost with its process
 
     arm = ArmSimulator(seed=3, motion="exciting")
     assert descriptions[0].data == arm.urdf
@@ -57,7 +57,8 @@ def test_publishes_the_simulators_readings_and_the_learner_answers(peer, start, 
         assert wrench.header.frame_id == arm.sensor_frame
 
     stamps = [stamp_of(message) for message in states]
-    peer.until(lambda: len(outputs["external"]) >= len(wrenches) - 2, "the answers")
+    answers = min(len(states), len(wrenches)) - 2
+    peer.until(lambda: min(map(len, outputs.values())) >= answers, "the answers")
     for messages in outputs.values():
         assert [stamp_of(m) for m in messages] == stamps[1 : len(messages) + 1]
         assert messages[0].header.frame_id == arm.sensor_frame

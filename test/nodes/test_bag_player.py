@@ -24,9 +24,12 @@ from lifecycle_msgs.srv import GetState
 rclpy.init()
 node = rclpy.create_node("asks")
 client = node.create_client(GetState, "/inverse_dynamics/get_state")
-client.wait_for_service()
-answer = client.call_async(GetState.Request())
-rclpy.spin_until_future_complete(node, answer)
+while True:  # a first answer may find nobody who has met this client
+    client.wait_for_service()
+    answer = client.call_async(GetState.Request())
+    rclpy.spin_until_future_complete(node, answer, timeout_sec=2.0)
+    if answer.done():
+        break
 open(sys.argv[1], "w").write(answer.result().current_state.label)
 """
 

@@ -24,7 +24,7 @@ from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
 from semiparam_dynamics.nodes.session import Session
 
-from .conftest import URDF, take
+from .conftest import TIMEOUT, URDF, take
 from .driver_messages import Driver
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")
@@ -115,9 +115,8 @@ class Robot:
         files = {"urdf": self._learned / "arm.urdf", "model_file": self.model_file}
         self._peer.status = None
         node = self._start("inverse_dynamics", self._learned / "arm.yaml", **files)
-        wait = self._peer.until
-        wait(lambda: self.publisher.get_subscription_count() > 0, "the subscriber")
-        wait(lambda: self._peer.status is not None, "diagnostics")
+        self._peer.meet(NODE, self.publisher)
+        self._peer.until(lambda: self._peer.status is not None, "diagnostics")
         return node
 
     def move(self, seconds: float) -> None:
@@ -194,7 +193,7 @@ def test_a_thing_is_weighed_named_put_down_and_recalled_after_a_kill(peer, robot
 
     assert robot.call("save").success
     robot.node.signal(signal.SIGKILL)
-    robot.node.wait(10)
+    robot.node.wait(TIMEOUT)
     robot.start()
     assert not robot.call("recall", "../mug").success
     assert robot.call("recall", "cup").success

@@ -15,7 +15,7 @@ from semiparam_dynamics.nodes import first_motion
 
 from .conftest import moving, take
 
-PATIENCE = 60.0  # s: only reached when something is broken
+PATIENCE = 240.0  # s: only reached when something is broken
 
 
 def examined(session) -> dict[str, str]:

@@ -76,27 +76,25 @@ def test_a_description_that_names_a_file_is_refused(peer, start, urdf, connect) 
 
 
 def test_an_object_is_called_anything_and_no_file_is(peer, start, tmp_path) -> None:
-    model_file = tmp_path / "robot" / "objects.npz"
+    model_file, node = tmp_path / "robot" / "objects.npz", "/object_recognition"
     start("object_recognition", input="features", model_file=model_file)
     frames = peer.node.create_publisher(Float32MultiArray, "features", 10)
     says = peer.node.create_publisher(String, "label", 10)
-    edits = peer.node.create_publisher(String, "/object_recognition/edit", 10)
-    publishers = (frames, says, edits)
-    peer.until(lambda: all(p.get_subscription_count() for p in publishers), "the node")
-    peer.spin(0.5)
+    edits = peer.node.create_publisher(String, f"{node}/edit", 10)
+    heard = peer.listen(String, f"{node}/label")
+    peer.meet(node, frames, says, edits)
     rng = np.random.default_rng(0)
     for label in (*LABELS, *UNPRINTABLE):
         says.publish(String(data=label))
-        peer.spin(0.05)
-        for _ in range(3):
+        peer.flush(node)
+        for count in range(len(heard), len(heard) + 3):
             frames.publish(Float32MultiArray(data=rng.normal(size=8).tolist()))
-            peer.spin(0.02)
+            peer.until(lambda count=count: len(heard) > count, "an answer")
         says.publish(String(data=""))
-        peer.spin(0.05)
+        peer.flush(node)
     edits.publish(String(data="rename ../../escaped -> ../escaped too"))
     edits.publish(String(data="merge /etc/escaped -> ~/escaped"))
-    peer.spin(0.3)
-    answer = peer.call(Trigger, "/object_recognition/save")
+    answer = peer.call(Trigger, f"{node}/save")
     assert answer.success, answer.message
     assert f"{len(LABELS) - 1} objects" in answer.message
     kept = {"robot/objects.npz", "robot/objects.previous.npz"}

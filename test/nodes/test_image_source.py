@@ -11,6 +11,8 @@ from sensor_msgs.msg import Image
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.recognition.backbone import image_array
 
+from .conftest import TIMEOUT
+
 Pillow = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
 
 
@@ -36,7 +38,7 @@ def test_a_source_is_shown_once_in_full_for_who_waits_for_it(peer, start, folder
     given = {"source": folder, "rate": 50.0, "loop": False, "wait_for_subscribers": 1}
     process = start("image_source", frame_id="eye", **given)
     peer.until(lambda: len(images) == 4, "four images")
-    assert process.wait(10.0) == 0
+    assert process.wait(TIMEOUT) == 0
     assert reds(images) == [0, 1, 2, 3]
     first = images[0]
     assert (first.height, first.width, first.encoding) == (12, 20, "rgb8")
@@ -54,6 +56,6 @@ def test_it_begins_again_at_its_end(peer, start, folder: Path) -> None:
 
 def test_a_source_that_is_not_there_ends_the_node_with_a_sentence(start, tmp_path: Path) -> None:
     process = start("image_source", source=tmp_path / "no.mp4")
-    assert process.wait(30.0) == 1
+    assert process.wait(TIMEOUT) == 1
     log = next(path.read_text() for path in tmp_path.rglob("*.log") if "no.mp4" in path.read_text())
     assert "Traceback" not in log

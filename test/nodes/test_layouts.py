@@ -128,6 +128,7 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, connect
     arm = connect()
     kind = type(arm.message())
     heard = {topic: peer.listen(kind, topic) for topic in (*OUTPUTS, "/joint_states")}
+    peer.meet(NODE)  # before that, nothing is published for them
     types = dict(peer.node.get_topic_names_and_types())
     assert all(types[topic] == ["geometry_msgs/msg/InertiaStamped"] for topic in PAYLOAD)
     arm.move(60)

@@ -16,6 +16,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from .conftest import TIMEOUT
 from .forks import ForkedNode
 
 NODE = "/inverse_dynamics"
@@ -110,7 +111,7 @@ def test_a_signal_ends_it_and_what_was_learned_is_saved(
     for _ in range(200):  # messages go on
         arm.publisher.publish(arm.message())
         peer.spin(0.001)
-    assert process.wait(10.0) == 0
+    assert process.wait(TIMEOUT) == 0
     with np.load(path) as saved:
         assert saved["counts"][0] >= 48
     assert "Traceback" not in (tmp_path / "inverse_dynamics.log").read_text()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import shutil
-import socket
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ pytest.importorskip("visualization_msgs.msg")
 from semiparam_dynamics.nodes.live_page import rmse, status_event
 
 from .browser import Browser
-from .conftest import moving
+from .conftest import TIMEOUT, moved, page_port
 from .forks import ForkedNode
 
 WANTED = {"status", "layout", "robot", "arm", "sample", "errors"}
@@ -35,14 +34,9 @@ class Reader(threading.Thread):
         self.newest: dict[str, object] = {}
 
     def run(self) -> None:
-        while True:
-            try:
-                connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
-                connection.request("GET", "/stream")
-                response = connection.getresponse()
-                break
-            except OSError:
-                time.sleep(0.05)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT)
+        connection.request("GET", "/stream")
+        response = connection.getresponse()
         while line := response.readline().decode():
             if line.startswith("event: "):
                 data = response.readline().decode().removeprefix("data: ")
@@ -53,20 +47,17 @@ class Reader(threading.Thread):
 def test_the_stream_tells_what_a_learner_does(
     ros_environment, peer, tmp_path, urdf, namespace: str
 ) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     given = {"urdf": urdf, "target": "effort"}
     topic = f"{namespace}/joint_states".strip("/")
     publisher = peer.node.create_publisher(JointState, topic, 1000)
-    messages = iter(moving(3000))
-    shown = {"urdf": urdf, "port": port}
+    messages = map(moved, itertools.count())
+    shown = {"urdf": urdf, "port": 0}
     logs, of = (tmp_path / "learner.log", tmp_path / "page.log"), {"namespace": namespace}
     with (
         ForkedNode("inverse_dynamics", given, logs[0], **of),
         ForkedNode("live_page", shown, logs[1], **of) as page,
     ):
-        reader = Reader(port)
+        reader = Reader(port := page_port(logs[1]))
         reader.start()
 
         def told() -> bool:
@@ -87,7 +78,7 @@ def test_the_stream_tells_what_a_learner_does(
         if (chromium := shutil.which("chromium")) and not namespace:
             rendered(peer, told, chromium, port, tmp_path)
         page.stop()
-    reader.join(10.0)
+    reader.join(TIMEOUT)
     assert not reader.is_alive()
     assert "Traceback" not in (tmp_path / "page.log").read_text()
     if chromium is None and not namespace:
@@ -108,21 +99,18 @@ def rendered(peer, told, chromium: str, port: int, folder) -> None:
 
 
 def test_bytes_that_are_no_message_end_nothing(peer, start, tmp_path, urdf) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = start("live_page", urdf=urdf, port=port)
+    process = start("live_page", urdf=urdf, port=0)
     states = peer.node.create_publisher(JointState, "joint_states", 10)
     predicted = peer.node.create_publisher(JointState, "inverse_dynamics/predicted", 10)
     publishers = (states, predicted)
-    peer.until(lambda: all(p.get_subscription_count() for p in publishers), "its subscriptions")
-    (message,) = moving(1)
+    peer.meet("/live_page", *publishers)
+    message = moved(0)
     whole = serialize_message(message)
     for cut in (b"\x00\x01\x00\x01", whole[:20], whole[:-4]):
         for publisher in publishers:
             publisher.publish(cut)
             peer.spin(0.2)  # a look at each
-    reader = Reader(port)
+    reader = Reader(page_port(tmp_path / "live_page.log"))
     reader.start()
 
     def told() -> bool:

@@ -75,7 +75,7 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
 
 
 def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
-    start("inverse_dynamics", urdf=urdf, learning_queue=1000)
+    start("inverse_dynamics", urdf=urdf)
     arm = connect()
     arm.move(60)
     peer.until(lambda: peer.figures().get("samples learned") == "58", "58 samples learned")

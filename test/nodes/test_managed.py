@@ -29,7 +29,7 @@ from semiparam_dynamics.nodes.managed import (
 )
 
 QUEUE = QoSProfile(depth=100)
-LONG = 30.0  # s: only reached when something is broken
+LONG = 120.0  # s: only reached when something is broken
 
 
 def until(condition: Callable[[], Any], executor: Any) -> None:

@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.nodes import object_demo
+from semiparam_dynamics.nodes.processes import write_params
+from semiparam_dynamics.parameters import replace
 
+from .conftest import TIMEOUT
 from .forks import ForkedNode
 
 COMMAND = [sys.executable, "-m", "semiparam_dynamics.cli.main", "objects"]
@@ -34,6 +38,13 @@ def test_all_that_was_shown_is_recognised_and_counted(
     ros_environment, source, tmp_path, capsys, monkeypatch
 ) -> None:
     monkeypatch.setattr(object_demo, "NodeProcess", ForkedNode)
+
+    def write(folder: Path, node: str, config: Any) -> Path:
+        # By the clock an answer that comes late would be counted for what is in view by then.
+        slow = replace(config, settle=0.5) if node == object_demo.STREAM else config
+        return write_params(folder, node, slow)
+
+    monkeypatch.setattr(object_demo, "write_params", write)
     options = ["--classes", "2", "--rate", "40", "--teach", "12", "--out", str(tmp_path / "out")]
     assert main(["objects", str(source), *options]) == 0
     told = capsys.readouterr()
@@ -41,8 +52,9 @@ def test_all_that_was_shown_is_recognised_and_counted(
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["complete"] and results["stray_answers"] == 0
     assert [one["taught"] for one in results["rounds"]] == ["mug", "book"]
-    dropped = int(results["diagnostics"]["frames dropped"])
-    assert results["answers"] == 2 * 12 + 10 + 40 - dropped
+    seen, dropped = (int(results["diagnostics"][f"frames {k}"]) for k in ("seen", "dropped"))
+    # Of frames that come in a burst the middleware keeps the newest.
+    assert results["answers"] == seen - dropped <= 2 * 12 + 10 + 40
     for known, one in enumerate(results["rounds"], 1):
         assert len(one["objects"]) == known
         assert one["right"] == one["asked"]
@@ -58,8 +70,8 @@ def test_all_that_was_shown_is_recognised_and_counted(
 
 def test_ctrl_c_ends_it_early_and_keeps_what_was_seen(ros_environment, source, tmp_path) -> None:
     script = tmp_path / "script.txt"
-    script.write_text("teach cup 5\nask 3\nteach mug 5\npause 20\n")
-    options = ["--rate", "40", "--script", str(script), "--out", str(tmp_path / "out")]
+    script.write_text("teach cup 5\nask 3\nteach mug 5\npause 1000\n")
+    options = ["--rate", "10", "--script", str(script), "--out", str(tmp_path / "out")]
     process = subprocess.Popen(
         [*COMMAND, str(source), *options],
         stdout=subprocess.PIPE,
@@ -73,11 +85,12 @@ def test_ctrl_c_ends_it_early_and_keeps_what_was_seen(ros_environment, source, t
             if "mug" in line and "taught" in line:
                 break
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=TIMEOUT)
     finally:
         process.kill()
     assert process.returncode == 0, rest
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert not results["complete"]
     assert [one["taught"] for one in results["rounds"]] == ["cup", "mug"]
-    assert results["rounds"][0]["asked"] == 3
+    dropped = int(results["diagnostics"]["frames dropped"])
+    assert 0 < 3 - dropped <= results["rounds"][0]["asked"] <= 3

@@ -16,6 +16,8 @@ from std_srvs.srv import SetBool, Trigger
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.recognizer import Recognizer
 
+from .conftest import TIMEOUT
+
 NODE = "/object_recognition"
 OK, WARN = b"\x00", b"\x01"
 D = 40
@@ -37,23 +39,31 @@ class Stage:
         self.confidence = peer.listen(Float32, f"{NODE}/confidence")
 
     def connect(self) -> None:
-        """Show things until the node is heard by all."""
-        publishers = (self.frames, self.label, self.edits)
-        self.peer.until(lambda: all(p.get_subscription_count() for p in publishers), "the node")
+        """Show things until the node is heard by all, and all of them are answered."""
+        self.peer.meet(NODE, self.frames, self.label, self.edits)
         heard = (self.heard, self.scores, self.confidence)
         before = [len(one) for one in heard]
 
         def all_heard() -> bool:
+            # Again and again: one that was killed may still be among those that are connected.
             self.show(np.ones(D))
             self.peer.spin(0.05)
             return all(len(one) > k for one, k in zip(heard, before, strict=True))
 
         self.peer.until(all_heard, "an answer")
-        self.peer.spin(0.3)
+        self.peer.flush(NODE)
+        self.peer.fresh(self.all_answered, "an answer to all that was shown")
+        self.peer.fresh()  # the answers came before it
+
+    def all_answered(self) -> bool:
+        figures = self.peer.figures()
+        left_out = sum(int(v) for k, v in figures.items() if k.startswith("refused: "))
+        done = int(figures["frames recognised"]) + int(figures["frames dropped"]) + left_out
+        return int(figures["frames seen"]) == done
 
     def say(self, text: str) -> None:
         self.label.publish(String(data=text))
-        self.peer.spin(0.05)
+        self.peer.flush(NODE)
 
     def show(self, vector: np.ndarray) -> None:
         self.frames.publish(Float32MultiArray(data=vector.astype(float).tolist()))
@@ -100,7 +110,7 @@ def test_three_objects_are_still_known_after_a_kill(peer, start, stage, tmp_path
     stage.until("examples", "36")
     stage.until("changes not saved", "0")
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(TIMEOUT)
 
     process = start("object_recognition", **given)
     stage.connect()

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Image
 from std_msgs.msg import Float32MultiArray, String
 
+from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.nodes.object_stream import ObjectStreamNode
 from semiparam_dynamics.recognition.backbone import image_array
 from semiparam_dynamics.recognition.pictures import load_objects
+
+from .conftest import TIMEOUT
 
 FAST = {"rate": 100.0, "settle": 0.05, "wait_for_subscribers": 1}
 
@@ -36,8 +42,9 @@ def test_a_script_of_feature_vectors_in_full(peer, start, features: Path, tmp_pa
     labels, truths = peer.listen(String, "label"), peer.listen(String, "truth")
     frames = peer.listen(Float32MultiArray, "features")
     process = start("object_stream", source=features, script=script, frames_per_object=3, **FAST)
-    peer.until(lambda: labels and truths and len(frames) == 27 and not truths[-1].data, "the end")
-    assert process.wait(10.0) == 0
+    peer.until(lambda: len(labels) == 4 and len(frames) == 27, "all labels and frames")
+    peer.until(lambda: bool(truths) and not truths[-1].data, "the end")
+    assert process.wait(TIMEOUT) == 0
 
     objects = load_objects(str(features))
     whose = {
@@ -54,6 +61,25 @@ def test_a_script_of_feature_vectors_in_full(peer, start, features: Path, tmp_pa
     assert words(truths)[:5] == ["mug", "mug", "mug", "cup", ""]
     assert sorted(words(truths)[5:-1]) == ["cup", "cup", "mug", "mug"]
     assert words(truths)[-1] == ""
+
+
+def test_it_ends_when_all_has_come(ros_environment, features: Path, monkeypatch) -> None:
+    awaited: list[str] = []
+
+    def await_delivery(executor, *publishers) -> None:
+        awaited.extend(publisher.topic_name for publisher in publishers)
+
+    monkeypatch.setattr(runtime, "await_delivery", await_delivery)
+    settings = {"source": features, "classes": 1, "frames_taught": 1, "settle": 0.0, "rate": 1e3}
+    given = [word for name, value in settings.items() for word in ("-p", f"{name}:={value}")]
+    rclpy.init(args=["--ros-args", *given])
+    try:
+        node, executor = ObjectStreamNode(), SingleThreadedExecutor()
+        executor.add_node(node)
+        assert node.play(executor) == 0
+    finally:
+        rclpy.try_shutdown()
+    assert sorted(awaited) == ["/features", "/label", "/truth"]
 
 
 def test_digits_come_as_grey_images(peer, start) -> None:

@@ -26,7 +26,7 @@ from semiparam_dynamics.nodes.managed import LATCHED
 from semiparam_dynamics.nodes.messages import payload_messages, payload_parameters
 from semiparam_dynamics.nodes.payload_bridge import fill_franka, fill_ur
 
-from .conftest import URDF
+from .conftest import TIMEOUT, URDF
 from .driver_messages import Driver
 
 # The flange: turned about the elbow's axis and out from it, with y where the link's z was.
@@ -185,7 +185,7 @@ def test_requests_of_either_definition_of_ur_msgs(driver_messages) -> None:
 def test_what_is_missing_is_one_line(start, tmp_path, values: dict[str, str], reason: str) -> None:
     if PathFinder.find_spec("franka_msgs") is not None:  # not of those imported before
         pytest.skip("franka_msgs is installed here")
-    assert start("payload_bridge", **values).wait(30.0) == 1
+    assert start("payload_bridge", **values).wait(TIMEOUT) == 1
     (line,) = (tmp_path / "payload_bridge.log").read_text().strip().splitlines()
     assert reason in line
 
@@ -199,7 +199,7 @@ def test_a_wrong_frame_is_named(
 ) -> None:
     node = start("payload_bridge", urdf=urdf, **{**QUICK, "frame": frame})
     if frame == "tool":
-        assert node.wait(30.0) == 1
+        assert node.wait(TIMEOUT) == 1
         assert reason in (tmp_path / "payload_bridge.log").read_text()
         return
     Learner(peer).say(2.0)

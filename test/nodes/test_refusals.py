@@ -8,6 +8,8 @@ import pytest
 
 from semiparam_dynamics.nodes.processes import NodeProcess
 
+from .conftest import TIMEOUT
+
 CASES = [
     ("inverse_dynamics", "filter: {cutof: 5.0}", "did you mean 'filter.cutoff'?"),
     ("inverse_dynamics", "urdf: two_links.urdf, joints: [shoulder, wrist]", "wrist"),
@@ -35,7 +37,7 @@ def test_one_line_says_what_is_wrong(
     monkeypatch.chdir(tmp_path)
     params = tmp_path / "params.yaml"
     params.write_text(f"{name}: {{ros__parameters: {{{yaml}}}}}\n")
-    assert start(name, params).wait(30.0) == 1
+    assert start(name, params).wait(TIMEOUT) == 1
     (line,) = (tmp_path / f"{name}.log").read_text().strip().splitlines()
     assert reason in line
 
@@ -44,6 +46,6 @@ def test_so_it_does_in_a_process_of_its_own(ros_environment, tmp_path: Path) -> 
     pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     log = tmp_path / "log"
     with NodeProcess("arm_simulator", {"urdf": "missing.urdf"}, log) as process:
-        assert process.wait(60.0) == 1
+        assert process.wait(TIMEOUT) == 1
     (line,) = log.read_text().strip().splitlines()
     assert "missing.urdf" in line

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_path_is_the_one_that_is_described(ros_environment) -> None:
     command = [sys.executable, str(ROOT / "tools" / "sample_path.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     entered = re.findall(r"^ +\d+  (\S+)$", done.stdout, re.MULTILINE)
     published = int(re.search(r"prediction, (\d+) files", done.stdout)[1])

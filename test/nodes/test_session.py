@@ -29,7 +29,7 @@ from semiparam_dynamics.storage import load_state, save_state
 
 from .conftest import URDF, moving, take
 
-LONG = 30.0  # s: only reached when something is broken
+LONG = 120.0  # s: only reached when something is broken
 RESIDUALS = pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
 
 

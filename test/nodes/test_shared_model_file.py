@@ -8,6 +8,7 @@ import signal
 from lifecycle_msgs.msg import Transition
 from std_srvs.srv import Trigger
 
+from .conftest import TIMEOUT
 from .forks import ForkedNode
 
 NODE = "/inverse_dynamics"
@@ -26,13 +27,13 @@ def test_the_second_is_refused_until_the_first_has_ended(
 
     log = tmp_path / "second.log"
     with ForkedNode("inverse_dynamics", given, log, namespace="other") as second:
-        assert second.wait(30.0) == 1
+        assert second.wait(TIMEOUT) == 1
     said = f"{path} is in use by {NODE}, process {first.pid}: give each node a model_file"
     assert said in log.read_text()
     assert path.exists()
 
     os.kill(first.pid, signal.SIGKILL)
-    first.wait(10.0)
+    first.wait(TIMEOUT)
     peer.status = None
     start("inverse_dynamics", **given)  # nothing is in the way of the next
     peer.until(lambda: peer.figures().get("samples learned") == "28", "what was learned")

@@ -1,17 +1,21 @@
-"""`semiparam teach` as it runs: a film to its end, the page beside it, and what was taught kept."""
+"""`semiparam teach` as it runs: a film, the page beside it, and what was taught kept."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
 
 from semiparam_dynamics.cli.main import main
-from semiparam_dynamics.nodes import processes, teaching
+from semiparam_dynamics.nodes import processes, runtime, teaching
 
+from .conftest import TIMEOUT
 from .forks import ForkedNode
 from .test_objects_page import Page
 
@@ -38,31 +42,43 @@ def test_a_film_is_taught_on_the_page_and_kept(
         monkeypatch.setattr(module, "NodeProcess", ForkedNode)
     path, out = tmp_path / "film.webp", tmp_path / "out"
     film(path, 4)
-    port = processes.free_port(0)
-    seen: list[dict[str, object]] = []
+    ports: SimpleQueue[int] = SimpleQueue()
+    networks: list[threading.Event] = []
+    answers, opened = processes.answers, runtime.open_network
+
+    def noted(port: int) -> bool:
+        if there := answers(port):
+            ports.put(port)
+        return there
+
+    @contextmanager
+    def open_network() -> Iterator[threading.Event]:
+        with opened() as interrupted:
+            networks.append(interrupted)
+            yield interrupted
+
+    monkeypatch.setattr(processes, "answers", noted)
+    monkeypatch.setattr(runtime, "open_network", open_network)
+    found: list[int] = []
 
     def teach() -> None:
-        end = time.monotonic() + 60.0
-        while not processes.answers(port) and time.monotonic() < end:
-            time.sleep(0.05)
-        page = Page(port)
-        while time.monotonic() < end and page.reader.is_alive():
+        found.append(ports.get(timeout=TIMEOUT))
+        page, end = Page(found[0]), time.monotonic() + TIMEOUT
+        while page.newest.get("answer", {}).get("label") != "disc" and time.monotonic() < end:
             if "frame" in page.newest:
-                try:
-                    page.order("teach", "disc")
-                except OSError:
-                    break
-                seen.append(dict(page.newest))
+                page.order("teach", "disc")
             time.sleep(0.2)
+        networks[0].set()  # as Ctrl-C does; until then the film is shown again and again
 
     teacher = threading.Thread(target=teach, daemon=True)
     teacher.start()
-    assert main(["teach", str(path), "--once", "--page-port", str(port), "--out", str(out)]) == 0
-    teacher.join(20.0)
+    assert main(["teach", str(path), "--page-port", "0", "--out", str(out)]) == 0
+    teacher.join(TIMEOUT)
+    (port,) = found
     told = capsys.readouterr().out
     assert f"http://127.0.0.1:{port}/" in told and f"what was taught is in {out}" in told
     assert (out / "objects.npz").is_file()
-    assert any(one["answer"]["label"] == "disc" for one in seen if "answer" in one)
+    assert "1 objects in " in told
     assert {one.stem for one in (out / "log").glob("*.log")} == {
         "object_recognition",
         "image_source",

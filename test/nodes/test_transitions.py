@@ -28,7 +28,7 @@ from semiparam_dynamics.robot.model import RobotModel
 from .conftest import URDF
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
-LONG = 30.0  # s: only reached when something is broken
+LONG = 120.0  # s: only reached when something is broken
 
 
 class Driven:

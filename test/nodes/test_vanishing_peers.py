@@ -45,7 +45,7 @@ def handles(pid: int) -> int:
 
 
 def test_peers_that_are_killed_leave_nothing_open(peer, start, urdf, connect):
-    process = start("inverse_dynamics", urdf=urdf, learning_queue=1000)
+    process = start("inverse_dynamics", urdf=urdf)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
     arm = connect()
     arm.move(50)

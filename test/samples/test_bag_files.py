@@ -216,9 +216,7 @@ DAMAGES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 7)), max_size=12)
     bare=st.booleans(),
 )
 @example(kind="mcap", mode=CompressionMode.NONE, end=0.0, flips=[], bare=True)
-@settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_happens_to_its_bytes_a_bag_gives_less_or_a_sentence(
     small, tmp_path_factory, kind, mode, end, flips, bare
 ) -> None:
@@ -243,9 +241,7 @@ def test_whatever_happens_to_its_bytes_a_bag_gives_less_or_a_sentence(
 
 
 @given(at=st.floats(0, 1), byte=st.integers(0, 255), end=st.floats(0, 1) | st.just(1.0))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_damaged_metadata_costs_no_message(small, tmp_path_factory, at, byte, end) -> None:
     folder = tmp_path_factory.getbasetemp() / "damaged"
     shutil.rmtree(folder, ignore_errors=True)
