@@ -8,8 +8,7 @@ training rows, at most 20 000. Both minimise the mean logistic loss plus penalty
 squared norm, without an intercept, or with `--intercept` with one, on classes of 80 and 20 %;
 scikit-learn's time includes the features K_nm K_mm^(-1/2).
 Fits take turns, and the least of three is printed, of the seconds by the clock and of those of the
-processor, all threads together: OMP_NUM_THREADS bounds scikit-learn's threads and not Falkon's,
-which are as many as there are cores.
+processor, all threads together. OMP_NUM_THREADS bounds the threads of both.
 """
 
 from __future__ import annotations

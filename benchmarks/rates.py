@@ -22,7 +22,7 @@ from scipy.interpolate import CubicSpline
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
 
-from logs import Split, measurements, splits
+from logs import NAMES, Split, measurements, splits
 
 from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.doctor.joint_log import JointLog
@@ -35,7 +35,9 @@ from semiparam_dynamics.robot.model import RobotModel
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--logs", nargs="+", default=["xmate7p", "ur10"], metavar="NAME")
+    parser.add_argument(
+        "--logs", nargs="+", default=["xmate7p", "ur10"], choices=NAMES, metavar="NAME"
+    )
     parser.add_argument(
         "--rates", nargs="+", type=float, default=[50, 100, 250, 1000], metavar="HZ"
     )

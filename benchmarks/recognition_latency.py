@@ -168,6 +168,7 @@ def exchange(node: NodeProcess, args: argparse.Namespace, messages: list[Image])
     elapsed = time.monotonic() - start
     run.node = (cpu_seconds(node.pid) - used) / elapsed
     run.publisher = (time.process_time() - own) / elapsed
+    run.figures.clear()  # those of before the last frames would tell them as lost
     wait(executor, 2.5)
     while not run.figures:  # on a machine that is busy
         node.check()

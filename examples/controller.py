@@ -42,7 +42,7 @@ class FeedForward:
 
 
 def main() -> None:
-    """Learn 40 s, then compare the feed-forward with the efforts of ten further seconds."""
+    """Learn 40 s, then compare the feed-forward with the efforts of ten more of the same motion."""
     model = RobotModel(URDF, target="effort")
     control = FeedForward(model)
     t, q, dq, tau = record(seconds=50.0)

@@ -55,8 +55,8 @@ class InverseDynamicsNodeConfig:
     )
     save_interval: float = parameter(
         60.0,
-        "at most so much learning is lost by a kill or a power cut; 0: saved only when deactivated "
-        "and at the end",
+        "at most so much learning is lost by a kill or a power cut; 0: saved only when "
+        "deactivated and at the end",
         unit="s",
         low=0.0,
         high=1e6,
@@ -71,17 +71,18 @@ class InverseDynamicsNodeConfig:
     )
     learning_share: float = parameter(
         0.3,
-        "share of a processor core that learning beside the messages may take; where samples cost "
-        "more, some are left out, and the next one counts for them; ten a second are always "
-        "learned; 1: as many as it can",
+        "share of a processor core that learning beside the messages may take; where samples "
+        "cost more, some are left out, and the next one that is learned counts for them; ten a "
+        "second are always learned; 1: no limit",
         low=0.01,
         high=1.0,
         live=True,
     )
     deadline: float = parameter(
         0.02,
-        "time that a message may wait to be answered; where all those of a second waited longer, "
-        "messages are left out, and counted, until one has not; with defer_learning only",
+        "time that a message may wait to be answered; if all those of a second waited longer, "
+        "messages are left out, and counted, until one is in time again; with defer_learning "
+        "only",
         unit="s",
         low=0.001,
         high=10.0,
@@ -89,8 +90,8 @@ class InverseDynamicsNodeConfig:
     )
     realtime_priority: int = parameter(
         0,
-        "priority of the node's threads under SCHED_FIFO, as ros2_control gives its loop 50: with "
-        "it messages are answered in time whatever else runs; stay below the driver's; the user "
+        "priority of the node's threads under SCHED_FIFO (ros2_control's loop has 50): with it "
+        "messages are answered in time whatever else runs; stay below the driver's; the user "
         "needs the right to it (rtprio in /etc/security/limits.conf); Linux; 0: as any other "
         "process",
         low=0,
@@ -127,12 +128,13 @@ class InverseDynamicsNodeConfig:
     )
     external_axes: str = parameter(
         "",
-        "link or joint in whose axes ~/external_wrench is, the base's say; empty: external_frame's",
+        "link or joint in whose axes ~/external_wrench is, such as the base; empty: "
+        "external_frame's",
     )
     external_size: tuple[float, ...] = parameter(
         (100.0, 20.0),
-        "force and moment along an axis of a large ~/external_wrench, [N, N m]: what the efforts "
-        "hardly see of a wrench is damped by them",
+        "a large ~/external_wrench, force and moment along an axis, [N, N m]: of directions "
+        "that the efforts hardly show, larger ones are damped",
         low=1e-6,
         high=1e6,
     )

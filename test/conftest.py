@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -137,6 +136,9 @@ def _claim_domain() -> tuple[int, int]:
     One in which somebody else has a node is left out. Higher domains' ports would fall among those
     that the system hands out. The lock goes with the process however it ends.
     """
+    # Imported at the top, it would load numpy, whose BLAS reads the number of threads then.
+    from semiparam_dynamics.nodes.processes import is_free
+
     folder = Path(tempfile.gettempdir()) / f"semiparam_domains_{os.getuid()}"
     folder.mkdir(exist_ok=True)
     start = next(_starts)
@@ -148,17 +150,7 @@ def _claim_domain() -> tuple[int, int]:
         except OSError:
             os.close(claim)
             continue
-        if _is_quiet(domain):
+        if is_free(domain):
             return domain, claim
         os.close(claim)
     pytest.fail(f"all 101 ROS domains are claimed by other tests: see {folder}")
-
-
-def _is_quiet(domain: int) -> bool:
-    """Whether nobody listens where a machine's first participant of the domain would."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind(("", 7400 + 250 * domain + 10))  # DDSI-RTPS 9.6.1.1
-        except OSError:
-            return False
-    return True

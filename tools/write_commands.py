@@ -6,11 +6,14 @@ python tools/write_commands.py docs
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from semiparam_dynamics.cli.completion import verb_parsers
 from semiparam_dynamics.cli.main import EXAMPLES_TITLE, VERBS
+from semiparam_dynamics.cli.options import flag
+from semiparam_dynamics.page import setting
+from semiparam_dynamics.parameters import Parameter
 
 PAGE = "commands.md"
 INTRODUCTION = """\
@@ -44,13 +47,16 @@ def _section(verb: str, parser: argparse.ArgumentParser) -> str:
     description = " ".join((parser.description or "").split())
     examples = (parser.epilog or "").removeprefix(EXAMPLES_TITLE).split("\n")
     shown = "\n".join(f"    {line.strip()}" for line in examples if line.strip())
-    rows = "\n".join(_row(action) for action in parser._actions if action.dest != "help")
+    actions = [action for action in parser._actions if action.dest != "help"]
+    more = {flag(entry): entry for action in actions for entry in getattr(action, "_flags", ())}
+    rows = "\n".join(_row(action, more) for action in actions)
     table = f"\n| option | meaning |\n|---|---|\n{rows}\n" if rows else ""
     summary = VERBS[verb][0].upper() + VERBS[verb][1:]  # capitalize() makes URDF small
     return f"## {verb}\n\n{summary}.\n\n{_plain(description)}\n\n{shown}\n{table}"
 
 
-def _row(action: argparse.Action) -> str:
+def _row(action: argparse.Action, more: Mapping[str, Parameter]) -> str:
+    """An option; `more` are parameters that the help leaves to --help-parameters."""
     names = ", ".join(action.option_strings)
     values = action.metavar or ("{" + ",".join(map(str, action.choices or ())) + "}")
     if isinstance(values, tuple):
@@ -64,7 +70,7 @@ def _row(action: argparse.Action) -> str:
     elif action.nargs == "?" and names:
         values = f"[{values}]"
     if action.help is argparse.SUPPRESS:
-        meaning = "see `--help-parameters options`"
+        meaning = f"{more[names].description} (default {setting(action.default)})"
     else:
         meaning = (action.help or "") % {"default": action.default}
     return f"| `{f'{names} {values}'.strip()}` | {_plain(meaning)} |"

@@ -59,7 +59,8 @@ each node with all of them at their defaults.
 BASIC = """\
 ### basic
 
-Those that most users set. The others, in the tables after this one, suit most robots as they are.
+Those that most users set. The tables after this one have all parameters; the others suit most
+robots as they are.
 """
 HEADER = (
     "| parameter | default | range | unit | live | meaning |",

@@ -4,8 +4,8 @@
 
 Each condition of conditions.py is put on each log of DATA/robots and on two simulated arms, on what
 is learned from alone or, where it lasts, on what is tested, too. Figures are of the rigid body and
-of the semiparametric model, each `delayed/frozen`, divided by those of the log as it is; "-": not
-one sample could be scored. "no dq": without the driver's velocities.
+of the semiparametric model, each `sequential/delayed/frozen`, divided by those of the log as it
+is; "-": not one sample could be scored. "no dq": without the driver's velocities.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 
 from conditions import CONDITIONS, Condition
-from logs import Split, measurements, splits
+from logs import NAMES, Split, measurements, splits
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.config import InverseDynamicsConfig
@@ -28,6 +28,7 @@ from semiparam_dynamics.doctor.joint_log import JointLog
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.evaluation.findings import mean_nmse
+from semiparam_dynamics.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 
@@ -35,7 +36,6 @@ QUICK_LOGS = ["ur10", "sim_small"]
 QUICK_SECONDS = 20.0
 QUICK = ("rest at the start", "missing", "+-3 ms", "passes", "sign of", "clipped", "30 degrees")
 MODELS = ("rigid_body", "semiparametric")
-PROTOCOLS = ("delayed", "frozen")
 
 Errors = dict[tuple[str, str], float]
 
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     """Print the table, a row as soon as it is known."""
     parser = argparse.ArgumentParser(prog="field", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with robots/")
-    parser.add_argument("--logs", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--logs", nargs="+", default=[], choices=NAMES, metavar="NAME")
     parser.add_argument(
         "--conditions", nargs="+", default=[], metavar="WORDS", help="those whose names hold one"
     )
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in words)]
     logs = args.logs or (QUICK_LOGS if args.quick else [])
     width = max(map(len, CONDITIONS))
-    print(f"{'condition':<{width}}  rigid body     semiparametric   (delayed/frozen)")
+    print(f"{'condition':<{width}}  {'rigid body':<20}  semiparametric   ({'/'.join(PROTOCOLS)})")
     with threadpool_limits(limits=1):
         for split in splits(args.data, logs, QUICK_SECONDS if args.quick else 0.0):
             if args.no_velocities:
@@ -89,7 +89,7 @@ def rows(split: Split, chosen: list[Condition], seed: int, width: int) -> Iterat
             "/".join(_ratio(found[model, p], clean[model, p]) for p in PROTOCOLS)
             for model in MODELS
         ]
-        yield f"{condition.name:<{width}}  {cells[0]:<14} {cells[1]}"
+        yield f"{condition.name:<{width}}  {cells[0]:<20}  {cells[1]}"
 
 
 def changed(

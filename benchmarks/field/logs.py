@@ -39,6 +39,7 @@ SIMULATED = {
     "sim_small": ROOT / "test" / "data" / "small_arm.urdf",
     "sim_seven": SEVEN,
 }
+NAMES = (*SPLITS, *SIMULATED)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> str:
     """Measure; the tables, and the machine they are of."""
+    if args.iterations < 2:
+        raise ConfigurationError(
+            "The time before the first iteration is told by two: ask for more."
+        )
     limits = [args.memory_limit, *([KEPT] if args.kept else [])]
     sizes = [(n, M) for n in args.rows for M in args.centers if M <= n]
     if not sizes:

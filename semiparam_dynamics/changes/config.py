@@ -40,8 +40,8 @@ class ChangesConfig:
     )
     false_alarms: float = parameter(
         0.1,
-        "false alarms per hour under errors of the present size; with fewer of them changes are "
-        "detected later",
+        "false alarms per hour while errors are of their present size; fewer of them delay "
+        "detection",
         unit="1/h",
         low=1e-12,
         high=1e6,
@@ -86,17 +86,17 @@ class ChangesConfig:
     offset: bool = parameter(True, "detect changed offsets", live=True)
     contact: float = parameter(
         6.0,
-        "standard deviations of the usual errors that the external effort or wrench of any axis "
-        "exceeds in a contact, which is published on ~/contact; with changes.detect nothing is "
-        "learned during it; 0: contacts aren't detected",
+        "a contact is an external effort or wrench beyond so many standard deviations of the "
+        "usual errors on any axis; it is published on ~/contact, and with changes.detect "
+        "nothing is learned during it; 0: contacts aren't detected",
         low=0.0,
         high=1e6,
         live=True,
     )
     contact_longest: float = parameter(
         10.0,
-        "time after which a deviation beyond changes.contact without another explanation is taken "
-        "as the robot's own, and learned",
+        "a deviation beyond changes.contact that lasts longer than this without another "
+        "explanation is taken as the robot's own, and learned",
         unit="s",
         low=0.0,
         high=1e6,

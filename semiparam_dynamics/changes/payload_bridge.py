@@ -40,31 +40,35 @@ class PayloadBridgeConfig:
 
     compensated: bool = parameter(
         False,
-        "whether the efforts that the robot reports no longer contain what its driver was told; "
-        "false for motor currents and measured joint torques",
+        "whether the efforts that the robot reports lack what its driver compensates; false for "
+        "motor currents and measured joint torques",
     )
     tool_mass: float = parameter(
         -1.0,
-        "mass that the driver is to have with nothing held, a gripper's say, or 0; -1: not given, "
-        "and nothing is told",
+        "mass that the driver is to have with nothing held, such as a gripper's, or 0; -1: not "
+        "given, and the driver is told nothing",
         unit="kg",
         low=-1.0,
         high=1e3,
     )
     tool_center: tuple[float, ...] = parameter(
-        (), "its centre in the driver's frame; empty: the origin", unit="m", low=-10.0, high=10.0
+        (),
+        "the tool's centre of mass in the driver's frame; empty: the origin",
+        unit="m",
+        low=-10.0,
+        high=10.0,
     )
     tool_inertia: tuple[float, ...] = parameter(
         (),
-        "its Ixx, Ixy, Ixz, Iyy, Iyz, Izz about that centre; empty: those of a compact body",
+        "the tool's Ixx, Ixy, Ixz, Iyy, Iyz, Izz about that centre; empty: those of a compact body",
         unit="kg m^2",
         low=-1e3,
         high=1e3,
     )
     mass_std: float = parameter(
         0.1,
-        "largest standard deviation of the mass of an estimate that is told, and largest "
-        "difference between those that agree",
+        "largest standard deviation of the mass with which an estimate is passed on to the "
+        "driver, and largest difference between estimates that agree",
         unit="kg",
         low=0.0,
         high=1e3,
@@ -84,18 +88,23 @@ class PayloadBridgeConfig:
     )
     min_mass: float = parameter(
         0.1,
-        "payloads that are lighter count as none, and changes that are smaller aren't told",
+        "lighter payloads count as none, and smaller changes aren't passed on",
         unit="kg",
         low=0.0,
         high=1e3,
         live=True,
     )
     max_mass: float = parameter(
-        5.0, "largest mass that is told, with the tool's", unit="kg", low=0.0, high=1e4, live=True
+        5.0,
+        "largest mass that is passed on, the tool's included",
+        unit="kg",
+        low=0.0,
+        high=1e4,
+        live=True,
     )
     max_distance: float = parameter(
         0.3,
-        "largest distance from the frame's origin of a centre that is told",
+        "largest distance from the frame's origin of a centre that is passed on",
         unit="m",
         low=0.0,
         high=10.0,
@@ -103,7 +112,7 @@ class PayloadBridgeConfig:
     )
     period: float = parameter(
         2.0,
-        "shortest time between one load and another, and after a refusal until it is told again",
+        "shortest time between two loads, and after a refusal until the next try",
         unit="s",
         low=0.0,
         high=3600.0,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 DESCRIPTION = """\
 Compare evaluations with the first: for each protocol and model the squared error relative to it,
-the settings that differ, and whether the figures compare at all, which they do on the same bags and
-URDF alone. With --page the same as a page."""
+the settings that differ, and whether the figures can be compared at all, which needs the same bags
+and URDF. --page writes the same as a page."""
 EXAMPLES = (
     "semiparam compare before after",
     "semiparam compare results tuned --page comparison.html",

@@ -10,10 +10,10 @@ from semiparam_dynamics import jit
 from semiparam_dynamics.errors import StorageError
 
 DESCRIPTION = """\
-Compile the numerical core now and keep it with the installation. Without it the first start of each
-user compiles for half a minute, and each start does where a user has no folder to keep it in, as in
-a container. Run it once after installing, as who installed, on the kind of processor that the robot
-has: for another kind the core is compiled anew."""
+Compile the numerical core now and keep it with the installation. Without it each user's first start
+compiles for half a minute, and so does every start of a user without a folder to keep it in, as in
+a container. Run it once after installing, as the user who installed, on the kind of processor that
+the robot has: for another kind the core is compiled anew."""
 EXAMPLES = ("semiparam compile",)
 
 # The joints of a small arm: the compiled code is the same for every robot.

@@ -44,7 +44,10 @@ ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashc
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     parser.add_argument(
-        "shell", metavar="SHELL", choices=("bash", "zsh"), help="that reads the script: bash or zsh"
+        "shell",
+        metavar="SHELL",
+        choices=("bash", "zsh"),
+        help="bash or zsh, which is to read the script",
     )
 
 

@@ -18,11 +18,11 @@ from semiparam_dynamics.output_files import reserved, write_files
 from semiparam_dynamics.parameters import replace
 
 DESCRIPTION = """\
-See what a controller gains by the learner: a simulated arm with friction, elasticity and noise
-follows the same motion three times, with the feed-forward of the URDF, of the learned rigid body
-and of the semiparametric model, each learning while it moves. Prints the tracking errors and writes
-DIR/control.html and DIR/control.json. Learner, controller and arm run in one process, so that a
-seed always gives the same numbers; launch/controller.launch.py runs the three as nodes."""
+See how much a controller profits from the learner: a simulated arm with friction, elasticity and
+noise follows the same motion three times, with the feed-forward of the URDF, of the learned rigid
+body and of the semiparametric model, each learning while it moves. Prints the tracking errors and
+writes DIR/control.html and DIR/control.json. Learner, controller and arm run in one process, so
+that a seed always gives the same numbers; launch/controller.launch.py runs the three as nodes."""
 EXAMPLES = (
     "semiparam control",
     "semiparam control --urdf robot.urdf --out feedforward",
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=10.0,
         metavar="S",
-        help="errors count from then on (default %(default)g)",
+        help="seconds after which errors count (default %(default)g)",
     )
     parser.add_argument(
         "--mass-error",
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         default=(0.0, 0.0),
         metavar=("LEAST", "MOST"),
-        help="by what part the links' masses are wrong in the URDF that controller and learner "
-        "are given, such as 0.1 0.3 (default: none)",
+        help="least and largest relative error of the links' masses in the URDF that controller "
+        "and learner are given, such as 0.1 0.3 (default: none)",
     )
     parser.add_argument(
         "--rate", type=float, default=500.0, metavar="HZ", help="commands a second (default 500)"
@@ -73,7 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of noise, motion and wrong masses")
     parser.add_argument(
-        "--out", type=Path, default=Path("control_out"), metavar="DIR", help="(default %(default)s)"
+        "--out",
+        type=Path,
+        default=Path("control_out"),
+        metavar="DIR",
+        help="where the results go (default %(default)s)",
     )
     add_overwrite(parser)
     add_config_options(parser, ComparisonConfig)

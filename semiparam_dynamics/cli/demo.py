@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", type=float, default=100.0, metavar="HZ", help="readings a second (default 100)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of noise, offsets and motion")
+    parser.add_argument("--seed", type=int, default=0, help="seed of noise, offsets and motion")
     parser.add_argument(
         "--residual",
         choices=("nystrom", "random_fourier"),
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=8700,
         metavar="PORT",
-        help="of the live page, another if it is taken (default %(default)s)",
+        help="port of the live page; if it is taken another one (default %(default)s)",
     )
 
 

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 
 DESCRIPTION = """\
-Look at a bag before anything is learned from it: units, signs and scales of efforts, exchanged
+Examine a bag before anything is learned from it: units, signs and scales of efforts, exchanged
 joints, gravity that is missing or points elsewhere, delays, wraps, columns that are empty, stuck or
 coarse, stamps, gaps, limits, rest. Each finding comes with numbers and with what to do. With --out
-it writes doctor.html, and doctor.yaml with the parameters that mend what parameters can mend: give
-it to the other verbs with --params, and to the node. The exit code is 1 where a fault was found."""
+it writes doctor.html, and doctor.yaml with the parameters that correct what parameters can: give it
+to the other commands with --params, and to the node. The exit code is 1 if a fault was found."""
 EXAMPLES = (
     "semiparam doctor BAG",
     "semiparam doctor BAG --urdf robot.urdf --out doctor",

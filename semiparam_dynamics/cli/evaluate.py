@@ -46,20 +46,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
     )
     parser.add_argument(
-        "--test", metavar="BAG", nargs="+", default=[], help="more bags to score, after --train say"
+        "--test",
+        metavar="BAG",
+        nargs="+",
+        default=[],
+        help="more bags to score, such as after --train",
     )
     parser.add_argument(
         "--model",
         metavar="FILE",
         default="",
-        help="start from a saved model, and from its parameters without --params",
+        help="start from a saved model, and without --params from its parameters",
     )
     parser.add_argument(
         "--each",
         action="store_true",
-        help="each bag for itself, from the same --model, over the cores",
+        help="each bag separately, all from the same --model, over the cores",
     )
-    parser.add_argument("--table", action="store_true", help="print the errors of every axis, too")
+    parser.add_argument("--table", action="store_true", help="also print the errors of every axis")
     add_workers(parser, jobs="processes for --each (default: one a core)")
     add_topics_and_output(parser, out="the results go")
 

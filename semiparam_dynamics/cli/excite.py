@@ -47,8 +47,8 @@ be told apart well: the condition number of their regressor is minimised within 
 position, velocity and effort. Each period starts and ends at rest.
 Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
 first point leaves the arm time to reach it, and trial_bag, one period through the same positions at
-low speed. By the URDF's collision elements it keeps clear of the robot itself and of a floor; of
-nothing else: narrow the joints with --range, see it in simulation, and try it slowly first."""
+low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a
+floor, of nothing else: narrow joints with --range, see it in simulation, play trial_bag first."""
 EXAMPLES = (
     "semiparam excite --urdf robot.urdf --out motion",
     "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
@@ -61,7 +61,7 @@ OFTEN = {
     "velocity_scale": "share of the velocity limits used",
     "effort_scale": "share of the effort limits used",
     "clearance": "distance kept from collisions, m",
-    "floor": "its height in m, base or none",
+    "floor": "height of the floor in m, base or none",
     "repeat": "periods written, one after the other",
     "rate": "points written a second",
 }
@@ -81,10 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="ranges",
-        help="narrower position limits than the URDF's (rad or m); may be given several times",
+        help="narrower limits than the URDF's (may be repeated)",
     )
-    parser.add_argument("--meshes", metavar="DIR", help="of the collision meshes' packages")
-    parser.add_argument("--no-collisions", action="store_true", help="check none")
+    parser.add_argument("--meshes", metavar="DIR", help="folder of the collision meshes' packages")
+    parser.add_argument("--no-collisions", action="store_true", help="check no collisions")
     configs = (ExcitationConfig, FreeJointsConfig, ExportConfig, CollisionConfig)
     flags = [entry for config in configs for entry in parameters(config)]
     for entry in flags:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Identify the drives' gains, N m for a unit of what the driver reports as effort, such as a motor's
-current, each with its standard deviation. By one bag they are relative: gravity and inertia tell
+current, each with its standard deviation. From one bag they are relative: gravity and inertia give
 their ratios, the URDF's masses their common factor. With a second bag, --loaded, of motion with a
 load of known mass in the hand, they are absolute. --out writes the parameters with the gains as
-samples.effort_scale and their deviations, for the other verbs (--params) and the node."""
+samples.effort_scale and their deviations, for the other commands (--params) and the node."""
 EXAMPLES = (
     "semiparam gains BAG --urdf robot.urdf",
     "semiparam gains BAG --urdf robot.urdf --out gains.yaml",
@@ -39,11 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loaded", metavar="BAG", default="", help="motion with a known load")
     for name, default, text in (
         ("mass", 0.0, "its mass, kg"),
-        ("mass-std", 0.0, "the mass' standard deviation, kg"),
-        ("center-std", 0.01, "the centre's standard deviation along each axis, m"),
+        ("mass-std", 0.0, "standard deviation of that mass, kg"),
+        ("center-std", 0.01, "standard deviation of its centre along each axis, m"),
     ):
         parser.add_argument(
-            f"--load-{name}", metavar="X", type=float, default=default, help=f"{text} ({default})"
+            f"--load-{name}",
+            metavar="X",
+            type=float,
+            default=default,
+            help=f"{text} (default {default:g})",
         )
     parser.add_argument(
         "--load-center",

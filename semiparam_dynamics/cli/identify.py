@@ -22,10 +22,10 @@ from semiparam_dynamics.simulation.urdf import require
 
 DESCRIPTION = """\
 Identify the robot's parameters on bags such that a robot can have them: every mass positive, every
-pseudo-inertia positive definite, friction and rotor inertias not below 0. What the motion says
-nothing of stays as the URDF has it. Writes identified.urdf, the URDF with these inertias and joint
-friction and all else as it was, and parameters.csv: each parameter, the URDF's, its standard
-deviation, and from 0 (the URDF's) to 1 (the data's) whose it is."""
+pseudo-inertia positive definite, friction and rotor inertias not below 0. What the motion does not
+show stays as the URDF has it. Writes identified.urdf, the URDF with these inertias and joint
+friction and all else as it was, and parameters.csv: of each parameter the URDF's and the identified
+value, its standard deviation, and how much the data determined it, from 0 to 1."""
 EXAMPLES = (
     "semiparam identify BAG --urdf robot.urdf --out identified",
     "semiparam identify BAG1 BAG2 --test BAG3 --mjcf --out identified",
@@ -44,15 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         type=float,
         default=0.0,
-        help="of each bag's time, the last, that is only scored, such as 0.4 (default: 0)",
+        help="last part of each bag's time that is only scored, such as 0.4 (default: 0)",
     )
     parser.add_argument(
         "--weight",
         metavar="W",
         type=float,
         default=1.0,
-        help="how much the URDF's inertias count; 1, the default, as much as one sample that is "
-        "wrong by all that is measured",
+        help="how much the URDF's inertias count; 1, the default: as much as one sample whose "
+        "error is all that is measured",
     )
     parser.add_argument(
         "--mjcf",

@@ -40,13 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for option, topic in (("--joint-states", default.joint_states), ("--wrench", default.wrench)):
         parser.add_argument(
-            option, default=topic, metavar="TOPIC", help="of what is measured (default %(default)s)"
+            option,
+            default=topic,
+            metavar="TOPIC",
+            help="topic of the measurement (default %(default)s)",
         )
     parser.add_argument(
         "--base",
         default=default.base,
         metavar="FRAME",
-        help="that stands still, in three dimensions (default %(default)s)",
+        help="fixed frame of the 3D view (default %(default)s)",
     )
     add_overwrite(parser)
 

@@ -20,22 +20,22 @@ from semiparam_dynamics.extras import missing_extra
 # Each is a module here with DESCRIPTION, add_arguments(parser), run(args), which returns the exit
 # code, and perhaps EXAMPLES.
 VERBS = {
-    "demo": "a simulated arm and its learner, live",
-    "doctor": "faults of a bag, before anything is learned from it",
-    "evaluate": "how good the learner is on recorded bags",
-    "compare": "evaluations with each other: errors, settings",
+    "demo": "watch a simulated arm and its learner, live",
+    "doctor": "find faults of a bag before anything is learned from it",
+    "evaluate": "judge the learner on recorded bags",
+    "compare": "compare evaluations: errors, settings",
     "objects": "teach the recognition node objects from pictures, live",
     "teach": "teach objects before a camera or a video, on a page",
     "tune": "choose the learner's parameters on bags",
     "train": "train on bags in batch, for the node to start from",
-    "identify": "parameters a robot can have, from bags into a URDF",
-    "gains": "drive gains, where efforts are currents",
-    "control": "what a controller gains by the learner",
-    "excite": "a motion that identifies a robot's parameters well",
+    "identify": "identify parameters a robot can have, and write a URDF",
+    "gains": "identify drive gains, where efforts are currents",
+    "control": "compare feed-forwards in control of a simulated arm",
+    "excite": "find a motion that shows a robot's parameters well",
     "convert": "turn npz, CSV or LeRobot logs into a rosbag2",
     "compile": "compile the numerical core once, for every later start",
-    "completion": "commands and options completed by the shell",
-    "layouts": "pages of plots for PlotJuggler and Foxglove",
+    "completion": "print a script that completes commands in the shell",
+    "layouts": "write layouts for PlotJuggler, Foxglove and RViz",
 }
 # What measures the package is part of the repository, not of an installation.
 MOVED = {

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Watch objects being taught: the recognition and a stream of pictures, which stands for camera and
-teacher, run as two ROS 2 nodes. One object after the other is taught; after each, all those so far
-are asked with pictures that are never taught, so that one sees what was forgotten. SOURCE is a
+teacher, run as two ROS 2 nodes. One object after the other is taught; after each, all objects so
+far are tested with pictures that are never taught, which shows what was forgotten. SOURCE is a
 folder whose subfolders are the objects with their pictures, or an npz file of pictures or feature
 vectors (X and y, or X_train, y_train, X_test, y_test); without it they are handwritten digits.
 DIR/results.json has the numbers. Ctrl-C ends it early."""
@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="frames of each object that are taught (default %(default)s)",
     )
     parser.add_argument("--script", type=Path, metavar="FILE", help=SCRIPT)
-    parser.add_argument("--seed", type=int, default=0, help="of the order of pictures and objects")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the order of pictures and objects"
+    )
     parser.add_argument(
         "--out",
         type=Path,

@@ -42,16 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HZ",
         help="frames a second at most (default %(default)g)",
     )
-    parser.add_argument("--once", action="store_true", help="end when the video or folder has")
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="end with the video or folder, instead of beginning again",
+    )
     page = parser.add_mutually_exclusive_group()
     page.add_argument("--open", action="store_true", help="open the page in the browser")
-    page.add_argument("--no-page", action="store_true", help="without it: taught by topics")
+    page.add_argument("--no-page", action="store_true", help="without the page: taught by topics")
     parser.add_argument(
         "--page-port",
         type=int,
         default=8701,
         metavar="PORT",
-        help="of the page, another if it is taken (default %(default)s)",
+        help="port of the page; if it is taken another one (default %(default)s)",
     )
 
 

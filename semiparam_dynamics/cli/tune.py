@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--criterion",
         choices=("delayed", "frozen", "evidence"),
         default="delayed",
-        help="error that decides: half a second before learning (default), on motion never seen, "
-        "or the marginal likelihood",
+        help="what decides: the error half a second before learning (default), the error with "
+        "learning switched off, or the marginal likelihood",
     )
     add_workers(parser, jobs="processes (default: one a core)")
     add_topics_and_output(

@@ -88,11 +88,17 @@ class TrustConfig:
     """
 
     sure: float = parameter(
-        0.5, "measure up to which the learner is followed in full", low=0.0, high=100.0, live=True
+        0.5,
+        "ratio of the learner's standard deviation to the URDF's recent error up to which the "
+        "learner is followed in full",
+        low=0.0,
+        high=100.0,
+        live=True,
     )
     unsure: float = parameter(
         1.0,
-        "measure from which on it is not followed; linear in between; up to trust.sure: a step",
+        "the same ratio from which on the learner is not followed; linear in between; if not "
+        "above trust.sure: a step",
         low=0.0,
         high=100.0,
         live=True,

@@ -42,14 +42,14 @@ class SessionConfig:
     block: int = parameter(10, "instants in one question to the learner", low=1, high=200)
     lead: float = parameter(
         0.03,
-        "time by which a block's question precedes its beginning",
+        "how long before a block begins the learner is asked for it",
         unit="s",
         low=0.0,
         high=1.0,
     )
     delay: float = parameter(
         0.002,
-        "time until a command acts: the feed-forward is that of so much later",
+        "time until a command acts: the feed-forward is that of the desired state so much later",
         unit="s",
         low=0.0,
         high=0.1,

@@ -47,7 +47,8 @@ class TrustConfig:
 
     memory: float = parameter(
         2.0,
-        "the residual is trusted by how much of the motion of about the last seconds it knew",
+        "time over which the residual's confidence is averaged, before it decides how much the "
+        "residual counts",
         unit="s",
         low=1e-3,
         high=1e4,
@@ -55,16 +56,16 @@ class TrustConfig:
     )
     threshold: float = parameter(
         0.2,
-        "mean confidence of that time from which the residual counts in full, below it in "
-        "proportion; 0: it always does",
+        "mean confidence from which on the residual counts in full; below it counts in "
+        "proportion; 0: always in full",
         low=0.0,
         high=1.0,
         live=True,
     )
     learning: float = parameter(
         0.5,
-        "for so long after a sample was learned the residual counts in full, whatever it knew "
-        "before; for twice as long in part",
+        "time after a learned sample in which the residual counts in full, whatever its "
+        "confidence; up to twice this time in part",
         unit="s",
         low=1e-3,
         high=1e4,

@@ -165,7 +165,7 @@ class RandomFourierConfig(KernelConfig):
 class NystromConfig(KernelConfig):
     """The residual `nystrom`: local, and zero where there are no data."""
 
-    max_centers: int = parameter(500, "centers at most", low=1, high=20000, basic=True)
+    max_centers: int = parameter(500, "centres at most", low=1, high=20000, basic=True)
     length_scale: float = parameter(
         0.2,
         "width of the Gaussian kernel on standardized inputs, in units of sqrt(inputs / 2)",
@@ -177,8 +177,8 @@ class NystromConfig(KernelConfig):
     rigid_body_width: float = _width("the rigid body's predictions")
     novelty: float = parameter(
         0.5,
-        "a sample becomes a center when more than this share of it is not explained by the others; "
-        "once half of the centers are used, more and more is asked",
+        "a sample becomes a centre if more than this share of it is not explained by the "
+        "centres there are; once half of max_centers are used the share that is required grows",
         low=1e-6,
         high=1.0,
     )
@@ -195,7 +195,7 @@ class NystromConfig(KernelConfig):
     )
     joint_max_centers: int = parameter(
         200,
-        "centers at most of each joint's own second residual (target effort); 0: none",
+        "centres at most of each joint's own second residual (effort target); 0: none",
         low=0,
         high=5000,
     )

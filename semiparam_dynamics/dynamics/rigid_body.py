@@ -66,8 +66,8 @@ class RigidBodyConfig:
 
     penalty: float = parameter(
         0.1,
-        "ridge on the parameters, each in units of what an ordinary motion would make it "
-        "contribute, bodies in units of the URDF's; 1 weighs as much as one independent sample",
+        "ridge on the parameters, each in units of its contribution in an ordinary motion, of "
+        "bodies in units of the URDF's; 1 weighs as much as one independent sample",
         low=1e-12,
         high=1e12,
         live=True,
@@ -80,9 +80,9 @@ class RigidBodyConfig:
     )
     unusual: float = parameter(
         4.0,
-        "a sample whose error is beyond so many usual deviations counts less, by the square of how "
-        "far, as in a contact, until that lasts; more so where all axes' errors change together at "
-        "once; 0: all count alike",
+        "a sample whose error is beyond so many usual deviations, as in a contact, counts less, "
+        "by the square of how far, until that lasts; still less where the errors of all axes "
+        "change at once; 0: all count alike",
         low=0.0,
         high=1e6,
         live=True,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError
@@ -134,19 +135,22 @@ def optimize_excitation(
         config.objective,
         collisions if collisions is not None and collisions.pairs else None,
     )
-    rng = np.random.default_rng(config.seed)
-    count = max(N_RANDOM_MOTIONS, config.starts)
-    motions = [random_unknowns(problem, rng) for _ in range(count)]
-    starts = sorted(motions, key=problem.value)[: config.starts]
-    found: list[tuple[float, Array, Array]] = []
-    for number, start in enumerate(starts):
+    # The products are small: spread over threads they take three times the processor's time, and
+    # the motion that is found would depend on how many there are.
+    with threadpool_limits(limits=1):
+        rng = np.random.default_rng(config.seed)
+        count = max(N_RANDOM_MOTIONS, config.starts)
+        motions = [random_unknowns(problem, rng) for _ in range(count)]
+        starts = sorted(motions, key=problem.value)[: config.starts]
+        found: list[tuple[float, Array, Array]] = []
+        for number, start in enumerate(starts):
 
-        def report(share: float, done: int = number) -> None:
-            progress((done + share) / len(starts))
+            def report(share: float, done: int = number) -> None:
+                progress((done + share) / len(starts))
 
-        start = _clear_throughout(problem, start)
-        x = _search(problem, start, config.iterations, report)
-        found.append((problem.value(x), x, start))
+            start = _clear_throughout(problem, start)
+            x = _search(problem, start, config.iterations, report)
+            found.append((problem.value(x), x, start))
     _, x, start = min(found, key=lambda entry: entry[0])
     trajectory = problem.trajectory(x)
     return Excitation(

@@ -536,10 +536,17 @@ _this = threading.local()
 
 
 def n_threads() -> int:
-    """The cores that this process may use; 1 within :func:`one_thread`."""
+    """The cores that this process may use; 1 within :func:`one_thread`.
+
+    At most OMP_NUM_THREADS, where that is set: it bounds NumPy's products as well.
+    """
     if getattr(_this, "alone", False):
         return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of the outer level
+    return min(cores, int(most)) if most.isdecimal() and int(most) else cores
 
 
 @contextmanager

@@ -29,7 +29,11 @@ class ComputedTorqueNodeConfig:
     )
     hand_frame: str = parameter("", "link or frame that draws circles; empty: the arm's end")
     hand_offset: tuple[float, ...] = parameter(
-        (), "point of the hand frame that does; empty: its origin", unit="m", low=-2.0, high=2.0
+        (),
+        "point of the hand frame that draws the circles; empty: its origin",
+        unit="m",
+        low=-2.0,
+        high=2.0,
     )
     seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
     motion: MotionConfig = group(MotionConfig, inline=True)
@@ -58,7 +62,7 @@ class PayloadBridgeNodeConfig:
         "", "file of the robot's URDF; empty: it comes on the topic robot_description"
     )
     joints: tuple[str, ...] = parameter(
-        (), "the learner's joints, in order; empty: all actuated joints of the URDF"
+        (), "joints of the learner, in order; empty: all actuated joints of the URDF"
     )
     bridge: PayloadBridgeConfig = group(PayloadBridgeConfig, inline=True)
 
@@ -76,7 +80,7 @@ class LivePageNodeConfig:
     )
     rate: float = parameter(
         20.0,
-        "looks a second at what is newest, whatever the topics' rate",
+        "updates a second at most, whatever the topics' rate",
         unit="Hz",
         low=1.0,
         high=20.0,
@@ -185,16 +189,16 @@ class ImageSourceNodeConfig:
     )
     rate: float = parameter(
         10.0,
-        "frames a second at most, of a video as many fewer as keep its speed; 0: as many as it "
-        "has, and of a folder five",
+        "frames a second at most; of a video frames are left out so that it keeps its speed; 0: "
+        "as many as the source has, and of a folder five",
         unit="Hz",
         low=0.0,
         high=240.0,
     )
     longest: int = parameter(
         400,
-        "longer side of what is published at most: an image network looks at some 224, and 400 "
-        "fit into what DDS shares between processes (docs/recognition.md)",
+        "length of the longer side of published images at most: an image network sees some 224 "
+        "pixels, and 400 fit into what DDS shares between processes (docs/recognition.md)",
         unit="pixels",
         low=32,
         high=8192,
@@ -216,7 +220,7 @@ class ObjectsPageNodeConfig:
     )
     rate: float = parameter(
         15.0,
-        "looks a second at what is newest, whatever the topics' rate",
+        "updates a second at most, whatever the topics' rate",
         unit="Hz",
         low=1.0,
         high=30.0,

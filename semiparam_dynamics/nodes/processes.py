@@ -22,6 +22,7 @@ from semiparam_dynamics.nodes.live_server import HOST
 
 PATIENCE = 5.0  # s that a node gets to end by itself
 PAGE_PATIENCE = 20.0  # s until a page must be there
+PARTICIPANTS = 16  # whose ports are tried to find a domain that is free
 DOMAINS = range(1, 102)  # higher domains' ports may collide with those the system hands out
 
 
@@ -142,16 +143,17 @@ def use_own_network() -> int:
 def free_domain(candidates: Sequence[int] = DOMAINS) -> int:
     """A ROS domain in which no node runs on this machine; the first candidate if all are taken."""
     shuffled = random.sample(candidates, len(candidates))
-    return next((domain for domain in shuffled if _is_free(domain)), candidates[0])
+    return next((domain for domain in shuffled if is_free(domain)), candidates[0])
 
 
-def _is_free(domain: int) -> bool:
-    # DDS: a machine's first participant in a domain listens on this port (DDSI-RTPS 9.6.1.1).
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind(("", 7400 + 250 * domain + 10))
-        except OSError:
-            return False
+def is_free(domain: int) -> bool:
+    """Whether no node of this machine runs in a ROS domain, by the ports of DDS."""
+    for participant in range(PARTICIPANTS):  # the first may have ended, and others go on
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(("", 7400 + 250 * domain + 10 + 2 * participant))  # DDSI-RTPS 9.6.1.1
+            except OSError:
+                return False
     return True
 
 

@@ -53,8 +53,8 @@ class ClassifierConfig:
     )
     hold_out: int = parameter(
         6,
-        "each object's every so many-th example is kept to choose by instead of learned; 0: none, "
-        "and 1 makes no sense",
+        "every n-th example of each object is held out to choose ridge and recoding by, instead of "
+        "learned; 0: none; 1 would leave nothing to learn",
         low=0,
         high=1000000,
     )
@@ -117,16 +117,16 @@ class RecognitionConfig:
     classifier: ClassifierConfig = group(ClassifierConfig, inline=True)
     threshold: float = parameter(
         0.3,
-        "what is recognised with a smaller probability is unknown; 0: nothing is. Probabilities "
-        "are among the objects taught: of one object it is 1 whatever is shown",
+        "an answer with a smaller probability than this is unknown; 0: none is. Probabilities "
+        "are among the objects taught: with one object it is 1 whatever is shown",
         low=0.0,
         high=1.0,
         live=True,
     )
     max_novelty: float = parameter(
         5.0,
-        "what is newer than this is unknown, even where only one object was taught: how unlike all "
-        "that was taught it is, 1 as much as held-out examples are; 0: no limit",
+        "an image whose novelty is above this is unknown, even where only one object was "
+        "taught; 1 is the novelty of held-out examples; 0: no limit",
         low=0.0,
         high=1e6,
         live=True,

@@ -93,9 +93,9 @@ class RobotConfig:
     )
     stribeck_velocity: float = parameter(
         0.1,
-        "velocity over which the dry friction that a joint has more near standstill fades, as "
-        "exp(-(dq / stribeck_velocity)^2): a column per joint beside Coulomb friction's, which "
-        "counts where it is seen to help (effort target); 0: none",
+        "velocity over which the additional dry friction near standstill fades, as exp(-(dq / "
+        "stribeck_velocity)^2): a column per joint beside Coulomb friction's, which counts "
+        "where it is seen to help (effort target); 0: none",
         unit="rad/s or m/s",
         low=0.0,
         high=10.0,

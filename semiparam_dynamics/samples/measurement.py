@@ -50,8 +50,8 @@ class StreamConfig:
     )
     clock_jump: float = parameter(
         1.0,
-        "stamps going back by more than this are a restarted clock, by less a late message; three "
-        "late ones that are in order among themselves are a clock set back",
+        "stamps that go back by more than this mean a restarted clock, by less a late message; "
+        "three late messages that are in order among themselves mean a clock that was set back",
         unit="s",
         low=0.001,
         high=3600.0,
@@ -63,16 +63,16 @@ class StreamConfig:
     )
     stuck_after: float = parameter(
         1.0,
-        "a reading that stays the same to the last bit for longer than this, while the joints "
-        "move by more than samples.stuck_motion, is a sensor that sticks, and isn't learned; 0: "
-        "never",
+        "a reading that stays the same to the last bit for longer than this, while the joint "
+        "(of a wrench any joint) moves by more than samples.stuck_motion, comes from a sensor "
+        "that sticks, and isn't learned; 0: never",
         unit="s",
         low=0.0,
         high=3600.0,
     )
     stuck_motion: float = parameter(
         0.05,
-        "how far they must have moved, see samples.stuck_after",
+        "how far the joints must have moved meanwhile, see samples.stuck_after",
         unit="rad or m",
         low=1e-6,
         high=100.0,
@@ -102,17 +102,18 @@ class StreamConfig:
     )
     effort_scale: tuple[float, ...] = parameter(
         (1.0,),
-        "factor of the joint states' efforts, one for all joints or one for each: N m for a unit "
-        "of what the driver gives (a current's torque constant and gear), negative where its sign "
-        "is the opposite one",
+        "factor of the joint states' efforts, one for all joints or one for each: N m for a "
+        "unit of what the driver gives (of a current, torque constant times gear ratio); "
+        "negative where the driver's sign is the opposite",
         low=-1e6,
         high=1e6,
         basic=True,
     )
     effort_delay: float = parameter(
         0.0,
-        "efforts come this much later than the positions that they belong to: each position gets "
-        "the effort of its stamp and so much, and outputs are as much later; negative: earlier",
+        "by how much efforts come later than the positions that they belong to: each position "
+        "is paired with the effort whose stamp is so much later, and outputs are delayed by it; "
+        "negative: earlier",
         unit="s",
         low=-0.2,
         high=0.2,

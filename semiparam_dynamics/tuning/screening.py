@@ -6,9 +6,10 @@ penalty and every number of features (Nyström's path, thesis algorithm 1): what
 after training predicts. From the same factor the recursion goes through what is held out, in the
 blocks of the delayed protocol.
 
-Screening differs from the learner in one thing: the rigid body's parameters, by which the residual
-is defined, are those at the end of the split all along. That moves scores by a few hundredths; the
-candidates chosen are confirmed by the learner itself.
+Screening differs from the learner in two things. The rigid body's parameters, by which the residual
+is defined, are those at the end of the split all along. And fewer centres than the most are the
+first of these: by itself a learner spares centres once half are used, and has others. Both move
+scores by a few hundredths; the candidates chosen are confirmed by the learner itself.
 """
 
 from __future__ import annotations

@@ -61,6 +61,11 @@ def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsy
     assert "n = 1500, M = 40\n" in told.out
 
 
+def test_falkon_asks_for_two_iterations(performance, capsys) -> None:
+    assert performance(["falkon", "--iterations", "1"]) == 2
+    assert "ask for more" in capsys.readouterr().err
+
+
 def test_regressor_is_of_the_robot_and_written(performance, tmp_path: Path, capsys) -> None:
     out = tmp_path / "regressor.md"
     options = ["--seconds", "0.01", "--urdf", str(URDF), "--out", str(out)]

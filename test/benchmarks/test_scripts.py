@@ -324,6 +324,16 @@ def test_trajectories_that_get_no_efforts_end_in_a_sentence(
     assert told in f"{end.value.code} {capsys.readouterr().err}"
 
 
+def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
+    from safe_stop import Trial, table
+
+    stopped = Trial(True, 0.2, 13.0, 5.0, 50.0)
+    assert table([stopped]).splitlines()[2:] == [
+        "| stops when told | 1 | 0.20, 0.20 | 13, 13 | 5, 5 | 50, 50 |"
+    ]
+    assert table([stopped, stopped._replace(stopped=False)]).count("goes on") == 1
+
+
 def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
     sizes = ["--learn", "8", "--seconds", "8"]
     output = run("external_wrench_arms.py", str(data_folder), "--arms", "seven", *sizes)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.identification.excitation import (
@@ -138,6 +139,18 @@ def test_the_same_seed_gives_the_same_motion_and_progress_ends() -> None:
     again = optimize_excitation(model, model, limits, config)
     np.testing.assert_array_equal(first.trajectory.coefficients, again.trajectory.coefficients)
     assert shares == sorted(shares) and shares[-1] == 1.0
+
+
+def test_products_are_not_spread_over_threads() -> None:
+    threads: set[int] = set()
+
+    def look(share: float) -> None:
+        threads.update(pool["num_threads"] for pool in threadpool_info())
+
+    model, config = RobotModel(TEXT), ExcitationConfig(10.0, 2, starts=1, iterations=1)
+    with threadpool_limits(limits=2):
+        optimize_excitation(model, model, motion_limits(TEXT, model), config, look)
+    assert threads == {1}
 
 
 def test_another_robot_for_the_efforts_is_refused() -> None:

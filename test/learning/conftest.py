@@ -12,3 +12,9 @@ from threadpoolctl import threadpool_limits
 def one_thread_in_products() -> Iterator[None]:
     with threadpool_limits(1):
         yield
+
+
+@pytest.fixture(autouse=True)
+def all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of rows are shared by all cores here, though BLAS' threads are not wanted."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

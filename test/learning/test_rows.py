@@ -234,6 +234,15 @@ def threads_of_a_map() -> set[int]:
     return set(map_in_order(lambda _: threading.get_ident(), range(20)))
 
 
+def test_threads_are_bounded_as_those_of_products_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = n_threads()
+    for most, wanted in (("1", 1), ("1,4", 1), ("4096", cores), ("0", cores), ("all", cores)):
+        monkeypatch.setenv("OMP_NUM_THREADS", most)
+        assert n_threads() == wanted
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert threads_of_a_map() == {threading.get_ident()}
+
+
 def test_one_thread_is_this_one_and_only_here() -> None:
     usual = n_threads()
     elsewhere: list[int] = []

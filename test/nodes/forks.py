@@ -91,20 +91,30 @@ class ForkedNode(NodeProcess):
 
 
 def serve() -> None:
-    """Answer orders until there are no more; a fork runs its node and ends."""
+    """Answer orders until there are no more; a fork runs its node and ends.
+
+    Those that are left then are killed: tests that were ended by a signal have stopped none, and
+    the next ones might come upon them in their domain.
+    """
     warm_up()
+    running: set[int] = set()
     for line in sys.stdin:
         order = json.loads(line)
         answer: int | None
         if order["do"] == "poll":
             pid, status = os.waitpid(order["pid"], os.WNOHANG)
             answer = os.waitstatus_to_exitcode(status) if pid else None
+            running -= {pid}
         elif not (answer := os.fork()):
             _, _, module, *arguments = order["command"]
             become(order["log"], order["folder"], order["environment"])
             sys.argv = [module, *arguments]
             run(module)
+        else:
+            running.add(answer)
         print(json.dumps(answer), flush=True)
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
 
 
 def run(module: str) -> NoReturn:

@@ -1,0 +1,48 @@
+"""A ROS domain for nodes that are started together, and the end of nodes whose tests have ended."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from semiparam_dynamics.nodes.processes import free_domain, is_free
+
+from .conftest import TIMEOUT
+
+
+def test_a_domain_whose_first_node_has_ended_and_others_have_not_is_not_free(
+    ros_environment: dict[str, str],
+) -> None:
+    domain = int(ros_environment["ROS_DOMAIN_ID"])
+    assert is_free(domain)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as third:
+        third.bind(("", 7400 + 250 * domain + 14))
+        assert not is_free(domain)
+        assert free_domain((domain, 232)) == 232
+    assert free_domain((domain,)) == domain
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from test.nodes.forks import ForkedNode
+node = ForkedNode("live_page", {"port": 0}, Path(sys.argv[1]))
+print(node.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_node_does_not_outlive_tests_that_were_killed(
+    ros_environment: dict[str, str], repository: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "log")]
+    done = subprocess.run(command, cwd=repository, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == -signal.SIGKILL
+    stat, end = Path(f"/proc/{int(done.stdout)}/stat"), time.monotonic() + TIMEOUT
+    while stat.exists() and stat.read_text().rpartition(") ")[2][0] != "Z":
+        assert time.monotonic() < end
+        time.sleep(0.05)
