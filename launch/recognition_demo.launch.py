@@ -32,6 +32,8 @@ def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionE
 def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Make the node that publishes images, unless a camera's driver does."""
     given = {name: LaunchConfiguration(name).perform(context) for name in ("video", "camera")}
+    if all(given.values()):
+        raise RuntimeError("video and camera are both given: only one can be shown")
     chosen = given["video"] or given["camera"]
     if not chosen:
         return []

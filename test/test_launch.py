@@ -341,6 +341,14 @@ def test_recognition_demo_shows_a_folder_and_ends_with_it(
     assert text.count("process has finished cleanly") == 3, text
 
 
+def test_a_video_and_a_camera_at_once_are_refused(
+    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+) -> None:
+    process = start("recognition_demo.launch.py", tmp_path / "log", "video:=a", "camera:=b")
+    assert process.wait(timeout=60) == 1
+    assert "video and camera are both given" in (tmp_path / "log").read_text()
+
+
 @pytest.mark.parametrize(
     ("file", "given"),
     [
