@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
 FIRST = "by the first Python of the PATH"
 NODES = sorted(path.name for path in (ROOT / "resource" / "executables").iterdir())
+LIMIT = 300  # s, which only a launch that hangs may reach
 
 
 def constants(path: Path) -> set[str]:
@@ -149,7 +150,7 @@ def start(file: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
 def finish(process: subprocess.Popen[bytes]) -> int:
     process.send_signal(signal.SIGINT)
     try:
-        return process.wait(timeout=20)
+        return process.wait(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
@@ -177,7 +178,7 @@ def watch(
         node = rclpy.create_node("probe")
         for topic, kind in heard.items():
             node.create_subscription(kind, topic, messages[topic].append, 1000)
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + LIMIT
         while min(map(len, messages.values())) < enough and process.poll() is None:
             rclpy.spin_once(node, timeout_sec=0.1)
             for topic in heard if listeners is not None else ():
@@ -291,7 +292,7 @@ def test_a_learner_that_ends_ends_a_replay_that_waits_for_it(
     given = [f"bag:={bag}", f"{argument}:={missing}"]
     process = start("replay.launch.py", tmp_path / "log", *given)
     try:
-        process.wait(timeout=60)
+        process.wait(timeout=LIMIT)
     finally:
         if process.poll() is None:
             finish(process)
@@ -367,7 +368,7 @@ def test_arguments_reach_the_node(
     arguments = [one.format(folder) for one in given]
     process = start(file, log, *arguments, "name:=learner")
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LIMIT
         while str(folder) not in log.read_text() and time.monotonic() < deadline:
             time.sleep(0.1)
     finally:

@@ -238,7 +238,8 @@ def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None
     rows = [line.strip("|").split("|") for line in run("soak.py", *times).splitlines()]
     head, *lines = ([cell.strip() for cell in row] for row in rows if len(row) > 9)
     last = dict(zip(head, lines[-1], strict=True))
-    assert last["sent"] == "800" and 100 < int(last["heard"]) <= 800  # not lines of the table
+    # Not lines of the table; a slow machine answers a part.
+    assert last["sent"] == "800" and 2 * len(lines) < int(last["heard"]) <= 800
 
 
 def test_trajectories_are_not_timed_without_a_learner(

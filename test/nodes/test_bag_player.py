@@ -13,7 +13,7 @@ from semiparam_dynamics.nodes import bag_player
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ..dynamics.arms import measurements, small_arm
-from .conftest import URDF
+from .conftest import TIMEOUT, URDF
 from .forks import Fork
 from .test_transitions import Driven, drive  # noqa: F401
 
@@ -84,5 +84,5 @@ def test_an_interrupted_wait_ends_cleanly(drive, tmp_path: Path) -> None:  # noq
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None and process.stdout.readline() == "ended\n"
         process.send_signal(signal.SIGINT)  # as `ros2 launch` after the terminal
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, error) == (0, "")
