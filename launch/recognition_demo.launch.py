@@ -127,4 +127,4 @@ def generate_launch_description() -> LaunchDescription:
     )
     ended = RegisterEventHandler(OnProcessExit(on_exit=end))
     shown = OpaqueFunction(function=source)
-    return LaunchDescription([*arguments, ended, recognition, shown, page])
+    return LaunchDescription([*arguments, ended, shown, recognition, page])
