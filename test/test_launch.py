@@ -345,6 +345,9 @@ def test_recognition_demo_shows_a_folder_and_ends_with_it(
     ("file", "given", "told"),
     [
         ("recognition_demo", ["video:=a", "camera:=b"], "video and camera are both given"),
+        ("recognition_demo", ["video:=a", "autostart:=maybe"], "maybe"),
+        ("object_demo", ["input:=maybe"], "maybe"),
+        ("demo", ["target:=maybe"], "maybe"),
         ("demo", ["page:=maybe"], "maybe"),
     ],
 )
