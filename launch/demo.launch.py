@@ -47,7 +47,11 @@ def generate_launch_description() -> LaunchDescription:
     ]
     arguments += [
         DeclareLaunchArgument(
-            "page", default_value="true", description="serve a page that shows it live"
+            "page",
+            default_value="true",
+            # A word that is none of these would be refused when the others have been started.
+            choices=["true", "false"],
+            description="serve a page that shows it live",
         ),
         DeclareLaunchArgument("page_port", default_value="8700", description="port of that page"),
     ]

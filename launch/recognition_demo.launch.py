@@ -29,11 +29,15 @@ def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionE
     return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
 
 
+def check(context: LaunchContext) -> None:
+    """Refuse two sources, before any node is started: launch would leave it behind."""
+    if all(LaunchConfiguration(name).perform(context) for name in ("video", "camera")):
+        raise RuntimeError("video and camera are both given: only one can be shown")
+
+
 def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Make the node that publishes images, unless a camera's driver does."""
     given = {name: LaunchConfiguration(name).perform(context) for name in ("video", "camera")}
-    if all(given.values()):
-        raise RuntimeError("video and camera are both given: only one can be shown")
     chosen = given["video"] or given["camera"]
     if not chosen:
         return []
@@ -126,5 +130,5 @@ def generate_launch_description() -> LaunchDescription:
         PathJoinSubstitution([share, "launch", "object_recognition.launch.py"])
     )
     ended = RegisterEventHandler(OnProcessExit(on_exit=end))
-    shown = OpaqueFunction(function=source)
-    return LaunchDescription([*arguments, ended, recognition, shown, page])
+    checked, shown = OpaqueFunction(function=check), OpaqueFunction(function=source)
+    return LaunchDescription([*arguments, ended, checked, recognition, shown, page])

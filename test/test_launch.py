@@ -342,12 +342,28 @@ def test_recognition_demo_shows_a_folder_and_ends_with_it(
     assert text.count("process has finished cleanly") == 3, text
 
 
-def test_a_video_and_a_camera_at_once_are_refused(
-    prefix: Path, ros_environment: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("file", "given", "told"),
+    [
+        ("recognition_demo", ["video:=a", "camera:=b"], "video and camera are both given"),
+        ("recognition_demo", ["video:=a", "autostart:=maybe"], "maybe"),
+        ("object_demo", ["input:=maybe"], "maybe"),
+        ("demo", ["target:=maybe"], "maybe"),
+        ("demo", ["page:=maybe"], "maybe"),
+    ],
+)
+def test_what_is_refused_leaves_no_node_behind(
+    prefix: Path,
+    ros_environment: dict[str, str],
+    tmp_path: Path,
+    file: str,
+    given: list[str],
+    told: str,
 ) -> None:
-    process = start("recognition_demo.launch.py", tmp_path / "log", "video:=a", "camera:=b")
+    process = start(f"{file}.launch.py", tmp_path / "log", *given)
     assert process.wait(timeout=60) == 1
-    assert "video and camera are both given" in (tmp_path / "log").read_text()
+    text = (tmp_path / "log").read_text()
+    assert told in text and "process started" not in text, text
 
 
 @pytest.mark.parametrize(
