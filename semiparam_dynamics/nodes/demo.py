@@ -34,6 +34,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 
 from semiparam_dynamics.errors import BagError, SemiparamError
+from semiparam_dynamics.jit import is_kept
 from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.config import learner_config, simulator_config
 from semiparam_dynamics.nodes.messages import stamp_of
@@ -43,6 +44,7 @@ from semiparam_dynamics.nodes.processes import (
     use_own_network,
     write_params,
 )
+from semiparam_dynamics.robot.regressor import fill
 from semiparam_dynamics.storage import previous_of
 
 # -------------------------------------------------------------------------------------------------
@@ -295,7 +297,8 @@ PHASES = {
     "circle_xy": "the hand draws circles in the XY plane",
     "circle_xz": "now circles in the XZ plane, new to the learner",
 }
-PATIENCE = 60.0  # s without any progress: the first start compiles the numerical core
+PATIENCE = 60.0  # s without any progress
+STARTING = 300.0  # s without any motion at first: a busy machine compiles the core for minutes
 DRAIN = 1.5  # s after the motion: the last predictions, and diagnostics of all samples
 ERROR_WINDOW = 3.0  # s
 
@@ -328,6 +331,8 @@ def run_demo(
     learner_yaml = write_params(out, LEARNER, learner_config(residual, seed))
     simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
+    if not is_kept(fill):
+        print("compiling the numerical core takes half a minute, this once", flush=True)
     with (
         runtime.open_network() as interrupted,
         Recorder(bag) as recorder,
@@ -376,9 +381,10 @@ def _follow(
         now = time.monotonic()
         if monitor.motion > moved:
             progress, moved = now, monitor.motion
-        if now - progress > PATIENCE:
+        patience = PATIENCE if monitor.motion else STARTING
+        if now - progress > patience:
             why = monitor.status.message if monitor.status else "no diagnostics from the learner"
-            raise SemiparamError(f"the arm has not moved for {PATIENCE:g} s: {why}")
+            raise SemiparamError(f"the arm has not moved for {patience:g} s: {why}")
         if now - told >= 1.0:
             told = now
             for node in nodes:

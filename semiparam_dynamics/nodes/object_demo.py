@@ -212,7 +212,7 @@ def _short(name: str) -> str:
 
 RECOGNITION, STREAM = "object_recognition", "object_stream"
 LISTENERS = 2  # of the label: the recognition and the monitor
-PATIENCE = 120.0  # s without an answer: the first start compiles, and makes the network's file
+PATIENCE = 300.0  # s without an answer: the first start compiles, and makes the network's file
 DRAIN = 1.2  # s after the last frame: its answer, and diagnostics of all
 
 
