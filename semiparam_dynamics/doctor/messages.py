@@ -209,7 +209,8 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
     if gaps.size:
         yield Finding(
             "gaps",
-            f"{gaps.size} gaps between messages, the longest of {gaps.max():.2f} s",
+            f"{gaps.size} gap{'s' * (gaps.size > 1)} between messages, the longest of "
+            f"{gaps.max():.2f} s",
             "the filters bridge short ones; look for a busy recorder or network",
             amount=float(gaps.max()),
         )

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.doctor.messages import MISSING, stamp_findings
+from semiparam_dynamics.doctor.messages import GAP, MISSING, stamp_findings
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, RobotModelError, listing
@@ -184,6 +185,8 @@ def _faults(recording: BagRecording) -> list[str]:
     stamps = np.array([m.stamp for m in recording.measurements], dtype=np.int64)
     dropped, most = recording.dropped, MISSING * recording.received["joint states"]
     kinds = [finding.kind for finding in stamp_findings(stamps) if finding.fault]
+    if np.count_nonzero(np.diff(stamps) > GAP * SECOND) == 1:  # between two motions, say
+        kinds = [kind for kind in kinds if kind != "gaps"]
     kinds += [f"{reason}: {dropped[reason]}" for reason in BAD_STAMPS if dropped[reason]]
     if dropped["repeated stamp"] > most:
         kinds.append(f"repeated stamp: {dropped['repeated stamp']}")
