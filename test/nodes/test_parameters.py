@@ -21,7 +21,7 @@ from semiparam_dynamics.parameters import group, parameter, to_flat
 
 @dataclass(frozen=True)
 class Inner:
-    RENAMED: ClassVar = {"force": "gain"}
+    RENAMED: ClassVar[dict[str, str]] = {"force": "gain"}
     gain: float = parameter(2.0, "how much", unit="N", low=0.0, high=10.0, live=True)
     names: tuple[str, ...] = parameter((), "which")
 
