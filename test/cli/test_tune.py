@@ -37,7 +37,8 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder, model = tmp_path_factory.mktemp("bags"), small_arm()
     for k in range(2):
         motion = list(measurements(model, 6.0, 50.0, extra=2.0))
-        del motion[100 : 100 + 10 * k]  # of the second one a fifth of a second is missing
+        for start in (100, 200):  # of the second one a fifth of a second is missing twice
+            del motion[start : start + 10 * k]
         write_measurements(folder / f"motion_{k}", model.joint_names, motion, "effort")
     return [str(folder / f"motion_{k}") for k in range(2)]
 

@@ -1,12 +1,12 @@
 """FALKON on other libraries' arrays against FALKON on NumPy's.
 
 array_api_strict has nothing beyond the standard, and a device of its own that NumPy can't read.
+PyTorch's and CuPy's arrays are on a GPU where there is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -29,17 +29,20 @@ MODEL = Falkon(Gaussian(1.0), 1e-2, 60, max_iter=30, random_state=0)
 To = Callable[..., Any]
 
 
-@pytest.fixture(params=["torch", "array_api_strict"])
+@pytest.fixture(params=["torch cpu", "torch cuda", "cupy cuda", "array_api_strict device1"])
 def to(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[To]:
-    """NumPy -> the library's array, on its second device where it has one."""
-    pytest.importorskip(request.param)
-    library = import_module(request.param)
+    """NumPy -> the library's array on a device."""
+    name, place = request.param.split()
+    library = pytest.importorskip(name)
+    if place == "cuda" and not library.cuda.is_available():
+        pytest.skip("no GPU")
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    device = library.Device("device1") if request.param == "array_api_strict" else "cpu"
+    device: Any = library.Device(place) if name == "array_api_strict" else place
+    options = {} if name == "cupy" else {"device": device}
 
     def convert(values: Any, dtype: Any = np.float64) -> Any:
         chosen = getattr(library, np.dtype(dtype).name)
-        return library.asarray(np.asarray(values, dtype), dtype=chosen, device=device)
+        return library.asarray(np.asarray(values, dtype), dtype=chosen, **options)
 
     with sklearn.config_context(array_api_dispatch=True):
         yield convert
