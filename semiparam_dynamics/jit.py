@@ -97,6 +97,13 @@ if TYPE_CHECKING:
         """
         return function
 
+    def take_widest_vectors() -> None:
+        """Have the loops of the compiled function that calls this take 512 bits at a time.
+
+        LLVM takes 256 on most processors that have more: products with numbers that have just been
+        multiplied by 512, as BLAS does, then take a seventh longer than they need to.
+        """
+
 else:
     import numba
     from llvmlite import ir
@@ -124,6 +131,15 @@ else:
     compiled_in_turn = _decorator({"reassoc", "contract", "nsz"}, nogil=False)
     compiled_as_written = _decorator(False)
     compiled_in_order = _decorator({"contract"})
+
+    @intrinsic
+    def take_widest_vectors(_):  # noqa: D103
+        def generate(context, builder, signature, arguments):
+            # llvmlite's own `add` knows only attributes that are a single word.
+            set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+            return context.get_dummy_value()
+
+        return numba.void(), generate
 
     if platform.machine().lower() in ("x86_64", "amd64"):
         AS_ZERO = 0x8040  # bits of the control register MXCSR: of results (FTZ), of operands (DAZ)

@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import llvmlite.binding
 import numpy as np
 import pytest
 
@@ -49,6 +50,33 @@ def test_a_function_keeps_its_rounding_when_a_reordered_one_is_its_first_caller(
         return left_of(x), left_in_order_of(x)
 
     assert both(1.0) == (0.0, 0.0)
+
+
+def test_a_function_that_asks_for_the_widest_vectors_gets_them() -> None:
+    @jit.compiled
+    def wide(x: np.ndarray) -> None:
+        jit.take_widest_vectors()
+        for j in range(x.size):
+            x[j] = 2.0 * x[j] + 1.0
+
+    @jit.compiled
+    def usual(x: np.ndarray) -> None:
+        for j in range(x.size):
+            x[j] = 2.0 * x[j] + 1.0
+
+    numbers = [np.arange(37.0), np.arange(37.0)]
+    wide(numbers[0])
+    usual(numbers[1])
+    np.testing.assert_array_equal(numbers[0], 2.0 * np.arange(37.0) + 1.0)
+    np.testing.assert_array_equal(*numbers)
+    asked: dict[str, list[str]] = {
+        function.__name__: [*function.inspect_llvm().values(), *function.inspect_asm().values()]
+        for function in (wide, usual)  # type: ignore[attr-defined]
+    }
+    assert '"prefer-vector-width"="512"' in asked["wide"][0]
+    assert "prefer-vector-width" not in asked["usual"][0]
+    if llvmlite.binding.get_host_cpu_features().get("avx512f"):
+        assert "zmm" in asked["wide"][1]
 
 
 def test_numbers_too_small_are_zero_only_within_the_function_and_its_thread() -> None:

@@ -27,7 +27,7 @@ NOISE = 0.5  # standard deviation; the function's is about 0.7
 N_TEST = 10_000
 WIDTH = 7.0  # of the Gaussian that learns it
 BLOCKS = (64, 256, 1024)  # rows at a time, of which the fastest counts
-ENTRIES = 2**28  # of the kernel at most, that are multiplied to learn the time of one
+ENTRIES = 2**28  # of the kernel at most, that are multiplied to find the fastest block
 INNER = 1000  # of the factorisations' stand-in
 
 
@@ -77,7 +77,7 @@ class FalkonTimes:
     stored : whether the kernel matrix fitted into the memory limit and was kept.
     fits : of each repetition.
     setup : before the first iteration, its median: basis, preconditioner, right-hand side.
-    gemm : of the multiplications alone, measured before and after the fits: the lesser.
+    gemms : of each repetition's multiplications alone, an iteration's right after it.
     busy : processor time over wall time of the fits: the cores at work.
     peak_bytes : what NumPy held at most during one more fit, beside the data.
     error : on the test inputs, against the noise-free outputs.
@@ -89,7 +89,7 @@ class FalkonTimes:
     stored: bool
     fits: tuple[float, ...]
     setup: float
-    gemm: GemmTimes
+    gemms: tuple[float, ...]
     busy: float
     peak_bytes: int
     error: float
@@ -101,10 +101,11 @@ class FalkonTimes:
 
     @property
     def ratio(self) -> float:
-        """The fastest fit's time over the least of its multiplications, were the kernel evaluated
-        in each iteration.
+        """A fit's time over that of its multiplications, were the kernel evaluated in each
+        iteration: the median.
         """
-        return min(self.fits) / self.gemm.fit(self.iterations)
+        pairs = zip(self.fits, self.gemms, strict=True)
+        return statistics.median(fit / gemm for fit, gemm in pairs)
 
 
 def estimator(centers: int, penalty: float, iterations: int, limit: int | None) -> Falkon:
@@ -126,20 +127,20 @@ def measure(
     """Fit `repeats` times within a memory limit (bytes), once more to see the memory."""
     model = estimator(centers, penalty, iterations, limit)
     warm_up(problem, limit)
-    C = problem.X[:centers]
-    before = gemm_times(problem.X, C)
-    fits, setups, busy = [], [], []
+    turns = _Turns(problem.X, problem.X[:centers])
+    one_pass, factors = turns.multiply(both=False), factor_seconds(centers)
+    fits, gemms, setups, busy = [], [], [], []
+    model.set_params(callback=turns)
     for _ in range(repeats):
-        starts: list[float] = []
-        model.set_params(callback=_note(starts))
+        turns.begin()
         used, start = time.process_time(), time.perf_counter()
         _fit(model, problem)
-        fits.append(time.perf_counter() - start)
-        busy.append((time.process_time() - used) / fits[-1])
-        each = np.diff(starts).min() if len(starts) > 1 else 0.0  # the others were held up
-        setups.append(starts[0] - start - each)
-    after = gemm_times(problem.X, C)
-    least = min(before, after, key=lambda times: times.fit(model.n_iter_))
+        fits.append(time.perf_counter() - start - sum(turns.seconds))
+        busy.append((time.process_time() - used - sum(turns.used)) / fits[-1])
+        gemms.append(sum(turns.seconds) + one_pass + factors)
+        ends, begins = turns.stamps, np.add(turns.stamps, turns.seconds)
+        each = np.subtract(ends[1:], begins[:-1]).min() if len(ends) > 1 else 0.0
+        setups.append(ends[0] - start - each)  # the others were held up
     error, done = problem.error(model.predict(problem.X_test)), model.n_iter_
     stored = _stored(problem, model, limit)
     return FalkonTimes(
@@ -149,7 +150,7 @@ def measure(
         stored,
         tuple(fits),
         statistics.median(setups),
-        least,
+        tuple(gemms),
         statistics.median(busy),
         _peak(model, problem),
         error,
@@ -169,14 +170,6 @@ def _fit(model: Any, problem: Problem) -> None:
         model.fit(problem.X, problem.y)
 
 
-def _note(times: list[float]) -> Any:
-    def note(iteration: Iteration) -> bool:
-        times.append(time.perf_counter())
-        return False
-
-    return note
-
-
 def _peak(model: Falkon, problem: Problem) -> int:
     """Of one iteration: the others hold no more."""
     short = estimator(model.n_centers, model.penalty, 1, model.memory_limit)
@@ -193,43 +186,51 @@ def _stored(problem: Problem, model: Falkon, limit: int | None) -> bool:
     return KernelRows(rows, Gaussian(WIDTH), model.centers_, limit).fits
 
 
-@dataclass(frozen=True)
-class GemmTimes:
-    """Seconds of one pass over the n rows, and of the factorisations, both with all cores.
+class _Turns:
+    """An iteration's multiplications, done right after it with all cores: a fit's callback.
+
+    X C' (n x d by d x M), K v and K' u, a block of rows at a time, so that the machine is for both
+    as it is in the same seconds.
 
     Attributes
     ----------
-    both : X C' (n x d by d x M), K v and K' u, a block of rows at a time: one iteration's.
-    one : X C' and K' u: those of the right-hand side.
-    factors : as many multiplications as two Cholesky factorisations and a product of triangles of
-        (M, M) take, M^3 / 2, as a product of matrices in double precision.
+    stamps : when each iteration of this fit was done.
+    seconds, used : of its multiplications, wall and processor time.
     """
 
-    both: float
-    one: float
-    factors: float
+    def __init__(self, X: Array, C: Array) -> None:
+        self._X, self._C = X, C
+        few = X[: max(max(BLOCKS), ENTRIES // len(C))]
+        self._size = min(BLOCKS, key=lambda size: _seconds(partial(_pass, few, C, size, True), 2))
+        self.begin()
 
-    def fit(self, iterations: int) -> float:
-        """Seconds of a fit that evaluates the kernel anew in each iteration."""
-        return iterations * self.both + self.one + self.factors
+    def begin(self) -> None:
+        """Another fit."""
+        self.stamps: list[float] = []
+        self.seconds: list[float] = []
+        self.used: list[float] = []
+
+    def multiply(self, both: bool = True) -> float:
+        """Seconds of one pass; without `both` of X C' and K' u, as the right-hand side needs."""
+        start = time.perf_counter()
+        _pass(self._X, self._C, self._size, both)
+        return time.perf_counter() - start
+
+    def __call__(self, iteration: Iteration) -> bool:
+        self.stamps.append(time.perf_counter())
+        used = time.process_time()
+        self.seconds.append(self.multiply())
+        self.used.append(time.process_time() - used)
+        return False
 
 
-def gemm_times(X: Array, C: Array, repeats: int = 3) -> GemmTimes:
-    """The least times of X (n, d) and centres C (M, d), in their precision.
-
-    Timed on the first rows, and scaled, where n M is above ENTRIES.
+def factor_seconds(M: int, repeats: int = 3) -> float:
+    """Least time of as many multiplications as two Cholesky factorisations and a product of
+    triangles of (M, M) take, M^3 / 2, as a product of matrices in double precision.
     """
-    rows = X[: max(max(BLOCKS), ENTRIES // len(C))]
-
-    def fastest(both: bool) -> float:
-        return min(_seconds(partial(_pass, rows, C, size, both), repeats) for size in BLOCKS)
-
-    scale = len(X) / len(rows)
-    M = len(C)
     inner = min(M, INNER)
     A, B = np.ones((M, inner)), np.ones((inner, -(-M // 2)))
-    factors = _seconds(lambda: A @ B, repeats) * M / inner
-    return GemmTimes(scale * fastest(True), scale * fastest(False), factors)
+    return _seconds(lambda: A @ B, repeats) * M / inner
 
 
 def _pass(X: Array, C: Array, size: int, both: bool) -> None:

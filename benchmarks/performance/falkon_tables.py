@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
 FALKON's time on synthetic data beside that of its multiplications alone (NumPy's, with all cores,
-the fastest of several block sizes, measured in the same process), its memory, and other
+the fastest of several block sizes, each iteration's right after it), its memory, and other
 estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ridge, and falkon,
 eigenpro2 and xRFM where they are installed. --memory-limit says what the kernel matrix may take:
 within it, it is kept and read again, beyond it each iteration computes it anew."""
@@ -25,7 +26,7 @@ KEPT = 2**33  # bytes of --kept's limit
 TIMES = ["n", "M", "iterations", "kernel", "fit, s (min to max)", "before iteration 1, s"]
 TIMES += [
     "its GEMMs, s",
-    "fastest fit / GEMMs",
+    "fit / GEMMs",
     "cores busy",
     "peak, MB",
     "2 M² doubles, MB",
@@ -104,7 +105,7 @@ def times_table(found: Sequence[FalkonTimes]) -> str:
             "kept" if one.stored else "anew each time",
             f"{one.seconds:.2f} ({min(one.fits):.2f} to {max(one.fits):.2f})",
             f"{one.setup:.2f}",
-            f"{one.gemm.fit(one.iterations):.2f}",
+            f"{statistics.median(one.gemms):.2f}",
             f"{one.ratio:.2f}",
             f"{one.busy:.2f}",
             f"{one.peak_bytes / 1e6:.0f}",

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.jit import compiled, take_widest_vectors
 from semiparam_dynamics.recursion.vectors import exponentials
 
 TILE = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
@@ -223,6 +223,7 @@ def _kernel(X: Array, C: Array, K: Array, start: int, here: int) -> None:
 @compiled
 def _forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
     """S += K B of the rows from `start`, with one tile of K."""
+    take_widest_vectors()
     for t in range(len(B)):
         b = B[t, tile]
         for r in range(0, here - 3, 4):
@@ -249,6 +250,7 @@ def _forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> 
 @compiled
 def _backward(K: Array, S: Array, start: int, here: int, tile: int, out: Array) -> None:
     """out += K' S of the rows from `start`, with one tile of K."""
+    take_widest_vectors()
     for t in range(len(out)):
         o = out[t, tile]
         for r in range(0, here - 3, 4):

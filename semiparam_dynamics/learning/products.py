@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.jit import compiled, take_widest_vectors
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, weight_columns
 from semiparam_dynamics.learning.kernels import Bound, Kernel
@@ -262,6 +262,7 @@ def _add_normal(K: Array, b: Array, y: Array, w: Array, out: Array) -> None:
     coefficients of opposite signs, many times larger than the function, cancel. Four rows of K
     are used twice while they are in the processor's cache.
     """
+    take_widest_vectors()
     k, m = K.shape
     for i in range(0, k - 3, 4):
         r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]

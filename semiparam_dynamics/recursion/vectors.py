@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.jit import compiled, compiled_as_written, compiled_in_order
+from semiparam_dynamics.jit import (
+    compiled,
+    compiled_as_written,
+    compiled_in_order,
+    take_widest_vectors,
+)
 
 LARGEST = 1e5  # up to which an angle is reduced without loss
 # pi / 2 in three parts, whose multiples by the quarter turns that there can be are exact.
@@ -46,24 +51,28 @@ def exponentials(x: Array, out: Array) -> None:
 
 @compiled_in_order
 def _double(x: Array, out: Array) -> None:
+    take_widest_vectors()
     for j in range(x.size):
         out[j] = _of_double(x[j])
 
 
 @compiled_in_order
 def _double_in_place(x: Array) -> None:
+    take_widest_vectors()
     for j in range(x.size):
         x[j] = _of_double(x[j])
 
 
 @compiled_in_order
 def _single(x: Array, out: Array) -> None:
+    take_widest_vectors()
     for j in range(x.size):
         out[j] = _of_single(x[j])
 
 
 @compiled_in_order
 def _single_in_place(x: Array) -> None:
+    take_widest_vectors()
     for j in range(x.size):
         x[j] = _of_single(x[j])
 
