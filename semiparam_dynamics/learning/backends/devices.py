@@ -36,7 +36,7 @@ from semiparam_dynamics.learning.rows import (
 
 STAYS = False  # estimators that compute with NumPy only get the arrays converted
 BUDGET = 2**30  # bytes on the device where no limit is given: its free memory isn't known
-BLOCK_BYTES = 2**26  # a block's kernel, large enough to keep a GPU busy
+BLOCK_BYTES = 2**28  # a block's kernel, large enough to keep a GPU busy
 
 
 @dataclass(frozen=True)
@@ -229,13 +229,21 @@ def bind_there(kernel: Kernel, C: Array, there: Device) -> Callable[[Any], Any]:
         blocks = kernel.bind(C)
         assert isinstance(blocks, GaussianBlocks)
         origin, scale = there.array(blocks.origin), there.array(blocks.scale)
-        scaled = (there.array(C) - origin) * scale
-        transposed, norms = scaled.T, 0.5 * xp.sum(scaled * scaled, axis=1)
+        zero = there.array(np.zeros((), C.dtype))
+
+        def with_norms(X: Any) -> tuple[Any, Any, Any]:
+            X = (X - origin) * scale
+            norms = -0.5 * xp.sum(X * X, axis=1)[:, None]
+            return X, norms, xp.ones_like(norms)
+
+        # As in GaussianBlocks: exponents of one product, since each step on them is one more pass
+        # through the device's memory.
+        c, norms, ones = with_norms(there.array(C))
+        transposed = xp.concat((c, ones, norms), axis=1).T
 
         def gaussian(X: Any) -> Any:
-            X = (X - origin) * scale
-            exponents = X @ transposed - 0.5 * xp.sum(X * X, axis=1)[:, None] - norms
-            return xp.exp(xp.where(exponents < 0.0, exponents, xp.zeros_like(exponents)))
+            exponents = xp.concat(with_norms(X), axis=1) @ transposed
+            return xp.exp(xp.where(exponents < 0.0, exponents, zero))
 
         return gaussian
     centers = there.array(C)
