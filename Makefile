@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint docs audit clean
+.PHONY: help demo test lint ruff types oldest-types bandit docs audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -36,11 +36,19 @@ demo: $(READY)
 test: $(READY)
 	@$(VENV)/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
-lint: $(READY)
+lint: ruff types oldest-types bandit
+
+ruff: $(READY)
 	@$(VENV)/bin/ruff check .
+
+types: $(READY)
 	@$(VENV)/bin/mypy
-	@# The oldest Python's library; numpy's types of a newer one are no types to it.
+
+# The oldest Python's library; numpy's types of a newer one are no types to it.
+oldest-types: $(READY)
 	@$(VENV)/bin/mypy --python-version 3.10 --no-warn-return-any
+
+bandit: $(READY)
 	@$(VENV)/bin/bandit -q -c pyproject.toml -r semiparam_dynamics benchmarks fuzz launch tools .ci setup.py
 
 docs: $(READY)

@@ -80,7 +80,7 @@ def test_a_size_without_a_window_is_refused(train: int, part: int) -> None:
 def test_the_semiparametric_model_leads_where_the_motion_is_new(
     thesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--train", "600", "--part", "30", "--residual", "random_fourier"]
+    options = ["--train", "300", "--part", "30", "--residual", "random_fourier"]
     assert thesis(["experiment", *options, "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     lines = {line.split(":")[0]: line for line in said.splitlines()}

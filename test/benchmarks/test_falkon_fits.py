@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import falkon_fits
@@ -73,22 +73,24 @@ def test_no_estimators_first_fit_is_timed(
     problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
 
     def first_is_slow(name: str) -> Callable[..., Any]:
         fit = getattr(falkon_rivals, name)
 
         def slow(given: Problem, asked: dict[str, Any]) -> Any:
-            if name not in begun:
-                begun.append(name)
-                time.sleep(3.0)
+            clock.now += 1.0 if name in begun else 3.0
+            begun.append(name)
             return fit(given, asked)
 
         return slow
 
     for name in ("_ours", "_scikit_learn"):
         monkeypatch.setattr(falkon_rivals, name, first_is_slow(name))
+    monkeypatch.setattr(falkon_rivals, "time", clock)
     found = rivals(problem, 100, 1e-4, 2, None, 1)
-    assert len(begun) == 2 and all(one.seconds < 3.0 for one in found[:2])
+    assert begun == ["_ours"] * 2 + ["_scikit_learn"] * 2
+    assert [one.seconds for one in found[:2]] == [1.0, 1.0]
 
 
 def test_rivals_solve_the_same_problem(problem: Problem) -> None:
