@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import rclpy
 import rclpy.logging
+from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
@@ -47,7 +48,7 @@ DELIVERY = 2.0  # s that the last message's subscribers have for acknowledging i
 REPORT = 10.0  # s between reports of what is awaited
 
 
-def make_executor() -> Executor:
+def make_executor(context: Context | None = None) -> Executor:
     """The executor that leaves the most of a core to the node: EventsExecutor where there is one.
 
     At 1 kHz, a JointState in and out, SingleThreadedExecutor takes 0.72 of a core and
@@ -59,10 +60,10 @@ def make_executor() -> Executor:
     try:
         from rclpy.experimental import EventsExecutor
     except ImportError:
-        return SingleThreadedExecutor()
+        return SingleThreadedExecutor(context=context)
     if int(version("rclpy").partition(".")[0]) < KILTED:
-        return SingleThreadedExecutor()
-    executor: Executor = EventsExecutor()
+        return SingleThreadedExecutor(context=context)
+    executor: Executor = EventsExecutor(context=context)
     return executor
 
 
