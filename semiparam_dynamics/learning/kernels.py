@@ -112,21 +112,23 @@ class Matern(Kernel):
         self.nu = nu
 
     def bind(self, C: Array) -> Bound:
-        """See :class:`Kernel`. Distances are exact ones: the root would amplify cancellation."""
+        """See :class:`Kernel`. Squared distances come from products, except for nu = 0.5: there the
+        root would amplify what cancels in them, while the others are smooth functions of them.
+        """
         if self.nu not in (0.5, 1.5, 2.5):
             raise ConfigurationError(f"Matern's nu must be 0.5, 1.5 or 2.5, not {self.nu}.")
-        root = np.sqrt(2.0 * self.nu)
+        if self.nu == 0.5:
+            return _of_distances(C, self.length_scale, "euclidean", lambda r: np.exp(-r, out=r))
+        distances = _squared_distances(C, self.length_scale, 2.0 * self.nu)
 
-        def of_distances(r: Array) -> Array:
-            r *= root
+        def block(X: Array) -> Array:
+            r = distances(X)
+            np.sqrt(r, out=r)
             K = np.exp(-r)
-            if self.nu == 1.5:
-                K *= 1.0 + r
-            elif self.nu == 2.5:
-                K *= 1.0 + r * (1.0 + r / 3.0)
-            return K
+            K *= 1.0 + r if self.nu == 1.5 else 1.0 + r * (1.0 + r / 3.0)
+            return K.astype(C.dtype, copy=False)
 
-        return _of_distances(C, self.length_scale, "euclidean", of_distances)
+        return block
 
 
 class Polynomial(Kernel):
@@ -265,6 +267,29 @@ def require_sparse_form(kernel: Kernel) -> None:
             f"{type(kernel).__name__} has no form for sparse inputs: take Linear, Polynomial, "
             f"Gaussian or a function of two sparse matrices, or pass X.toarray()."
         )
+
+
+def _squared_distances(C: Array, length_scale: Any, factor: float) -> Bound:
+    """X -> factor * |x - c|^2 (k, m), of rows over widths, in float64.
+
+    The origin is moved to the centres' mean, so that little cancels.
+    """
+    widths = _widths(length_scale, C.shape[1]) / np.sqrt(factor)
+    if is_sparse(C):
+        raise ConfigurationError("Distances like these have no form for sparse inputs.")
+    origin = C.mean(axis=0, dtype=float)
+    centers = (C - origin) / widths
+    norms = np.einsum("ij,ij->i", centers, centers)
+    transposed = np.ascontiguousarray(-2.0 * centers.T)
+
+    def block(X: Array) -> Array:
+        A = (X - origin) / widths
+        D: Array = A @ transposed
+        D += np.einsum("ij,ij->i", A, A)[:, None]
+        D += norms
+        return np.maximum(D, 0.0, out=D)
+
+    return block
 
 
 def _of_distances(
