@@ -31,7 +31,8 @@ def start(name: str) -> int:
         if missing == "semiparam_dynamics":
             raise
         _, remedy = EXTRAS["ros"]
-        told = missing_extra("the node", error) or f"the node needs {remedy} (missing: {missing})"
+        needed = f"the node needs {remedy} (missing: {missing})"
+        told = str(missing_extra("the node", error) or needed)
     else:
         return int(module.main())  # which puts its own handlers in their place
     for number, handler in before.items():

@@ -216,7 +216,8 @@ def run(
 ) -> int:
     """Start ROS and a node, spin it, and end cleanly on SIGINT and SIGTERM.
 
-    While the node is made or configured, which may compile for minutes, they end that at once.
+    They end at once what has nothing to save: making the node, and whatever it does while it is
+    `interruptible`, such as configuring, which may compile for minutes.
     ``--help`` is answered. Arguments that ROS would pass over, mostly since ``--ros-args`` is
     missing, are refused, and so are those that it can't read. A SemiparamError becomes one line of
     the log. Returns the process' exit code, which is that of `spin_node`; 2 for wrong arguments.
@@ -236,7 +237,7 @@ def run(
     def interrupt(*_: object) -> None:
         nonlocal interrupted
         again, interrupted = interrupted, True
-        if not again and (node is None or getattr(node, "configuring", False)):
+        if not again and (node is None or getattr(node, "interruptible", False)):
             raise KeyboardInterrupt
 
     try:

@@ -166,6 +166,21 @@ def end(*_):
 inverse_dynamics.Session = end
 sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[1]]))
 """
+HANGING = """
+import os, signal, sys, threading, time
+from types import SimpleNamespace
+from semiparam_dynamics.nodes import image_source
+from semiparam_dynamics.recognition import frames
+
+def grab():
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    time.sleep(600)
+camera = SimpleNamespace(grab=grab, isOpened=lambda: True, set=lambda *_: None)
+frames._opencv = lambda: SimpleNamespace(CAP_PROP_BUFFERSIZE=0)
+frames._capture = lambda source: camera
+frames.SILENT = 600.0
+sys.exit(image_source.main(["--ros-args", "-p", "source:=/dev/video0"]))
+"""
 SIGNALS = pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 
 
@@ -193,4 +208,12 @@ def test_an_error_of_a_network_that_has_ended_is_no_fault(
     ros_environment: dict[str, str], urdf: Path
 ) -> None:
     code, told = run_script(ENDED, urdf)
+    assert code == 0 and "Traceback" not in told
+
+
+@SIGNALS
+def test_a_signal_ends_a_source_whose_camera_hangs(
+    number: str, ros_environment: dict[str, str]
+) -> None:
+    code, told = run_script(HANGING, number)
     assert code == 0 and "Traceback" not in told
