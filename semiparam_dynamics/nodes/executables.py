@@ -17,26 +17,28 @@ from semiparam_dynamics.extras import EXTRAS, missing_extra
 def start(name: str) -> int:
     """Run the node of the module `name`; returns its exit code, 2 where something is missing.
 
-    A SIGINT while it is being imported, for seconds at the first start, ends the process: there is
-    nothing yet to end cleanly, and an exception would come in the midst of any library.
+    SIGINT or SIGTERM while it is being imported, for seconds at the first start, ends the process:
+    there is nothing yet to end cleanly, and an exception would come in the midst of any library.
     """
-    before = signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: os._exit(0)) for number in signals}
     try:
         module = importlib.import_module(f"semiparam_dynamics.nodes.{name}")
     except MissingExtraError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
-        return 2
+        told = str(error)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing == "semiparam_dynamics":
             raise
         _, remedy = EXTRAS["ros"]
-        told = missing_extra("the node", error) or f"the node needs {remedy} (missing: {missing})"
-        print(f"{name}: error: {told}", file=sys.stderr)
-        return 2
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return int(module.main())
+        needed = f"the node needs {remedy} (missing: {missing})"
+        told = str(missing_extra("the node", error) or needed)
+    else:
+        return int(module.main())  # which puts its own handlers in their place
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    print(f"{name}: error: {told}", file=sys.stderr)
+    return 2
 
 
 def inverse_dynamics() -> int:

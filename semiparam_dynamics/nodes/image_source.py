@@ -28,6 +28,8 @@ class ImageSourceNode(Node):  # type: ignore[misc]
     shown: frames published since the source's beginning.
     """
 
+    interruptible = True  # a camera may hang
+
     def __init__(self) -> None:
         super().__init__("image_source")
         self._config = config = parameters.declare(self, ImageSourceNodeConfig)

@@ -31,7 +31,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 
     A step that raises SemiparamError fails its transition; the sentence is logged once and kept in
     `problem`. Any other exception is logged with its traceback, everything is torn down, and the
-    node is unconfigured. `state` is the lifecycle state's name, the same as rcl's.
+    node is unconfigured. `state` is the lifecycle state's name, the same as rcl's; while the
+    node is `interruptible`, which it is when it configures, a signal ends that, see `runtime.run`.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -39,6 +40,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         super().__init__(name, **options)
         self.state = "unconfigured"
         self.problem = ""
+        self.interruptible = False
         self.managed = False  # others have changed its state: it changes it no more by itself
         self._changing = False  # it changes its state by itself
         self._wrong, self._tell_at = "", 0.0  # what was wrong a second ago; when to log it, s
@@ -139,7 +141,11 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         return bool(self._attempt(self._end, "finalized", "finalized") == SUCCESS)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
-        return self._attempt(self.set_up, "inactive", "unconfigured")
+        self.interruptible = True
+        try:
+            return self._attempt(self.set_up, "inactive", "unconfigured")
+        finally:
+            self.interruptible = False
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
         return self._attempt(self.begin, "active", "inactive")
@@ -175,6 +181,9 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
             self.get_logger().error(self.problem)
             return TransitionCallbackReturn.FAILURE
         except Exception as error:
+            if self.interruptible and not self.context.ok():
+                # By a signal, which is an error of whatever used the network next.
+                raise KeyboardInterrupt from None
             # rclpy swallows it: without this line a mistake in here would leave no trace.
             self.get_logger().fatal(traceback.format_exc())
             self.problem = (

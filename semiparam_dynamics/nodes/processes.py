@@ -20,6 +20,7 @@ from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.nodes.live_server import HOST
 
+EXECUTABLES = "semiparam_dynamics.nodes.executables"
 PATIENCE = 5.0  # s that a node gets to end by itself
 PAGE_PATIENCE = 20.0  # s until a page must be there
 PARTICIPANTS = 16  # whose ports are tried to find a domain that is free
@@ -36,7 +37,7 @@ class NodeProcess:
     log: file that its output goes to.
     params_file: YAML file of further parameters.
     namespace: of the node and its topics.
-    program: how Python is told to run it, such as a script's path; empty: as the module NAME.
+    program: how Python is told to run it, such as a script's path; empty: as ROS 2 does.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class NodeProcess:
             self._process = self._begin(
                 [
                     sys.executable,
-                    *(program or ("-m", f"semiparam_dynamics.nodes.{name}")),
+                    *(program or ("-m", EXECUTABLES, name)),
                     *arguments,
                 ],
                 output,

@@ -217,6 +217,8 @@ def run(
 ) -> int:
     """Start ROS and a node, spin it, and end cleanly on SIGINT and SIGTERM.
 
+    They end at once what has nothing to save: making the node, and whatever it does while it is
+    `interruptible`, such as configuring, which may compile for minutes.
     ``--help`` is answered. Arguments that ROS would pass over, mostly since ``--ros-args`` is
     missing, are refused, and so are those that it can't read. A SemiparamError becomes one line of
     the log. Returns the process' exit code, which is that of `spin_node`; 2 for wrong arguments.
@@ -228,15 +230,24 @@ def run(
     if wrong := wrong_arguments(words):
         print(f"{name}: error: {wrong}", file=sys.stderr)
         return 2
-    # A sample's products are small: spread over threads they wait for each other, and take the
-    # cores from everybody else.
-    threadpool_limits(limits=1)
-    # rclpy ends its context on SIGINT, and the loops end with it. A KeyboardInterrupt on top could
-    # come in the midst of saving.
-    signal.signal(signal.SIGINT, lambda *_: None)
-    rclpy.init(args=[sys.argv[0], *words])
     node: N | None = None
+    interrupted = False
+
+    # rclpy ends its context on a signal, and the loops end with it. A KeyboardInterrupt on top is
+    # for where there is nothing to save yet: later it could come in the midst of saving.
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        again, interrupted = interrupted, True
+        if not again and (node is None or getattr(node, "interruptible", False)):
+            raise KeyboardInterrupt
+
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, interrupt)
+        # A sample's products are small: spread over threads they wait for each other, and take the
+        # cores from everybody else.
+        threadpool_limits(limits=1)
+        rclpy.init(args=[sys.argv[0], *words])
         node = make_node()
         executor = make_executor()
         executor.add_node(node)
@@ -247,11 +258,11 @@ def run(
         rclpy.logging.get_logger(name).fatal(str(error))
         return 1
     except Exception:
-        # A signal that comes while rclpy calls into Python, to compile the core say, ends the
-        # network first and is then seen as an error of whatever used it next.
-        if rclpy.ok():
+        # A signal ends the network first and is then seen as an error of whatever used it next.
+        if (rclpy.ok() or node is None) and not interrupted:
             raise
     finally:
+        interrupted = True  # from here on a signal changes nothing
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()

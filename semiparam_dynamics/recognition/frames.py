@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ Picture = npt.NDArray[np.uint8]
 STILLS = (".gif", ".webp", ".apng", *SUFFIXES)  # of which some are animated
 PICTURES_A_SECOND = 5.0  # of a folder's, which have no times
 SLOWEST, FASTEST = 0.1, 240.0  # frames a second that a file may claim to have
+SILENT = 8.0  # s without an answer, after which a camera hangs
 FAILED_READS = 10  # of a camera, one after the other, after which it is gone
 NEEDED = (
     "a camera or a video needs OpenCV: pip install opencv-python-headless, or your "
@@ -150,11 +153,24 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
             "program, or not this user's (group video)?"
         )
     camera.set(opencv.CAP_PROP_BUFFERSIZE, 1)  # what waits there is old
-    failed, shown = 0, -math.inf
+    # In a thread: no signal is taken by one that waits for a driver which hangs.
+    asked: SimpleQueue[bool] = SimpleQueue()
+    answers: SimpleQueue[bool] = SimpleQueue()
+
+    def grab() -> None:
+        while asked.get():
+            answers.put(bool(camera.grab()))
+
+    Thread(target=grab, name="camera", daemon=True).start()
+    failed, shown, waits = 0, -math.inf, False
     period = 0.9 / rate if rate else 0.0  # a camera's frames come a little early, too
     try:
         while failed < FAILED_READS:
-            if not camera.grab():
+            waits = True
+            asked.put(True)
+            grabbed = answers.get(timeout=SILENT)
+            waits = False
+            if not grabbed:
                 failed += 1
                 continue
             failed, now = 0, opencv.getTickCount() / opencv.getTickFrequency()
@@ -164,8 +180,14 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
             if whole:
                 shown = now
                 yield _shown(picture, longest)
+    except Empty:
+        raise ConfigurationError(
+            f"the camera {source} has not answered for {SILENT:g} s: its driver hangs"
+        ) from None
     finally:
-        camera.release()
+        asked.put(False)
+        if not waits:  # it would wait for the driver, too
+            camera.release()
     raise ConfigurationError(f"the camera {source} gives no more frames")
 
 

@@ -106,10 +106,10 @@ def serve() -> None:
             answer = os.waitstatus_to_exitcode(status) if pid else None
             running -= {pid}
         elif not (answer := os.fork()):
-            _, _, module, *arguments = order["command"]
+            _, _, _, name, *arguments = order["command"]
             become(order["log"], order["folder"], order["environment"])
-            sys.argv = [module, *arguments]
-            run(module)
+            sys.argv = [name, *arguments]
+            run(f"semiparam_dynamics.nodes.{name}")
         else:
             running.add(answer)
         print(json.dumps(answer), flush=True)

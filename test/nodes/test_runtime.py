@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -133,13 +134,86 @@ def test_without_the_right_the_node_starts_whatever_the_system_knows_of_its_user
 
 
 IMPORTING = """
-import os, signal
+import os, signal, sys
 from semiparam_dynamics.nodes import executables
-executables.importlib.import_module = lambda name: os.kill(os.getpid(), signal.SIGINT)
+number = getattr(signal, sys.argv[1])
+executables.importlib.import_module = lambda name: os.kill(os.getpid(), number)
 executables.start("inverse_dynamics")
 """
+CONFIGURING = """
+import os, signal, sys, time
+from semiparam_dynamics.nodes import inverse_dynamics
+
+number, step, again = getattr(signal, sys.argv[1]), sys.argv[2], int(sys.argv[3])
+def compile(*_):
+    for _ in range(1 + again):
+        os.kill(os.getpid(), number)
+    time.sleep(600)
+class Node(inverse_dynamics.InverseDynamicsNode):
+    pass
+setattr(Node, step, compile)
+inverse_dynamics.InverseDynamicsNode = Node
+sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[4]]))
+"""
+ENDED = """
+import sys
+import rclpy
+from semiparam_dynamics.nodes import inverse_dynamics
+
+def end(*_):
+    rclpy.try_shutdown()
+    raise RuntimeError("the context is invalid")
+inverse_dynamics.Session = end
+sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[1]]))
+"""
+HANGING = """
+import os, signal, sys, threading, time
+from types import SimpleNamespace
+from semiparam_dynamics.nodes import image_source
+from semiparam_dynamics.recognition import frames
+
+def grab():
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    time.sleep(600)
+camera = SimpleNamespace(grab=grab, isOpened=lambda: True, set=lambda *_: None)
+frames._opencv = lambda: SimpleNamespace(CAP_PROP_BUFFERSIZE=0)
+frames._capture = lambda source: camera
+frames.SILENT = 600.0
+sys.exit(image_source.main(["--ros-args", "-p", "source:=/dev/video0"]))
+"""
+SIGNALS = pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 
 
-def test_an_interrupt_while_a_node_is_imported_ends_it() -> None:
-    ran = subprocess.run([sys.executable, "-c", IMPORTING], capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
+def run_script(script: str, *words: object) -> tuple[int, str]:
+    """The exit code and what was written to the standard error."""
+    command = [sys.executable, "-c", script, *map(str, words)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    return ran.returncode, ran.stderr
+
+
+@SIGNALS
+def test_a_signal_while_a_node_is_imported_ends_it(number: str) -> None:
+    assert run_script(IMPORTING, number) == (0, "")
+
+
+@SIGNALS
+@pytest.mark.parametrize(("step", "again"), [("__init__", 0), ("set_up", 0), ("set_up", 1)])
+def test_a_signal_while_a_node_is_made_or_configured_ends_it_at_once(
+    number: str, step: str, again: int, ros_environment: dict[str, str], urdf: Path
+) -> None:
+    assert run_script(CONFIGURING, number, step, again, urdf) == (0, "")
+
+
+def test_an_error_of_a_network_that_has_ended_is_no_fault(
+    ros_environment: dict[str, str], urdf: Path
+) -> None:
+    code, told = run_script(ENDED, urdf)
+    assert code == 0 and "Traceback" not in told
+
+
+@SIGNALS
+def test_a_signal_ends_a_source_whose_camera_hangs(
+    number: str, ros_environment: dict[str, str]
+) -> None:
+    code, told = run_script(HANGING, number)
+    assert code == 0 and "Traceback" not in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -177,3 +178,15 @@ def test_without_opencv_a_film_names_the_extra_and_pictures_do(tmp_path: Path, m
             open_frames(source)
     Image.fromarray(shade(7)).save(tmp_path / "a.png")
     assert numbers(open_frames(str(tmp_path))) == [7]
+
+
+def test_a_camera_that_hangs_is_told(monkeypatch) -> None:
+    pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    camera, go_on = Camera(), Event()
+    monkeypatch.setattr(camera, "grab", go_on.wait)
+    monkeypatch.setattr(module, "_capture", lambda source: camera)
+    monkeypatch.setattr(module, "SILENT", 0.05)
+    with pytest.raises(ConfigurationError, match="camera 0 has not answered for 0.05 s"):
+        next(open_frames("0").once())
+    assert not camera.released  # that would hang, too
+    go_on.set()
