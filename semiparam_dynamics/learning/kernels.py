@@ -274,10 +274,8 @@ def _squared_distances(C: Array, length_scale: Any, factor: float) -> Bound:
 
     The origin is moved to the centres' mean, so that little cancels.
     """
-    widths = _widths(length_scale, C.shape[1]) / np.sqrt(factor)
-    if is_sparse(C):
-        raise ConfigurationError("Distances like these have no form for sparse inputs.")
-    origin = C.mean(axis=0, dtype=float)
+    widths = _widths_of_arrays(C, length_scale) / np.sqrt(factor)
+    origin = C.mean(axis=0, dtype=float) if len(C) else np.zeros(C.shape[1])
     centers = (C - origin) / widths
     norms = np.einsum("ij,ij->i", centers, centers)
     transposed = np.ascontiguousarray(-2.0 * centers.T)
@@ -296,11 +294,15 @@ def _of_distances(
     C: Array, length_scale: Any, metric: str, function: Callable[[Array], Array]
 ) -> Bound:
     """X -> function(r) of the distances r (k, m) between rows over widths, which it may use up."""
-    widths = _widths(length_scale, C.shape[1])
-    if is_sparse(C):
-        raise ConfigurationError("Distances like these have no form for sparse inputs.")
+    widths = _widths_of_arrays(C, length_scale)
     centers = C / widths
     return lambda X: function(cdist(X / widths, centers, metric)).astype(C.dtype, copy=False)
+
+
+def _widths_of_arrays(C: Array, length_scale: Any) -> Array:
+    if is_sparse(C):
+        raise ConfigurationError("Distances like these have no form for sparse inputs.")
+    return _widths(length_scale, C.shape[1])
 
 
 def _widths(length_scale: Any, n_inputs: int) -> Array:
