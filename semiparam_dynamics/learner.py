@@ -255,6 +255,10 @@ class InverseDynamicsLearner:
             self._detector.observe(step.stamp, external, confidence, speeds)
         self._tell_contact(step.sample, external, self._detector)
 
+    def end_contact(self) -> None:
+        """End a contact that is under way, where no step follows by which it would be over."""
+        self.contacts.end(self._detector if self.changes is None else self.changes.contact)
+
     def admit(self, step: Step) -> list[Step]:
         """The measured steps that :meth:`update` is to take now, in order.
 

@@ -99,9 +99,17 @@ class ContactEvents:
         if not detector.active:
             # It ends with its recording: before a pause, or before the clock went back.
             at = stamp if 0 <= stamp - self._last <= PAUSE else self._last
-            self._tell(at, OVER, self._touch(detector))
-            self.hard = False
+            self._end(at, detector)
         self.touched = detector.active
+
+    def end(self, detector: ContactDetector) -> None:
+        """End a contact that is under way: no sample follows that could."""
+        if self.touched:
+            self._end(self._last, detector)
+
+    def _end(self, stamp: int, detector: ContactDetector) -> None:
+        self._tell(stamp, OVER, self._touch(detector))
+        self.touched = self.hard = False
 
     def _gather(self, stamp: int, q: Array, external: Array) -> None:
         """Add a sample to its window."""

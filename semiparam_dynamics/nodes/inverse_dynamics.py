@@ -158,10 +158,13 @@ class InverseDynamicsNode(ManagedNode):
             self._desired = DesiredStates(self, session, self._lost)
 
     def pause(self) -> None:
-        """Unsubscribe and save; what was learned stays."""
+        """Unsubscribe and save; what was learned stays, and a contact is over: nobody watches."""
         self._unsubscribe()
         if self.session is not None:
             self._model_services.keep(self.session)
+            self.session.learner.end_contact()
+        if self._contacts is not None:
+            self._contacts.publish(0)
 
     def finish(self) -> None:
         """Save what was learned. Raises StorageError."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped
+from lifecycle_msgs.msg import Transition
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -204,6 +205,22 @@ def test_a_thing_is_weighed_named_put_down_and_recalled_after_a_kill(peer, robot
     peer.until(lambda: payloads[-1].inertia.m == 0.0, "the release")
     assert robot.call("forget_snapshot").success
     assert "there are: bare" in robot.call("recall", "cup").message
+
+
+def test_a_contact_is_over_when_the_node_is_deactivated(peer, robot) -> None:
+    robot.move(4.0)
+    contact, told = robot.topics["contact"], robot.topics["contact_events"]
+    push = np.array([0.0, 0.0, 40.0]), np.array([0.3, 0.0, 0.0])
+    robot.arm.hand.push(*push)
+    robot.move(0.5)
+    peer.until(lambda: [m.data for m in contact] == [False, True], "the contact")
+    assert peer.transition(Transition.TRANSITION_DEACTIVATE)
+    peer.until(lambda: "over after 0." in told[-1].status[0].message, "its end")
+    peer.until(lambda: [m.data for m in contact] == [False, True, False], "that it is over")
+    late: list[Bool] = []
+    peer.node.create_subscription(Bool, f"{NODE}/contact", late.append, LATCHED)
+    peer.until(lambda: bool(late), "what is latched")
+    assert [m.data for m in late] == [False]
 
 
 def test_a_push_is_told_and_nothing_of_it_is_learned(peer, robot) -> None:
