@@ -52,21 +52,24 @@ def test_multiplications_take_turns_with_the_iterations(
     problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes: list[tuple[int, int, int, bool]] = []
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: tick(), process_time=lambda: clock.now)
+
+    def tick() -> float:
+        clock.now += 2.0**-10
+        return clock.now
 
     def slow(X: np.ndarray, C: np.ndarray, size: int, both: bool) -> None:
         passes.append((*X.shape, len(C), both))
-        if len(passes) > 1:  # the first one is the right-hand side's, timed before the fits
-            time.sleep(0.5)
+        clock.now += 0.5 if both else 0.125
 
     monkeypatch.setattr(falkon_fits, "_pass", slow)
     monkeypatch.setattr(falkon_fits, "BLOCKS", (64,))
     monkeypatch.setattr(falkon_fits, "_seconds", lambda function, repeats: 0.25)
-    start = time.perf_counter()
+    monkeypatch.setattr(falkon_fits, "time", clock)
     found = measure(problem, 100, 1e-4, 3, 10**8, 1)
-    whole = time.perf_counter() - start
     assert passes == [(3000, 6, 100, False), *[(3000, 6, 100, True)] * 3]
-    assert found.gemms[0] >= 3 * 0.5 + 0.25 * 100 / 100
-    assert found.fits[0] <= whole - 3 * 0.5  # without them
+    assert found.gemms[0] == pytest.approx(3 * 0.5 + 0.125 + 0.25 * 100 / 100, abs=0.01)
+    assert 0.0 < found.fits[0] < 0.01 and abs(found.setup) < 0.01  # without them
 
 
 def test_no_estimators_first_fit_is_timed(
