@@ -44,6 +44,7 @@ def test_a_film_is_taught_on_the_page_and_kept(
     film(path, 4)
     ports: SimpleQueue[int] = SimpleQueue()
     networks: list[threading.Event] = []
+    listeners: list[teaching._Listener] = []
     answers, opened = processes.answers, runtime.open_network
 
     def noted(port: int) -> bool:
@@ -57,8 +58,14 @@ def test_a_film_is_taught_on_the_page_and_kept(
             networks.append(interrupted)
             yield interrupted
 
+    class Listener(teaching._Listener):
+        def __init__(self) -> None:
+            super().__init__()
+            listeners.append(self)
+
     monkeypatch.setattr(processes, "answers", noted)
     monkeypatch.setattr(runtime, "open_network", open_network)
+    monkeypatch.setattr(teaching, "_Listener", Listener)
     found: list[int] = []
 
     def teach() -> None:
@@ -68,6 +75,9 @@ def test_a_film_is_taught_on_the_page_and_kept(
             if "frame" in page.newest:
                 page.order("teach", "disc")
             time.sleep(0.2)
+        # Diagnostics come once a second: the answer may be on the page before its object is told.
+        while "1 objects in " not in listeners[0].said and time.monotonic() < end:
+            time.sleep(0.05)
         networks[0].set()  # as Ctrl-C does; until then the film is shown again and again
 
     teacher = threading.Thread(target=teach, daemon=True)
