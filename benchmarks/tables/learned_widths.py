@@ -8,9 +8,10 @@ penalties, and all penalties of a width from one pass over the data (`select` on
 training rows); with `--full-grid` also one of twenty widths and twenty penalties. Learned:
 `learn_widths` on at most 4000 rows with 300 centres, then the penalties, with Matern's kernel of
 four times these widths, half-way to their common factor, and with the Gaussian of two common
-factors; `quickly` with 3000 rows and 150 centres. All then fit NystromKRLS with m centres to all training rows. With `--xrfm`
-also the package of that name, with its defaults and without a search over its parameters, and a
-fifth of the training rows to validate on. Seconds are those of the processor, all threads together.
+factors; `quickly` with 3000 rows and 150 centres. All then fit NystromKRLS with m centres to all
+training rows. With `--xrfm` also the package of that name, with its defaults and without a search
+over its parameters, and a fifth of the training rows to validate on. Seconds are those of the
+processor, all threads together.
 """
 
 from __future__ import annotations
