@@ -16,7 +16,7 @@ from contextlib import suppress
 import rclpy
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import GetState
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import String
 
@@ -28,8 +28,10 @@ ASK_EVERY = 0.1  # s
 PATIENCE = 2.0  # s for an answer: the node may have ended before it gave one
 
 
-def wait_until_active(waiting: Node, name: str) -> bool:
+def wait_until_active(waiting: Node, executor: Executor, name: str) -> bool:
     """Spin until the lifecycle node `name` is active, however long that takes.
+
+    executor : has the node `waiting`.
 
     Returns False where the process was interrupted before.
     """
@@ -38,11 +40,11 @@ def wait_until_active(waiting: Node, name: str) -> bool:
         while rclpy.ok():
             if client.wait_for_service(timeout_sec=ASK_EVERY):
                 answer = client.call_async(GetState.Request())
-                rclpy.spin_until_future_complete(waiting, answer, timeout_sec=PATIENCE)
+                executor.spin_until_future_complete(answer, timeout_sec=PATIENCE)
                 state = answer.result() if answer.done() else None
                 if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
                     return True
-            rclpy.spin_once(waiting, timeout_sec=ASK_EVERY)
+            executor.spin_once(timeout_sec=ASK_EVERY)
     return False
 
 
@@ -60,12 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rclpy.init(args=[])
     try:
         waiting = rclpy.create_node("bag_player", namespace=options.namespace)
+        executor = SingleThreadedExecutor()  # made after a signal, it would leave a traceback
+        executor.add_node(waiting)
         with BagReader(options.bag) as bag:
             urdf = bag.robot_description()
         if urdf is not None:
             topic = waiting.create_publisher(String, options.description, LATCHED)
             topic.publish(String(data=urdf))
-        active = wait_until_active(waiting, options.node)
+        active = wait_until_active(waiting, executor, options.node)
     except SemiparamError as error:
         print(error, file=sys.stderr)
         return 1

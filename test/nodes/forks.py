@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from semiparam_dynamics.nodes.processes import EXECUTABLES, NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = "inverse_dynamics object_recognition arm_simulator computed_torque".split()
@@ -106,10 +106,12 @@ def serve() -> None:
             answer = os.waitstatus_to_exitcode(status) if pid else None
             running -= {pid}
         elif not (answer := os.fork()):
-            _, _, _, name, *arguments = order["command"]
+            _, _, module, *arguments = order["command"]
+            if module == EXECUTABLES:  # which imports the node's module
+                module = f"semiparam_dynamics.nodes.{arguments.pop(0)}"
             become(order["log"], order["folder"], order["environment"])
-            sys.argv = [name, *arguments]
-            run(f"semiparam_dynamics.nodes.{name}")
+            sys.argv = [module, *arguments]
+            run(module)
         else:
             running.add(answer)
         print(json.dumps(answer), flush=True)
