@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 import sklearn  # noqa: E402
 
 sys.path.insert(1, str(Path(__file__).resolve().parent / "performance"))
-from falkon_fits import Problem, estimator, synthetic  # noqa: E402
+from falkon_fits import WIDTH, Problem, estimator, synthetic  # noqa: E402
 from output import add_out, machine, markdown, show  # noqa: E402
 
 from semiparam_dynamics.learning import Falkon, Gaussian  # noqa: E402
@@ -95,7 +95,7 @@ def apart(gpu: Gpu, n: int, centers: int) -> str:
     rows = []
     for dtype in (np.float64, np.float32):
         problem = synthetic(n, dtype=dtype)
-        model = Falkon(Gaussian(7.0), 1e-4, centers, max_iter=30, random_state=0)
+        model = Falkon(Gaussian(WIDTH), 1e-4, centers, max_iter=30, random_state=0)
         here = model.fit(problem.X, problem.y).predict(problem.X_test)
         with sklearn.config_context(array_api_dispatch=True):
             model.fit(gpu.array(problem.X), gpu.array(problem.y))
