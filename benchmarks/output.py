@@ -11,7 +11,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_info
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.learning.rows import n_threads
+from semiparam_dynamics.learning.threads import n_threads
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:

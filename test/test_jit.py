@@ -102,11 +102,11 @@ KEEPS = """
 import sys
 from pathlib import Path
 from semiparam_dynamics import jit
-from semiparam_dynamics.recursion.vectors import exponentials
+from semiparam_dynamics.recursion.vectors import powers_of_two
 import numpy as np
 x = -np.arange(3.0)
-exponentials(x, x)
-print(exponentials.stats.cache_path.startswith(str(jit.KEPT)), len(exponentials.stats.cache_hits))
+powers_of_two(x, x)
+print(powers_of_two.stats.cache_path.startswith(str(jit.KEPT)), len(powers_of_two.stats.cache_hits))
 """
 
 

@@ -18,7 +18,7 @@ from semiparam_dynamics.dynamics.residual import GROUPS, FourierFeatures, JointM
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
 from semiparam_dynamics.jit import compiled, compiled_in_turn, subnormals_as_zero
 from semiparam_dynamics.recursion.features import fourier_row_times, kernel_row_times
-from semiparam_dynamics.recursion.vectors import exponentials
+from semiparam_dynamics.recursion.vectors import LOG2_E, powers_of_two
 
 if TYPE_CHECKING:
     from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -201,12 +201,13 @@ def _add_kernel_rows(
                 delta = here - row[i]
                 exponents[i] -= delta * delta
         nearest = -np.inf
+        scale = LOG2_E * gammas[j]
         for i in range(m):
-            exponents[i] *= gammas[j]
+            exponents[i] *= scale
             nearest = max(nearest, exponents[i])
-        exponentials(exponents[:m], exponents[:m])
+        powers_of_two(exponents[:m], exponents[:m])
         total = 0.0
         for i in range(m):
             total += weights[j, i] * exponents[i]
         values[j] += total
-        own[j] = np.exp(2.0 * nearest) * total
+        own[j] = np.exp2(2.0 * nearest) * total

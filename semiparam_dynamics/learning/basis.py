@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dpotrf
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.learning.kernels import Kernel
+from semiparam_dynamics.learning.factorisation import upper_factor
+from semiparam_dynamics.learning.kernels import Kernel, evaluate_into
 from semiparam_dynamics.learning.sparse import as_inputs, stacked
 
 BLOCK = 128
@@ -117,7 +117,8 @@ class NystromBasis:
 
     def _gram(self, centers: Array) -> tuple[Array, Array]:
         """K(C, C) with the jitter, and what a pivot must exceed."""
-        K = self.kernel(centers)
+        K = np.empty((centers.shape[0],) * 2)
+        evaluate_into(self.kernel.bind(centers), centers, K)
         jitter = self.jitter * np.diag(K)
         K[np.diag_indices_from(K)] += jitter
         return K, 10.0 * jitter  # of a duplicate, its own and its twin's are left: 2 of it
@@ -178,11 +179,6 @@ def _cholesky(A: Array) -> Array | None:
     SciPy's function copies A, and clears the other half column by column: at 5000 rows it takes
     four times as long as the factorisation.
     """
+    L = np.ascontiguousarray(A, dtype=float)
     # Row by row, a lower triangle is column by column an upper one.
-    upper, failed = dpotrf(np.ascontiguousarray(A, dtype=float).T, lower=0, clean=0, overwrite_a=1)
-    if failed:
-        return None
-    L: Array = upper.T
-    for i in range(len(L) - 1):
-        L[i, i + 1 :] = 0.0
-    return L
+    return L if upper_factor(L.T, clean=True) else None

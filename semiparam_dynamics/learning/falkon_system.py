@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.blas import dtrsm, dtrsv
 
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
@@ -19,6 +18,11 @@ from semiparam_dynamics.learning.conjugate_gradient import (
     Solution,
     conjugate_gradient,
     gradient_descent,
+)
+from semiparam_dynamics.learning.factorisation import (
+    add_products,
+    triangle_products,
+    upper_factor,
 )
 from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.products import kernel_rows
@@ -205,12 +209,13 @@ class Preconditioner:
         extra = penalty
         for _ in range(20):
             if moments is not None:
-                gram = moments.copy(order="F")
+                self._A = moments.copy(order="F")
+            elif whole:
+                self._A = triangle_products(basis.expansion, share)
             else:
-                gram = _triangular_gram(basis, share) if whole else mean_products(basis, share)
-            gram.flat[:: q + 1] += extra
-            self._A, failed = dpotrf(gram, lower=0, clean=0, overwrite_a=1)
-            if not failed and np.isfinite(np.diagonal(self._A)).all():
+                self._A = mean_products(basis, share)
+            self._A[np.diag_indices(q)] += extra
+            if upper_factor(self._A) and np.isfinite(np.diagonal(self._A)).all():
                 return
             # A penalty below the rounding: a larger one here costs iterations, not accuracy.
             scale = float(np.sum(share * np.einsum("ij,ij->i", basis.expansion, basis.expansion)))
@@ -248,18 +253,6 @@ def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
     return result
 
 
-def _triangular_gram(basis: NystromBasis, share: Array) -> Array:
-    """Phi' diag(share) Phi of a triangular Phi, its upper half, in one matrix."""
-    # LAPACK's lauum reaches half of the matrix products' speed. A block of rows needs only itself
-    # and those below it, so that it can take its own place; a twentieth of the matrix at a time.
-    gram = basis.expansion * np.sqrt(share)[:, None]
-    rows = -(-len(gram) // 20)
-    for start in range(0, len(gram), rows):
-        end = min(start + rows, len(gram))
-        gram[start:end, :end] = gram[start:, start:end].T @ gram[start:, :end]
-    return gram.T
-
-
 def mean_products(
     basis: NystromBasis, share: Array, X: Array | None = None, curvature: Curvature | None = None
 ) -> Array:
@@ -274,5 +267,5 @@ def mean_products(
         phi = basis.expansion[here] if X is None else basis.transform(X[here])
         each = share[here] if curvature is None else share[here] * curvature(phi)
         scaled = phi * np.sqrt(each)[:, None]
-        gram = dsyrk(1.0, scaled.T, beta=1.0, c=gram, lower=0, overwrite_c=1)
+        gram = add_products(gram, scaled)
     return gram

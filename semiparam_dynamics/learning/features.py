@@ -24,8 +24,8 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError, positiv
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
 from semiparam_dynamics.learning.feature_sampling import kernel_widths
-from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
-from semiparam_dynamics.learning.products import evaluate_into, nystrom_map
+from semiparam_dynamics.learning.kernels import Gaussian, as_kernel, evaluate_into
+from semiparam_dynamics.learning.products import nystrom_map
 from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, validate_data
 from semiparam_dynamics.recursion.features import (
     IncrementalNystromFeatures,

@@ -26,8 +26,10 @@ from semiparam_dynamics.learning.sparse import (
     sparse_polynomial,
     squared_norms,
 )
+from semiparam_dynamics.learning.threads import map_in_order
 
 Bound = Callable[[Array], Array]
+CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
@@ -241,6 +243,27 @@ class CallableKernel(Kernel):
                 f"The kernel function can't take scipy.sparse's compressed rows: {problem} Pass "
                 f"arrays, or a function that takes such rows."
             ) from problem
+
+
+def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
+    """out = K(X, centres), (n, m), by all cores where there is enough work for them."""
+    if out.nbytes <= CACHE_BYTES:
+        out[:] = bound(X)
+        return
+    size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
+
+    def fill(i: int) -> None:
+        if (
+            isinstance(bound, GaussianBlocks)
+            and bound.dtype == out.dtype
+            and out.flags.c_contiguous
+        ):
+            bound.into(X[i : i + size], out[i : i + size])
+        else:
+            out[i : i + size] = bound(X[i : i + size])
+
+    for _ in map_in_order(fill, range(0, X.shape[0], size)):
+        pass
 
 
 def as_kernel(kernel: Any) -> Kernel:

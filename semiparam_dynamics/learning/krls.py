@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh
+from scipy.linalg import cho_solve, eigh
 from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.arrays import Array
@@ -26,8 +26,9 @@ from semiparam_dynamics.learning.base import (
     RegularisationPath,
     kernel_sum,
 )
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.products import evaluate_into, largest_diagonal
+from semiparam_dynamics.learning.factorisation import upper_factor
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel, evaluate_into
+from semiparam_dynamics.learning.products import largest_diagonal
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
 
 # -------------------------------------------------------------------------------------------------
@@ -412,10 +413,8 @@ def _solve(problem: Problem, kernel: Kernel, penalty: float, limit: int | None) 
     if ridge < problem.rounding(K):
         return None
     K[np.diag_indices_from(K)] += ridge
-    try:
-        # K is symmetric, and its transpose lies in memory as LAPACK wants it.
-        R = cholesky(K.T, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+    # K is symmetric, and its transpose lies in memory as LAPACK wants it.
+    if not upper_factor(K.T):
         return None
-    alpha: Array = cho_solve((R, False), problem.targets, check_finite=False)
+    alpha: Array = cho_solve((K.T, False), problem.targets, check_finite=False)
     return alpha * problem.roots[:, None]

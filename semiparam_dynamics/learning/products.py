@@ -18,19 +18,12 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.jit import compiled, take_widest_vectors
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, weight_columns
-from semiparam_dynamics.learning.kernels import Bound, Kernel
+from semiparam_dynamics.learning.kernels import CACHE_BYTES, Bound, Kernel, evaluate_into
 from semiparam_dynamics.learning.ridge import FeatureBlock, NestedRidge
-from semiparam_dynamics.learning.rows import (
-    Block,
-    Rows,
-    map_in_order,
-    memory_budget,
-    n_threads,
-    rows_within,
-)
+from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, rows_within
 from semiparam_dynamics.learning.sparse import as_inputs, is_sparse
+from semiparam_dynamics.learning.threads import map_in_order, n_threads
 
-CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
 TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
@@ -210,24 +203,6 @@ def kernel_rows(
     return KernelRows(rows, kernel, centers, memory_limit, keep)
 
 
-def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
-    """out = K(X, centres), (n, m), by all cores."""
-    size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
-
-    def fill(i: int) -> None:
-        if (
-            isinstance(bound, GaussianBlocks)
-            and bound.dtype == out.dtype
-            and out.flags.c_contiguous
-        ):
-            bound.into(X[i : i + size], out[i : i + size])
-        else:
-            out[i : i + size] = bound(X[i : i + size])
-
-    for _ in map_in_order(fill, range(0, X.shape[0], size)):
-        pass
-
-
 def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
     """kappa^2 = max K(x, x) over the rows whose weight isn't zero."""
     largest = 0.0
@@ -365,7 +340,7 @@ def feature_blocks(
         for piece in _pieces(block, size - filled, size):
             end = filled + len(piece)
             if features.n_features:
-                _evaluate(features.evaluate, piece.X, A[filled:end])
+                evaluate_into(features.evaluate, piece.X, A[filled:end])
             Y[filled:end] = piece.Y
             if weights is not None:
                 weights[filled:end] = piece.weights
@@ -389,14 +364,6 @@ def second_moments(
     for A, Y, weights in feature_blocks(rows, features, memory_limit):
         system.add(A, Y, weights)
     return system
-
-
-def _evaluate(evaluate: Bound, X: Array, out: Array) -> None:
-    """out = evaluate(X), by all cores where there is enough work for them."""
-    if out.nbytes <= CACHE_BYTES:
-        out[:] = evaluate(X)
-    else:
-        evaluate_into(evaluate, X, out)
 
 
 def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:

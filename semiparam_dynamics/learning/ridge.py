@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd
-from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dtpqrt
+from scipy.linalg.lapack import dtpqrt
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.learning.factorisation import add_products, upper_factor
 from semiparam_dynamics.learning.rows import Rows
 
 # -------------------------------------------------------------------------------------------------
@@ -70,13 +70,9 @@ def cholesky_factor(A: Array) -> Array:
 
     Raises numpy's LinAlgError if there is none.
     """
-    if not len(A):
-        return A
-    R, failed = dpotrf(A, lower=0, clean=1, overwrite_a=1)
-    if failed:
+    if not upper_factor(A, clean=True):
         raise np.linalg.LinAlgError("not positive definite")
-    result: Array = R
-    return result
+    return A
 
 
 # Rounding in A'A is an error of 1e-16 times its largest entries, which are about n times the
@@ -128,7 +124,7 @@ class NestedRidge:
             both[:, : A.shape[1]], both[:, A.shape[1] :] = A, Y
             self._triangle = _append_rows(self._triangle, both, 0)
         else:
-            self._gram = dsyrk(1.0, A.T, beta=1.0, c=self._gram, overwrite_c=1)
+            self._gram = add_products(self._gram, A)
             self._moments += A.T @ Y
         self._last = None
 

@@ -11,7 +11,7 @@ from scipy.linalg.lapack import dtrtrs
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.jit import compiled
 from semiparam_dynamics.recursion.blocks import solve_right
-from semiparam_dynamics.recursion.vectors import LARGEST, cosines_and_sines, exponentials
+from semiparam_dynamics.recursion.vectors import LARGEST, LOG2_E, cosines_and_sines, powers_of_two
 
 
 class Basis(Protocol):
@@ -225,7 +225,7 @@ def kernel_row_times(C: Array, x: Array, gamma: float, W: Array) -> Array:
 @compiled
 def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> float:
     """The kernel (n,) of x and the first n rows of C; returns the least squared distance."""
-    nearest = np.inf
+    nearest, scale = np.inf, -LOG2_E * gamma
     for i in range(n):
         centre = C[i]
         distance = 0.0
@@ -233,8 +233,8 @@ def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> floa
             delta = x[j] - centre[j]
             distance += delta * delta
         nearest = min(nearest, distance)
-        kernel[i] = -gamma * distance
-    exponentials(kernel, kernel)
+        kernel[i] = scale * distance
+    powers_of_two(kernel, kernel)
     return nearest
 
 

@@ -17,6 +17,7 @@ from semiparam_dynamics.jit import (
     take_widest_vectors,
 )
 
+LOG2_E = 1.4426950408889634  # exp(x) = 2^(LOG2_E x)
 LARGEST = 1e5  # up to which an angle is reduced without loss
 # pi / 2 in three parts, whose multiples by the quarter turns that there can be are exact.
 _FIRST, _SECOND, _THIRD = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
@@ -24,10 +25,10 @@ f32 = np.float32
 
 
 @compiled
-def exponentials(x: Array, out: Array) -> None:
-    """out = exp(min(x, 0)), (k,), both in one precision; they may be one array.
+def powers_of_two(x: Array, out: Array) -> None:
+    """out = 2^min(x, 0), (k,), both in one precision; they may be one array.
 
-    Within 2 units in the last place, and 0 a little before the result would lose digits.
+    Within 2 units in the last place, and 0 where the result would have lost digits.
     """
     # Arrays that overlap are not taken to vectors: one array goes through loops of its own.
     one = x.ctypes.data == out.ctypes.data
@@ -42,11 +43,11 @@ def exponentials(x: Array, out: Array) -> None:
         _double(x, out)
 
 
-# x = n log 2 + r with |r| <= log(2) / 2, and exp(x) = 2^n exp(r) (Cody and Waite 1980, chapter 6).
-# Adding 1.5 * 2^(mantissa bits) rounds x / log 2 to n and leaves n in the lowest bits, from where
-# it is shifted into the exponent's. log 2 is subtracted in two parts, of which n times the first
-# is exact, and n itself would be lost if sums were not rounded in their order. NumPy's exponential
-# isn't compiled to vector instructions, and takes 2 to 4 times as long in a block.
+# x = n + r with |r| <= 1/2, and 2^x = 2^n (1 + r p(r)), where p interpolates (2^r - 1) / r at
+# Chebyshev's nodes. Adding 1.5 * 2^(mantissa bits) rounds x to n and leaves n in the lowest bits,
+# from where it is shifted into the exponent's; n would be lost if sums were not rounded in their
+# order. NumPy's exponential isn't compiled to vector instructions, and takes 2 to 4 times as long
+# in a block; a power of another base has a remainder of two parts and takes a fifth longer.
 
 
 @compiled_in_order
@@ -79,48 +80,41 @@ def _single_in_place(x: Array) -> None:
 
 @compiled_in_order
 def _of_double(v: Any) -> Any:
-    """By Taylor's polynomial up to r^13."""
     bounded = v if v < 0.0 else 0.0
-    shifted = 6755399441055744.0 + bounded * 1.4426950408889634
-    n = shifted - 6755399441055744.0
-    r = bounded - n * 6.93147180369123816490e-01
-    r = r - n * 1.90821492927058770002e-10
-    p = 1.6059043836821613e-10
-    p = 2.08767569878681e-09 + p * r
-    p = 2.505210838544172e-08 + p * r
-    p = 2.755731922398589e-07 + p * r
-    p = 2.7557319223985893e-06 + p * r
-    p = 2.48015873015873e-05 + p * r
-    p = 0.0001984126984126984 + p * r
-    p = 0.001388888888888889 + p * r
-    p = 0.008333333333333333 + p * r
-    p = 0.041666666666666664 + p * r
-    p = 0.16666666666666666 + p * r
-    p = 0.5 + p * r
+    shifted = 6755399441055744.0 + bounded
+    r = bounded - (shifted - 6755399441055744.0)
+    p = 4.4549605981865186e-10
+    p = 7.072585949269223e-09 + p * r
+    p = 1.0178062445845774e-07 + p * r
+    p = 1.321544258792169e-06 + p * r
+    p = 1.525273382983612e-05 + p * r
+    p = 0.0001540353044173605 + p * r
+    p = 0.0013333558146416936 + p * r
+    p = 0.009618129107606888 + p * r
+    p = 0.0555041086648216 + p * r
+    p = 0.24022650695910097 + p * r
+    p = 0.6931471805599453 + p * r
+    p = 1.0 + p * r
     power = np.float64(shifted).view(np.int64) << 52
-    p = (r + 1.0) + p * (r * r)
     scaled = np.int64(np.float64(p).view(np.int64) + power).view(np.float64)
-    return scaled if v >= -708.0 else 0.0
+    return scaled if v >= -1022.0 else 0.0
 
 
 @compiled_in_order
 def _of_single(v: Any) -> Any:
-    """By the polynomial of Cephes' expf."""
     bounded = v if v < f32(0.0) else f32(0.0)
-    shifted = f32(12582912.0) + bounded * f32(1.4426950408889634)
-    n = shifted - f32(12582912.0)
-    r = bounded - n * f32(0.693359375)
-    r = r - n * f32(-2.12194440e-4)
-    p = f32(1.9875691500e-4)
-    p = f32(1.3981999507e-3) + p * r
-    p = f32(8.3334519073e-3) + p * r
-    p = f32(4.1665795894e-2) + p * r
-    p = f32(1.6666665459e-1) + p * r
-    p = f32(5.0000001201e-1) + p * r
+    shifted = f32(12582912.0) + bounded
+    r = bounded - (shifted - f32(12582912.0))
+    p = f32(1.5453163360e-4)
+    p = f32(1.3390863314e-3) + p * r
+    p = f32(9.6180830150e-3) + p * r
+    p = f32(5.5503569543e-2) + p * r
+    p = f32(2.4022650719e-1) + p * r
+    p = f32(6.9314718246e-1) + p * r
+    p = f32(1.0) + p * r
     power = np.int32(f32(shifted).view(np.int32) << np.int32(23))
-    p = (r + f32(1.0)) + p * (r * r)
     scaled = np.int32(f32(p).view(np.int32) + power).view(np.float32)
-    return scaled if v >= f32(-87.0) else f32(0.0)
+    return scaled if v >= f32(-126.0) else f32(0.0)
 
 
 # Both come from one reduction to [-pi/4, pi/4] (Cody and Waite) and Cephes' polynomials (S.

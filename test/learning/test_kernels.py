@@ -12,6 +12,7 @@ from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics import pairwise
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import kernels
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,
     Gaussian,
@@ -21,6 +22,7 @@ from semiparam_dynamics.learning.kernels import (
     Matern,
     Polynomial,
     as_kernel,
+    evaluate_into,
 )
 
 WIDTHS = np.array([0.5, 2.0, 1.0])
@@ -151,3 +153,13 @@ def test_functions_that_are_no_kernel_are_refused() -> None:
     for wrong in ("rbf", 3, Gaussian):
         with pytest.raises(ConfigurationError, match="kernel must be a kernel"):
             as_kernel(wrong)
+
+
+@pytest.mark.parametrize("cached", [2**10, 2**22])
+def test_a_matrix_is_filled_in_place(monkeypatch: pytest.MonkeyPatch, cached: int) -> None:
+    monkeypatch.setattr(kernels, "CACHE_BYTES", cached)
+    rng = np.random.default_rng(0)
+    X, C = rng.standard_normal((500, 4)), rng.standard_normal((30, 4))
+    out: Any = np.full((500, 30), np.nan)
+    evaluate_into(Gaussian().bind(C), X, out)
+    np.testing.assert_allclose(out, Gaussian()(X, C), rtol=1e-13)

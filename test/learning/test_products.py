@@ -10,8 +10,9 @@ import pytest
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import products
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Matern
-from semiparam_dynamics.learning.products import KernelRows, evaluate_into
-from semiparam_dynamics.learning.rows import Rows, map_in_order, n_threads
+from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.rows import Rows
+from semiparam_dynamics.learning.threads import n_threads
 
 from .oracles import peak_memory
 
@@ -100,21 +101,3 @@ def test_the_limit_holds(kernel: Kernel, dtype: Any, share: float) -> None:
     peak = peak_memory(product)
     assert made[0].fits == (share == 2.0)
     assert peak < limit + 2**18  # what doesn't grow with the data
-
-
-def test_a_matrix_is_filled_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "CACHE_BYTES", 2**10)
-    out: Any = np.full((500, 30), np.nan)
-    evaluate_into(Gaussian().bind(C), X, out)
-    np.testing.assert_allclose(out, Gaussian()(X, C), rtol=1e-13)
-
-
-def test_blocks_come_in_order_and_errors_come_through() -> None:
-    assert list(map_in_order(lambda i: i * i, range(100))) == [i * i for i in range(100)]
-    with pytest.raises(ZeroDivisionError):
-        list(map_in_order(lambda i: 1 // (50 - i), range(100)))
-    read: list[int] = []
-    results = map_in_order(lambda i: i, (read.append(i) or i for i in range(100)))
-    next(results)
-    assert len(read) <= 2 * n_threads() + 1
-    results.close()  # type: ignore[attr-defined]

@@ -1,8 +1,7 @@
-"""Rows from every source, refused data, memory limits and threads."""
+"""Rows from every source, refused data and memory limits."""
 
 from __future__ import annotations
 
-import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import psutil
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, Linear, NystromKRLS
@@ -20,10 +18,7 @@ from semiparam_dynamics.learning import rows as rows_module
 from semiparam_dynamics.learning.rows import (
     Rows,
     free_memory,
-    map_in_order,
     memory_budget,
-    n_threads,
-    one_thread,
     require,
     rows_within,
     training_rows,
@@ -228,55 +223,6 @@ def test_what_is_required_must_fit() -> None:
     require(10, 10, "it")
     with pytest.raises(LearningError, match="The matrix needs 3 GB and the limit is 2 GB"):
         require(2 * 10**9, 3 * 10**9, "The matrix")
-
-
-def threads_of_a_map() -> set[int]:
-    return set(map_in_order(lambda _: threading.get_ident(), range(20)))
-
-
-def test_threads_are_bounded_as_those_of_products_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    cores = n_threads()
-    for most, wanted in (("1", 1), ("1,4", 1), ("4096", cores), ("0", cores), ("all", cores)):
-        monkeypatch.setenv("OMP_NUM_THREADS", most)
-        assert n_threads() == wanted
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert threads_of_a_map() == {threading.get_ident()}
-
-
-def test_one_thread_is_this_one_and_only_here() -> None:
-    usual = n_threads()
-    elsewhere: list[int] = []
-    with one_thread():
-        assert n_threads() == 1 and threads_of_a_map() == {threading.get_ident()}
-        other = threading.Thread(target=lambda: elsewhere.append(n_threads()))
-        other.start()
-        other.join()
-        with one_thread():
-            pass
-        assert n_threads() == 1
-    assert elsewhere == [usual] and n_threads() == usual
-    with pytest.raises(ZeroDivisionError), one_thread():
-        1 / 0  # noqa: B018
-    assert n_threads() == usual
-
-
-def blas_threads() -> set[int]:
-    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
-
-
-def test_maps_that_overlap_leave_the_number_of_threads_as_it_was(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rows_module, "n_threads", lambda: 2)
-    with threadpool_limits(2):
-        usual = blas_threads()
-        first, second = (map_in_order(abs, range(20)) for _ in range(2))
-        assert next(first) == next(second) == 0
-        assert blas_threads() == {1}
-        assert list(first) == list(range(1, 20))
-        assert blas_threads() == {1}  # the second is still at work
-        second.close()  # type: ignore[attr-defined]
-        assert blas_threads() == usual
 
 
 def test_inputs_that_nobody_scaled_are_told() -> None:

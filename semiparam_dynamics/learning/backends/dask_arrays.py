@@ -24,7 +24,8 @@ from semiparam_dynamics.learning.products import (
     second_moments,
 )
 from semiparam_dynamics.learning.ridge import NestedRidge
-from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, noted, one_thread
+from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, noted
+from semiparam_dynamics.learning.threads import one_thread
 
 STAYS = True  # the workers' chunks are read one by one by estimators that don't compute there
 FAN = 4  # sums that are added at a time: few are waiting, and the tree is not deep
