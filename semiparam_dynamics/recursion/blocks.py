@@ -176,21 +176,20 @@ def solve_right(rows: Array, R: Array) -> Array:
     n = len(R)
     for start in range(0, n, SIZE):
         part = slice(start, min(start + SIZE, n))
-        left = result[:, part]
         if start:
-            left -= result[:, :start] @ R[:start, part]
-        _solve_block(left, R[part, part])
+            result[:, part] -= result[:, :start] @ R[:start, part]
+        _solve_block(result, start, R[part, part].copy())  # of one layout: it is compiled once
     return result
 
 
 @compiled
-def _solve_block(B: Array, R: Array) -> None:
-    """B (k, n) becomes B R^-1 with an upper-triangular R (n, n)."""
-    k, n = B.shape
+def _solve_block(rows: Array, start: int, R: Array) -> None:
+    """The columns of rows (k, m) from `start` on, B (k, n), become B R^-1; R is upper triangular."""
+    k, n = len(rows), len(R)
     columns = np.empty((n, k))  # B' by rows, which are subtracted from each other in vectors
     for i in range(n):
         for j in range(k):
-            columns[i, j] = B[j, i]
+            columns[i, j] = rows[j, start + i]
     for i in range(n):
         solved, inverse = columns[i], 1.0 / R[i, i]
         for j in range(k):
@@ -201,4 +200,4 @@ def _solve_block(B: Array, R: Array) -> None:
                 rest[j] -= share * solved[j]
     for i in range(n):
         for j in range(k):
-            B[j, i] = columns[i, j]
+            rows[j, start + i] = columns[i, j]
