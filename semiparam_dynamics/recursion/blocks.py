@@ -184,7 +184,7 @@ def solve_right(rows: Array, R: Array) -> Array:
 
 @compiled
 def _solve_block(rows: Array, start: int, R: Array) -> None:
-    """B (k, n), the columns of `rows` from `start` on, becomes B R^-1 with an upper-triangular R."""
+    """B (k, n), of `rows` from column `start` on, becomes B R^-1 with an upper-triangular R."""
     k, n = len(rows), len(R)
     columns = np.empty((n, k))  # B' by rows, which are subtracted from each other in vectors
     for i in range(n):
