@@ -2,6 +2,7 @@
 
     python benchmarks/rates.py DATA [--logs xmate7p ur10] [--rates 50 100 250 1000] [--centers 1000]
     python benchmarks/rates.py DATA --rates 1000 --ratios 20 10 0    # 20, 10 cut-offs a second, all
+    python benchmarks/rates.py DATA --rates 0 --ratios 0             # all, of the logs as they are
 
 DATA holds robots. Each log is interpolated to each rate, positions and velocities by cubic splines,
 efforts by straight lines, learned and tested as in benchmarks/field. Normalised mean squared errors
