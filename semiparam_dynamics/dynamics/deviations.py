@@ -298,8 +298,12 @@ class ErrorSpreads:
 
     def widen(self, stamps: Indices, stds: Mapping[str, Array]) -> dict[str, Array]:
         """Models' standard deviations (k, n_axes) times their :meth:`factors` at k stamps."""
-        factors = [self.factors(int(stamp)) for stamp in stamps]
-        return {name: std * np.array([f[name] for f in factors]) for name, std in stds.items()}
+        held = np.zeros((len(stamps), 1))
+        if self._last_stamp is not None:
+            since = (stamps - self._last_stamp) * 1e-9
+            held[:, 0] = np.where(since >= 0.0, np.clip(2.0 - since / HELD_S, 0.0, 1.0), 0.0)
+            held[stamps == 0] = 0.0
+        return {name: std * np.exp(held * self._factors[name]) for name, std in stds.items()}
 
     def record(
         self, stamp: int, y: Array, errors: Mapping[str, Array], stds: Mapping[str, Array]

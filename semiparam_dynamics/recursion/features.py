@@ -108,7 +108,7 @@ class IncrementalNystromFeatures:
         if not m:
             return np.zeros((len(X), 0))
         kernel = gaussian_block(self.centers, X, self.gamma)
-        return solve_right(kernel, np.ascontiguousarray(self.factor.T))
+        return solve_right(kernel, self.factor.T)
 
     def nearest_rows(self, X: Array, since: int | None = None) -> Array:
         """Kernel of the nearest centre to each of k inputs (k, d), 0 where there is none: (k,).
@@ -123,7 +123,7 @@ class IncrementalNystromFeatures:
             return nearest
         for center in self.centers[since:]:
             after = 1 + int(np.argmax((X == center).all(axis=1)))
-            later = gaussian_block(center[None], X[after:], self.gamma)[:, 0]
+            later = _kernel_column(center, X[after:], self.gamma)
             np.maximum(nearest[after:], later, out=nearest[after:])
         return nearest
 
@@ -133,27 +133,23 @@ class IncrementalNystromFeatures:
         The same as :meth:`transform`, :meth:`grow` and, where it grew, :meth:`transform` again for
         each row; a row has zeros for the centres that came after it.
         """
-        phi = self.transform_rows(X)
+        phi, m = self.transform_rows(X), self.n_centers
         rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
-        new, i = [phi], -1
+        room, i = min(len(X), self.capacity - m), -1
+        grown = np.concatenate((phi, np.zeros((len(X), room))), axis=1) if room else phi
         while self.n_centers < self.capacity:
             candidates = np.flatnonzero(rest[i + 1 :] > self._asked())
             if not len(candidates):
                 break
             i += 1 + int(candidates[0])
-            root = math.sqrt(rest[i])
-            own = np.concatenate([part[i] for part in new])
-            column = np.zeros((len(X), 1))
-            later = column[i + 1 :, 0]
-            later += gaussian_block(X[i : i + 1], X[i + 1 :], self.gamma)[:, 0]
-            for part in new:
-                later -= part[i + 1 :] @ part[i]
+            root, m, after = math.sqrt(rest[i]), self.n_centers, slice(i + 1, None)
+            later = _kernel_column(X[i], X[after], self.gamma)
+            later -= grown[after, :m] @ grown[i, :m]
             later /= root
-            column[i] = root
-            self._append(X[i], own, root)
-            rest[i + 1 :] -= later**2
-            new.append(column)
-        return phi if len(new) == 1 else np.concatenate(new, axis=1)
+            self._append(X[i], grown[i, :m], root)
+            grown[i, m], grown[after, m] = root, later
+            rest[after] -= later**2
+        return grown[:, : self.n_centers]
 
     def weights(self, W: Array) -> Array:
         """L^-T W for weights W (m, T) of the features: phi(x)' W = k(x, C) L^-T W.
@@ -198,6 +194,13 @@ def gaussian_block(centers: Array, X: Array, gamma: float) -> Array:
     np.minimum(exponent, 0.0, out=exponent)
     kernel: Array = np.exp(exponent, out=exponent)
     return kernel
+
+
+def _kernel_column(center: Array, X: Array, gamma: float) -> Array:
+    """exp(-gamma |x - c|^2) of inputs X (k, d) and one centre (d,), (k,)."""
+    away = X - center
+    column: Array = np.exp(-gamma * np.einsum("ij,ij->i", away, away))
+    return column
 
 
 @compiled
