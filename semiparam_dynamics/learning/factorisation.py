@@ -85,7 +85,10 @@ def triangle_products(L: Array, weights: Array) -> Array:
     # LAPACK's lauum reaches half of the matrix products' speed. What a thread writes first, it
     # also asks the system for, which on a virtual machine takes as long as a third of the product.
     n = len(L)
-    result, columns = np.empty((n, n)), min(PART, 1 + n // 40)
+    if n <= PART:  # threads would take longer to begin
+        small: Array = ((L * weights[:, None]).T @ L).T
+        return small
+    result, columns = np.empty((n, n)), min(PART, max(64, n // 40))
 
     def part(first: int) -> None:
         last = min(first + columns, n)
