@@ -291,19 +291,19 @@ class ErrorSpreads:
 
         A stamp of 0 is of no instant, and has 1.
         """
-        held = 0.0
-        if self._last_stamp is not None and stamp != 0:
-            held = _held((stamp - self._last_stamp) * 1e-9)
+        held = self._held_at(stamp)
         return {name: np.exp(held * factor) for name, factor in self._factors.items()}
 
     def widen(self, stamps: Indices, stds: Mapping[str, Array]) -> dict[str, Array]:
         """Models' standard deviations (k, n_axes) times their :meth:`factors` at k stamps."""
-        held = np.zeros((len(stamps), 1))
-        if self._last_stamp is not None:
-            since = (stamps - self._last_stamp) * 1e-9
-            held[:, 0] = np.where(since >= 0.0, np.clip(2.0 - since / HELD_S, 0.0, 1.0), 0.0)
-            held[stamps == 0] = 0.0
+        held = np.array([[self._held_at(int(stamp))] for stamp in stamps])
         return {name: std * np.exp(held * self._factors[name]) for name, std in stds.items()}
+
+    def _held_at(self, stamp: int) -> float:
+        """How much of the factors' logarithms counts at a stamp, in [0, 1]."""
+        if self._last_stamp is None or stamp == 0:
+            return 0.0
+        return float(_held((stamp - self._last_stamp) * 1e-9))
 
     def record(
         self, stamp: int, y: Array, errors: Mapping[str, Array], stds: Mapping[str, Array]

@@ -26,7 +26,7 @@ from semiparam_dynamics.learning.sparse import (
     sparse_polynomial,
     squared_norms,
 )
-from semiparam_dynamics.learning.threads import map_in_order
+from semiparam_dynamics.learning.threads import for_each
 
 Bound = Callable[[Array], Array]
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
@@ -262,8 +262,7 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
         else:
             out[i : i + size] = bound(X[i : i + size])
 
-    for _ in map_in_order(fill, range(0, X.shape[0], size)):
-        pass
+    for_each(fill, range(0, X.shape[0], size))
 
 
 def as_kernel(kernel: Any) -> Kernel:

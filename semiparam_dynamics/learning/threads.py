@@ -66,6 +66,12 @@ def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
                 future.cancel()
 
 
+def for_each(function: Callable[[S], None], items: Iterable[S]) -> None:
+    """function(item) of each item, for what it changes, as by :func:`map_in_order`."""
+    for _ in map_in_order(function, items):
+        pass
+
+
 class _OneThreadInProducts:
     """The context of BLAS on one thread, for any number of maps at once.
 

@@ -133,9 +133,9 @@ class IncrementalNystromFeatures:
         The same as :meth:`transform`, :meth:`grow` and, where it grew, :meth:`transform` again for
         each row; a row has zeros for the centres that came after it.
         """
-        phi, m = self.transform_rows(X), self.n_centers
+        phi, i = self.transform_rows(X), -1
         rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
-        room, i = min(len(X), self.capacity - m), -1
+        room = min(len(X), self.capacity - self.n_centers)
         grown = np.concatenate((phi, np.zeros((len(X), room))), axis=1) if room else phi
         while self.n_centers < self.capacity:
             candidates = np.flatnonzero(rest[i + 1 :] > self._asked())

@@ -351,5 +351,5 @@ def test_solves_copy_no_matrix(centers: Array) -> None:
         solved = tracemalloc.get_traced_memory()[1] - start
     finally:
         tracemalloc.stop()
-    assert built < (1.3 if len(centers) == 120 else 2.6) * square
+    assert built < (1.1 if len(centers) == 120 else 2.6) * square
     assert solved < 0.05 * square

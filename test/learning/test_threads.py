@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.learning import threads
-from semiparam_dynamics.learning.threads import map_in_order, n_threads, one_thread
+from semiparam_dynamics.learning.threads import for_each, map_in_order, n_threads, one_thread
 
 
 def test_blocks_come_in_order_and_errors_come_through() -> None:
@@ -69,3 +69,11 @@ def test_maps_that_overlap_leave_the_number_of_threads_as_it_was(
         assert blas_threads() == {1}  # the second is still at work
         second.close()  # type: ignore[attr-defined]
         assert blas_threads() == usual
+
+
+def test_for_each_does_every_item_and_errors_come_through() -> None:
+    done = [0] * 50
+    for_each(lambda i: done.__setitem__(i, done[i] + 1), range(50))
+    assert done == [1] * 50
+    with pytest.raises(ZeroDivisionError):
+        for_each(lambda i: done.__setitem__(i, 1 // (20 - i)), range(50))
