@@ -40,7 +40,8 @@ from changes import UR10, learner_of
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
-from semiparam_dynamics.changes.contact import LEAST, MEAN_S, ContactDetector, MeanErrors
+from semiparam_dynamics.changes.contact import LEAST, ContactDetector
+from semiparam_dynamics.changes.error_sizes import MEAN_S, MeanErrors
 from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.session import TOGETHER

@@ -12,7 +12,8 @@ import pinocchio as pin
 
 from semiparam_dynamics.arrays import NANO, Array
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER
-from semiparam_dynamics.changes.contact import MEAN_S, PAUSE, ContactDetector
+from semiparam_dynamics.changes.contact import PAUSE, ContactDetector
+from semiparam_dynamics.changes.error_sizes import MEAN_S
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import reduced_model
 from semiparam_dynamics.robot.urdf import parse_urdf

@@ -9,15 +9,17 @@ from scipy import stats
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import (
     END_TIME_S,
-    FIRST_S,
     SHORT_GROWTH,
-    UNKNOWN_MOTION_FACTOR,
     USUAL_FACTOR,
     ContactDetector,
+    as_rare,
+)
+from semiparam_dynamics.changes.error_sizes import (
+    FIRST_S,
+    UNKNOWN_MOTION_FACTOR,
     ErrorSizes,
     MeanErrors,
     Novelty,
-    as_rare,
 )
 
 STD = np.array([0.5, 2.0])
@@ -92,7 +94,7 @@ def test_the_next_one_is_told_as_soon_as_the_last_is_over() -> None:
     for lasts in (5, 60, 200):
         detector, start = calm()
         again = lasts + still + 3
-        said = run(detector, [9.0] * lasts + [1.0] * (still + 3) + [9.0] * 5 + [1.0] * 50, start)
+        said = run(detector, [10.0] * lasts + [1.0] * (still + 3) + [10.0] * 5 + [1.0] * 50, start)
         assert [k for k, what in said.items() if what == "begins"] == [0, again]
 
 

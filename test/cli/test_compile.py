@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from semiparam_dynamics import jit
-from semiparam_dynamics.changes.contact import _count
+from semiparam_dynamics.changes.error_sizes import _count
 from semiparam_dynamics.cli.compile import compile_all
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.dynamics.predictor import _predict
