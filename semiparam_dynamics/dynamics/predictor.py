@@ -143,9 +143,9 @@ def _predict(
         for k in range(x.size):
             x[k] = (x[k] - offset[k]) * scale[k]
         if gamma > 0.0:
-            value[:] = kernel_row_times(points, x, gamma, weights)
+            kernel_row_times(points, x, gamma, weights, value)
         else:
-            value[:] = fourier_row_times(points, x, weights)
+            fourier_row_times(points, x, weights, value)
         _add_kernel_rows(inputs, sizes, gammas, centers, joint_weights, x, value, own)
     within = True
     for j in range(rigid.size):

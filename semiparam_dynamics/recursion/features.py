@@ -214,15 +214,21 @@ def nystrom_row(
 
 
 @compiled
-def kernel_row_times(C: Array, x: Array, gamma: float, W: Array) -> Array:
-    """k(C, x)' W (T,) of the first rows of C, as many as W (m, T) has."""
+def kernel_row_times(C: Array, x: Array, gamma: float, W: Array, out: Array) -> None:
+    """out (T,) = k(C, x)' W of the first rows of C, as many as W (m, T) has."""
     kernel = np.empty(len(W))
     _kernel_row(C, x, gamma, kernel, len(W))
-    total = np.zeros(W.shape[1])
+    _row_times(kernel, W, out)
+
+
+@compiled
+def _row_times(row: Array, W: Array, out: Array) -> None:
+    """out (T,) = row' W."""
+    for t in range(out.size):
+        out[t] = 0.0
     for i in range(len(W)):
-        for t in range(total.size):
-            total[t] += kernel[i] * W[i, t]
-    return total
+        for t in range(out.size):
+            out[t] += row[i] * W[i, t]
 
 
 @compiled
@@ -303,19 +309,20 @@ def fourier_features(X: Array, frequencies: Array) -> Array:
 
 
 @compiled
-def fourier_row_times(frequencies: Array, x: Array, W: Array) -> Array:
-    """:func:`fourier_features` of one input (d,) times weights W (2n, T): (T,)."""
-    n = len(frequencies)
-    phase, features = np.empty((1, n)), np.empty((1, 2 * n))
+def fourier_row_times(frequencies: Array, x: Array, W: Array, out: Array) -> None:
+    """out (T,) = :func:`fourier_features` of one input (d,), times weights W (2n, T)."""
+    n, largest = len(frequencies), 0.0
+    phase, features, scale = np.empty((1, n)), np.empty((1, 2 * n)), 1.0 / math.sqrt(n)
     for i in range(n):
         total = 0.0
         for j in range(x.size):
             total += frequencies[i, j] * x[j]
         phase[0, i] = total
-    if np.abs(phase).max() <= LARGEST:
-        cosines_and_sines(phase, 1.0 / math.sqrt(n), features)
+        largest = max(largest, abs(total))
+    if largest <= LARGEST:
+        cosines_and_sines(phase, scale, features)
     else:
-        features[0, :n], features[0, n:] = np.cos(phase[0]), np.sin(phase[0])
-        features /= math.sqrt(n)
-    answer: Array = features[0] @ W
-    return answer
+        for i in range(n):
+            features[0, i] = scale * math.cos(phase[0, i])
+            features[0, n + i] = scale * math.sin(phase[0, i])
+    _row_times(features[0], W, out)

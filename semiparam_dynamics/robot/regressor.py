@@ -337,9 +337,9 @@ def fill(
             _move(work[j], work[joints[j, 0]], geometry[j], kind, x, dx, ddx)
         for r in range(n_rows):
             own, at = work[twist + r], work[int(units[r, 0])]
-            _turned(at, units[r], 1, own, 0)
-            _turned(at, units[r], 4, own, 3)
-            v0, v1, v2 = _cross(at, ORIGIN, own, 3)
+            _turn(at, units[r, 1:], own)
+            x, y, z = at[ORIGIN], at[ORIGIN + 1], at[ORIGIN + 2]
+            v0, v1, v2 = _cross(x, y, z, own[3], own[4], own[5])
             own[0] += v0
             own[1] += v1
             own[2] += v2
@@ -371,28 +371,33 @@ def fill(
             row[effects[e, 0]] = value
 
 
+# Numbers, not places in arrays: numba compiles a function once for each constant it is called with.
+
+
 @compiled_as_written
-def _cross(a: Array, i: int, b: Array, j: int) -> tuple[float, float, float]:
-    """a[i:i+3] x b[j:j+3]."""
+def _cross(
+    a0: float, a1: float, a2: float, b0: float, b1: float, b2: float
+) -> tuple[float, float, float]:
+    """a x b."""
+    return a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
+
+
+@compiled_as_written
+def _turn(R: Array, v: Array, out: Array) -> None:
+    """out (6,) = R v[:3] and R v[3:6], R by rows at the beginning of its array."""
+    for k in range(0, 6, 3):
+        for r in range(3):
+            out[k + r] = R[3 * r] * v[k] + R[3 * r + 1] * v[k + 1] + R[3 * r + 2] * v[k + 2]
+
+
+@compiled_as_written
+def _turned_back(R: Array, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """R' (x, y, z)."""
     return (
-        a[i + 1] * b[j + 2] - a[i + 2] * b[j + 1],
-        a[i + 2] * b[j] - a[i] * b[j + 2],
-        a[i] * b[j + 1] - a[i + 1] * b[j],
+        R[0] * x + R[3] * y + R[6] * z,
+        R[1] * x + R[4] * y + R[7] * z,
+        R[2] * x + R[5] * y + R[8] * z,
     )
-
-
-@compiled_as_written
-def _turned(R: Array, v: Array, i: int, out: Array, k: int) -> None:
-    """out[k:k+3] = R v[i:i+3], R by rows at the beginning of its array."""
-    for r in range(3):
-        out[k + r] = R[3 * r] * v[i] + R[3 * r + 1] * v[i + 1] + R[3 * r + 2] * v[i + 2]
-
-
-@compiled_as_written
-def _turned_back(R: Array, x: float, y: float, z: float, out: Array, k: int) -> None:
-    """out[k:k+3] = R' (x, y, z)."""
-    for r in range(3):
-        out[k + r] = R[r] * x + R[3 + r] * y + R[6 + r] * z
 
 
 @compiled_as_written
@@ -420,20 +425,18 @@ def _move(own: Array, parent: Array, g: Array, kind: int, q: float, dq: float, d
         own[3 * r + 2] = a * t02 + b * t12 + e * t22
     # The parent's motion at this origin, in this frame.
     w0, w1, w2 = parent[OMEGA], parent[OMEGA + 1], parent[OMEGA + 2]
-    _turned_back(own, w0, w1, w2, own, OMEGA)
+    own[OMEGA], own[OMEGA + 1], own[OMEGA + 2] = _turned_back(own, w0, w1, w2)
     l0, l1, l2 = parent[ALPHA], parent[ALPHA + 1], parent[ALPHA + 2]
-    _turned_back(own, l0, l1, l2, own, ALPHA)
+    own[ALPHA], own[ALPHA + 1], own[ALPHA + 2] = _turned_back(own, l0, l1, l2)
     u0, u1, u2 = w1 * pz - w2 * py, w2 * px - w0 * pz, w0 * py - w1 * px
-    _turned_back(
+    own[ACCELERATION], own[ACCELERATION + 1], own[ACCELERATION + 2] = _turned_back(
         own,
         parent[ACCELERATION] + l1 * pz - l2 * py + w1 * u2 - w2 * u1,
         parent[ACCELERATION + 1] + l2 * px - l0 * pz + w2 * u0 - w0 * u2,
         parent[ACCELERATION + 2] + l0 * py - l1 * px + w0 * u1 - w1 * u0,
-        own,
-        ACCELERATION,
     )
     # And the joint's own; w is still the parent's where it is crossed with the axis.
-    k0, k1, k2 = _cross(own, OMEGA, g, AXIS)
+    k0, k1, k2 = _cross(own[OMEGA], own[OMEGA + 1], own[OMEGA + 2], x, y, z)
     if kind == TURNING:
         own[ALPHA] += k0 * dq + x * ddq
         own[ALPHA + 1] += k1 * dq + y * ddq
@@ -490,9 +493,8 @@ def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
         scratch[3], scratch[4], scratch[5] = w1 * w1 - w2 * w2, l2 - w0 * w1, l1 + w0 * w2
     else:
         scratch[3], scratch[4], scratch[5] = w1 * w2, -w0 * w2, l2
-    _turned(m, scratch, 0, out, 0)
-    _turned(m, scratch, 3, out, 3)
-    n0, n1, n2 = _cross(m, ORIGIN, out, 0)
+    _turn(m, scratch, out)
+    n0, n1, n2 = _cross(m[ORIGIN], m[ORIGIN + 1], m[ORIGIN + 2], out[0], out[1], out[2])
     out[3] += n0
     out[4] += n1
     out[5] += n2
