@@ -187,9 +187,10 @@ class ContactDetector:
         self._axis = int(np.argmax(ratios if enabled else deviations))
         self.deviation = float(deviations[self._axis])
         self._limit = limit = float(limits[self._axis]) if enabled else 0.0
-        if (ratios > end_shares(self.config.contact, len(error))).any():
+        largest = self.deviation / limit if limit > 0.0 else 0.0
+        if largest > END_SHARE and (ratios > end_shares(self.config.contact, len(error))).any():
             self._last_large = stamp
-        if (ratios > COUNTED_SHARE).any():
+        if largest > COUNTED_SHARE:
             self._last_counted = stamp
         ended = (stamp - self._last_large) * 1e-9 >= END_TIME_S
         if self.active:
