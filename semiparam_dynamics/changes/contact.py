@@ -34,7 +34,7 @@ from semiparam_dynamics.storage import sub_state
 
 SUSPICION_SHARE = 0.75  # of the threshold, above which a contact may be beginning
 TEST_TIME_S = 0.01  # for which a deviation of just the threshold must last to be a contact
-COUNTED_SHARE = 0.85  # of the threshold, beyond which a deviation counts for one
+COUNTED_SHARE = 0.65  # of the threshold, beyond which a deviation counts for one
 END_SHARE = 0.5  # of an axis' threshold, below which a contact ends
 END_TIME_S = 0.3  # for which the deviation must stay below that
 LARGEST_HORIZON_S = 600.0  # and the largest deviations
@@ -44,6 +44,8 @@ USUAL_DELAY_S = 1.0  # after which errors without a contact count as usual
 USUAL_FACTOR = 1.3  # times the largest usual deviation is no longer usual
 GROWTH = 0.1  # 1/s, by which the largest usual deviation grows at most after that
 SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
+REVERSAL_S = 0.12  # the same while a joint turns round: errors have two peaks, some 40 ms apart
+SHORT_SHARE = 0.85  # of the threshold, up to which it is over
 SHORT_GROWTH = 1.5  # by which such a one raises the largest usual deviation at most
 PEAK = 3.0  # standard deviations, beyond which a deviation is part of a peak
 LEAST = 0.005  # of an output's scale, that a standard deviation is at least
@@ -109,7 +111,7 @@ class ContactDetector:
     def reset(self) -> None:
         """End any contact, as after a pause or when another cause is found."""
         self.active = self.given_up = False
-        self.since = self._last_large = self._last_counted = 0
+        self.since = self._last_large = self._last_beyond = 0
         self.deviation = 0.0
         self._peak: Array = np.zeros_like(self._usual)  # during a contact
         self._sums: Array = np.zeros(len(self._each))  # of each axis, and of all: 1 is a contact
@@ -190,19 +192,18 @@ class ContactDetector:
         largest = self.deviation / limit if limit > 0.0 else 0.0
         if largest > END_SHARE and (ratios > end_shares(self.config.contact, len(error))).any():
             self._last_large = stamp
-        if largest > COUNTED_SHARE:
-            self._last_counted = stamp
+        if largest > SHORT_SHARE:
+            self._last_beyond = stamp
         ended = (stamp - self._last_large) * 1e-9 >= END_TIME_S
         if self.active:
             now = usual.turning, self._each
             self._peak[now] = np.maximum(self._peak[now], deviations)
             if ended or limit <= 0.0:
                 self.active = False
-                if (self._last_counted - self.since) * 1e-9 < SHORT_S:
-                    np.minimum(
-                        self._peak, SHORT_GROWTH * self._limits / USUAL_FACTOR, out=self._peak
-                    )
-                    self._usual = np.maximum(self._usual, self._peak)
+                lasted = (self._last_beyond - self.since) * 1e-9
+                short = np.array([[lasted < SHORT_S], [lasted < REVERSAL_S]])
+                peak = np.minimum(self._peak, SHORT_GROWTH * self._limits / USUAL_FACTOR)
+                self._usual = np.maximum(self._usual, np.where(short, peak, 0.0))
                 return "over"
             if (stamp - self.since) * 1e-9 > min(longest, self.config.contact_longest):
                 self.active, self.given_up = False, True
@@ -344,7 +345,7 @@ class ContactDetector:
 
 
 class ReversalPeaks:
-    """Deviations that are large for less than `SHORT_S` while a joint turns round.
+    """Deviations that are large for less than `REVERSAL_S` while a joint turns round.
 
     The same reversal recurs, with a peak that is never the same, and what is as short is no push.
     """
@@ -359,7 +360,7 @@ class ReversalPeaks:
         begun = self._since > 0
         if not (large.any() or begun.any()):
             return np.zeros_like(self._height)
-        short = usual.stamp - self._since <= 1e9 * SHORT_S + USUAL_STEP
+        short = usual.stamp - self._since <= 1e9 * REVERSAL_S + USUAL_STEP
         ended = np.where(begun & ~large & short, self._height, 0.0)
         self._since = np.where(large, np.where(begun, self._since, usual.stamp), 0)
         height = np.maximum(self._height, usual.deviations * usual.turning)

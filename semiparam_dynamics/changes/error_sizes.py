@@ -29,7 +29,7 @@ LEVEL_S = 1.0  # over which the level of the errors of now is averaged
 LEVEL_DELAY_S = 0.2  # after which errors count for it
 LEVEL_CLIPPED = 3.0  # standard deviations that an error counts for in it at most
 USUAL_LEVEL = 1.1  # a level up to that is chance
-LEAST_LEVEL = 0.85  # of the square of a usual size: what errors count for at least
+LEAST_LEVEL = 0.93  # of the square of a usual size: what errors count for at least
 MEAN_S = 0.1  # over which means of errors have a covariance of their own
 MEANS_PER_AXIS = 5.0  # of them, before their covariance is told
 

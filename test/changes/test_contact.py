@@ -51,7 +51,16 @@ def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
 
 @pytest.mark.parametrize(
     ("size", "lasts", "told_after"),
-    [(6.1, 6, None), (6.1, 12, 10), (7.5, 3, None), (7.5, 8, 4), (20.0, 1, 1), (4.9, 1000, None)],
+    [
+        (6.1, 6, None),
+        (6.1, 12, 10),
+        (7.5, 4, None),
+        (7.5, 8, 6),
+        (20.0, 2, 2),
+        (4.9, 15, None),
+        (4.9, 30, 21),
+        (3.8, 1000, None),
+    ],
 )
 def test_at_a_kilohertz_a_deviation_must_last_the_shorter_the_larger_it_is(
     size: float, lasts: int, told_after: int | None
