@@ -200,10 +200,9 @@ class ContactDetector:
             self._peak[now] = np.maximum(self._peak[now], deviations)
             if ended or limit <= 0.0:
                 self.active = False
-                lasted = (self._last_beyond - self.since) * 1e-9
-                short = np.array([[lasted < SHORT_S], [lasted < REVERSAL_S]])
-                peak = np.minimum(self._peak, SHORT_GROWTH * self._limits / USUAL_FACTOR)
-                self._usual = np.maximum(self._usual, np.where(short, peak, 0.0))
+                if (self._last_beyond - self.since) * 1e-9 < SHORT_S:
+                    peak = np.minimum(self._peak, SHORT_GROWTH * self._limits / USUAL_FACTOR)
+                    self._usual = np.maximum(self._usual, peak)
                 return "over"
             if (stamp - self.since) * 1e-9 > min(longest, self.config.contact_longest):
                 self.active, self.given_up = False, True

@@ -304,6 +304,19 @@ def test_what_recurs_where_a_joint_turns_round_is_usual_there_alone() -> None:
     assert reversals([5.5] * 5, turning=False).limits[0] == 6.0
 
 
+def test_collisions_of_a_tenth_of_a_second_do_not_become_usual() -> None:
+    """Though the joint turns round in each, and one that is told so often is no noise."""
+    detector = reversals([], turning=True)
+    begun = 0
+    for k in range(10 * 200):
+        hit = k % 200 < 10
+        speeds = np.array([0.0 if hit else 1.0, 1.0])
+        error = np.array([9.0 * detector.spread(1.0)[0] if hit else 0.5, 0.5])
+        begun += detector.add((3000 + k) * STEP, error, 1.0, speeds) == "begins"
+    assert begun == 10
+    assert (detector._usual < 4.0).all()
+
+
 def test_the_largest_errors_of_an_earlier_version_count_for_all_motion() -> None:
     detector, _ = calm()
     detector._usual = np.array([[4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
