@@ -336,7 +336,8 @@ def test_centres_without_weight_leave_the_penalty() -> None:
 
 @pytest.mark.parametrize("centers", [C, TWICE], ids=["distinct", "duplicated"])
 def test_solves_copy_no_matrix(centers: Array) -> None:
-    big = RNG.standard_normal((len(centers) * 6, 8))
+    # Large enough that the threads' blocks, which wait for each other or not, are little beside.
+    big = RNG.standard_normal((len(centers) * 12, 8))
     if len(centers) > 120:
         big[-100:] = big[:100]
     basis = NystromBasis(Gaussian(1.0), big)
