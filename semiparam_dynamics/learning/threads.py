@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from scipy import linalg  # noqa: F401  whose BLAS is not NumPy's, and has to be there to be found
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
