@@ -29,7 +29,6 @@ LEVEL_S = 1.0  # over which the level of the errors of now is averaged
 LEVEL_DELAY_S = 0.2  # after which errors count for it
 LEVEL_CLIPPED = 3.0  # standard deviations that an error counts for in it at most
 USUAL_LEVEL = 1.1  # a level up to that is chance
-LEAST_LEVEL = 0.93  # of the square of a usual size: what errors count for at least
 MEAN_S = 0.1  # over which means of errors have a covariance of their own
 MEANS_PER_AXIS = 5.0  # of them, before their covariance is told
 
@@ -58,7 +57,7 @@ class ErrorSizes:
     accelerates counts as slower than it is.
 
     The noise of velocities becomes effort by the inertia, which changes with the posture: for
-    seconds all errors of an axis may be twice as large as usual. So sizes follow the level of the
+    seconds all errors of an axis may be twice as large as usual. So sizes grow by the level of the
     last second. Errors count for it `LEVEL_DELAY_S` late, and those before a contact do not, so
     that a push does not hide itself.
 
@@ -121,7 +120,7 @@ class ErrorSizes:
 
     def follow(self, usual: Usual) -> None:
         """Count the errors of the sample looked at for the level, `LEVEL_DELAY_S` later."""
-        squares = usual.scaled**2 * np.maximum(self._levels / USUAL_LEVEL, LEAST_LEVEL)
+        squares = usual.scaled**2 * np.maximum(self._levels / USUAL_LEVEL, 1.0)
         np.minimum(squares, LEVEL_CLIPPED**2, out=squares)
         squares[np.isnan(usual.error)] = np.nan
         self._recent.append((usual.stamp, squares))
@@ -313,7 +312,7 @@ def _fill_spread(
         spread[j] = np.inf
         if weights[every, j] > 0.0:
             square = _mean_square(squares, weights, classes[j], j)
-            square *= max(levels[j] / USUAL_LEVEL, LEAST_LEVEL)
+            square *= max(levels[j] / USUAL_LEVEL, 1.0)
             spread[j] = max(math.sqrt(square) * unknown, least[j])
 
 

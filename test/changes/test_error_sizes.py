@@ -11,7 +11,6 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.error_sizes import (
-    LEAST_LEVEL,
     LEVEL_DELAY_S,
     USUAL_LEVEL,
     ErrorSizes,
@@ -59,8 +58,7 @@ def test_errors_have_sizes_by_speed_and_by_the_time_since_each_joint_was_slow() 
     found = {}
     for name, later, speed in (("slow", 0.0, 0.0), ("just after", 0.02, 1.0), ("fast", 0.2, 1.0)):
         detector.add(at + round(later * 1e9), np.zeros(4), 1.0, np.array([speed, 1.0, 1.0, 1.0]))
-        level = np.maximum(detector.sizes._levels / USUAL_LEVEL, LEAST_LEVEL)
-        found[name] = detector.spread(1.0) / np.sqrt(level)
+        found[name] = detector.spread(1.0)
     np.testing.assert_allclose(found["slow"], large, rtol=0.1)
     np.testing.assert_allclose(found["just after"], large, rtol=0.1)
     np.testing.assert_allclose(found["fast"], np.full(4, 0.5), rtol=0.1)
@@ -91,7 +89,7 @@ def test_a_joint_that_stands_does_not_jerk_others() -> None:
     assert sizes.look(101 * STEP, np.array([1.0, 1.0]))[1] >= sizes.turning
 
 
-def test_sizes_follow_the_level_of_the_errors_of_now() -> None:
+def test_sizes_grow_by_the_level_of_the_errors_of_now() -> None:
     """As where noise is larger for some seconds in another posture."""
     usual, now = 2000, 500  # samples
     detector = watched(2, usual, lambda k: np.array([1.0, 3.0]), lambda k: np.ones(2))
