@@ -252,6 +252,9 @@ class ContactDetector:
         """Whether a pause is so short ago that filters still show it."""
         if not 0 <= stamp - self._at <= PAUSE:
             self._resumed = stamp
+        if stamp < self._at:  # what waits would do so until the clock is there again
+            self._pending.clear()
+            self.sizes.drop_recent()
         self._at = stamp
         return stamp - self._resumed < RESUMING
 

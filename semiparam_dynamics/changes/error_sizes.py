@@ -126,7 +126,8 @@ class ErrorSizes:
         self._recent.append((usual.stamp, squares))
         while usual.stamp - self._recent[0][0] > LEVEL_DELAY_S * 1e9:
             stamp, squares = self._recent.popleft()
-            ahead = min(max((stamp - self._followed) * 1e-9, 0.0), LEVEL_S)
+            # After a pause one sample would count for all of it.
+            ahead = min(max((stamp - self._followed) * 1e-9, 0.0), LEVEL_DELAY_S)
             self._followed = stamp
             change = (1.0 - math.exp(-ahead / LEVEL_S)) * (squares - self._levels)
             self._levels += np.where(np.isnan(squares), 0.0, change)

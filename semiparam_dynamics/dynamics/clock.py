@@ -78,7 +78,7 @@ def clocked_step(
     """The time between two instants in s, which is `step` by their stamps; always positive.
 
     clock : of `CLOCK`.
-    steps : (FIRST,) the first steps, s.
+    steps : (FIRST,) the first steps, s; in order once all are there.
     went : (n_joints,) how far joints went in the step before, rad or m.
     q, last : (n_joints,) positions now and before.
     """

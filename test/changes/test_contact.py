@@ -304,6 +304,16 @@ def test_what_recurs_where_a_joint_turns_round_is_usual_there_alone() -> None:
     assert reversals([5.5] * 5, turning=False).limits[0] == 6.0
 
 
+def test_errors_are_learned_after_the_clock_was_set_back() -> None:
+    """As where a recording is played in a loop."""
+    detector, start = calm()
+    before = detector.spread(1.0)
+    for k in range(3000):
+        detector.add((start // 10 + k) * STEP, 1.5 * STD * (-1.0) ** k)
+        assert len(detector._pending) + len(detector.sizes._recent) < 150
+    assert (detector.spread(1.0) > 1.1 * before).all()
+
+
 def test_collisions_of_a_tenth_of_a_second_do_not_become_usual() -> None:
     """Though the joint turns round in each, and one that is told so often is no noise."""
     detector = reversals([], turning=True)

@@ -103,6 +103,15 @@ def test_sizes_grow_by_the_level_of_the_errors_of_now() -> None:
     assert after[1] == pytest.approx(before[1], rel=0.15)
 
 
+def test_one_error_after_a_pause_is_no_level() -> None:
+    detector = watched(1, 3000, lambda k: np.ones(1), lambda k: np.ones(1))
+    before = detector.spread(1.0)[0]
+    for k in range(50):
+        large = 2.9 if k == 21 else 0.5  # the first that counts once filters show no pause
+        detector.observe((4000 + k) * STEP, np.array([large]), 1.0, np.ones(1))
+        assert detector.spread(1.0)[0] < 1.6 * before
+
+
 def test_a_push_does_not_hide_itself_in_the_level() -> None:
     detector = watched(1, 3000, lambda k: np.ones(1), lambda k: np.ones(1))
     before, said = detector.spread(1.0)[0], []
