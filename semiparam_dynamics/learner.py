@@ -357,13 +357,13 @@ class InverseDynamicsLearner:
 
         One by one: a block of the estimator's is faster only from hundreds of samples on. Where
         predictions are made beside, what is learned does not depend on them: the estimator
-        predicts what it learns itself, and otherwise the last sample. `between` is called after
-        each part of the work that takes long.
+        predicts what it learns itself, or the last sample where it learns none. `between` is
+        called after each part of the work that takes long.
 
         Returns the baseline's prediction of each; None where there is no baseline.
         """
         baselines: list[BaselinePrediction | None] = []
-        published = self._published
+        published, predicted = self._published, False
         for step in steps:
             learned, sample = False, step.sample
             if step.target is not None:
@@ -372,11 +372,12 @@ class InverseDynamicsLearner:
                 prediction = step.unchanged
                 if published is not None:
                     published.last = prediction = self.estimator.predict(sample)
+                    predicted = True
                     between()
                 self.estimator.update(sample, prediction)
                 between()
                 learned = not self.estimator.gate.closed
-            elif published is not None and step is steps[-1]:
+            elif published is not None and step is steps[-1] and not predicted:
                 published.last = self.estimator.predict(sample)
             baseline = None
             if self.baseline is not None:

@@ -35,6 +35,7 @@ from semiparam_dynamics.storage import sub_state
 SUSPICION_SHARE = 0.75  # of the threshold, above which a contact may be beginning
 TEST_TIME_S = 0.01  # for which a deviation of just the threshold must last to be a contact
 COUNTED_SHARE = 0.65  # of the threshold, beyond which a deviation counts for one
+COUNTED_TOGETHER = 0.8  # the same of all together, in which every axis' tails add up
 END_SHARE = 0.5  # of an axis' threshold, below which a contact ends
 END_TIME_S = 0.3  # for which the deviation must stay below that
 LARGEST_HORIZON_S = 600.0  # and the largest deviations
@@ -94,6 +95,7 @@ class ContactDetector:
         self._means = MeanErrors(LEAST * scales)
         self._novelty = Novelty()
         self._each = np.arange(n_axes + 1)  # axis, and last all together
+        self._counted = np.append(np.full(n_axes, COUNTED_SHARE), COUNTED_TOGETHER)
         # The largest deviations of each, in other motion and, in the second row, in reversals.
         self._usual: Array = np.zeros((2, n_axes + 1))
         self._limits: Array = self._usual  # of a threshold and these usual deviations
@@ -227,16 +229,16 @@ class ContactDetector:
 
         stamp, since : ns, and ns after the last sample.
 
-        A cumulative sum of what is beyond `COUNTED_SHARE` (Page 1954, Continuous inspection
-        schemes): a limit that is just reached must be so for `TEST_TIME_S`, a larger deviation for
-        less. A jerk that the model has some milliseconds late is over before. Samples that are
-        further apart are tested one by one.
+        A cumulative sum of what is beyond `COUNTED_SHARE`, or `COUNTED_TOGETHER` (Page 1954,
+        Continuous inspection schemes): a limit that is just reached must be so for `TEST_TIME_S`, a
+        larger deviation for less. A jerk that the model has some milliseconds late is over before.
+        Samples that are further apart are tested one by one.
         """
         share = min(max(since, 0) * 1e-9 / TEST_TIME_S, 1.0)
         if share == 1.0 or not self._sums.any():
             self._counted_from = stamp
             self._sums = np.zeros_like(ratios)
-        beyond = (ratios - COUNTED_SHARE) / (1.0 - COUNTED_SHARE)
+        beyond = (ratios - self._counted) / (1.0 - self._counted)
         self._sums = np.maximum(self._sums + share * beyond, 0.0)
         return bool(self._sums.max() >= 1.0)
 

@@ -529,6 +529,9 @@ class KernelResidual:
         inputs, targets, weights = (np.concatenate(p) for p in zip(*self._kept, strict=True))
         return inputs, targets, weights
 
+    # Both rotate in what was learned last, as a prediction would.
+
+    @subnormals_as_zero
     def copy_from(self, other: KernelResidual) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
         self.standardizer.restore(other.standardizer.state())
@@ -538,6 +541,7 @@ class KernelResidual:
         self._n_updates, self._rescaled = other._n_updates, other._rescaled
         self._kept = list(other._kept)
 
+    @subnormals_as_zero
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}

@@ -258,6 +258,25 @@ def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
     assert detector.threshold == detector.limits[n]
 
 
+@pytest.mark.parametrize(("share", "told_after"), [(0.77, None), (0.9, 20), (1.01, 10)])
+def test_all_together_must_come_nearer_to_the_threshold_to_count(
+    share: float, told_after: int | None
+) -> None:
+    """Their length is beyond 0.7 of its threshold for long where no push is: see docs."""
+    n = 7
+    detector, start = calm(n, std=np.ones(n))
+    white = np.linalg.norm(detector._white @ np.ones(n)) / np.sqrt(n)
+    each = share * float(detector.limits[n]) / np.sqrt(n) / white * detector.spread(1.0)
+    assert (each < 0.6 * detector.limits[:n]).all()  # of none alone
+    told = None
+    for k in range(-20, 100):  # at a kilohertz
+        error = each if k > 0 else np.zeros(n)
+        if detector.add((start + 3) * STEP + k * STEP // 10, error) == "begins":
+            told = k
+            break
+    assert told == (None if told_after is None else pytest.approx(told_after, abs=2))
+
+
 def test_noise_of_all_axes_ends_a_contact() -> None:
     """The length of seven usual errors is often beyond half of its threshold."""
     detector, start = calm(7, std=np.ones(7))

@@ -500,6 +500,29 @@ def test_samples_beyond_the_share_are_counted_and_scored(make_session, monkeypat
     assert 60 <= learned <= 75
 
 
+def test_beside_learned_samples_no_other_one_is_predicted_again(make_session, monkeypatch) -> None:
+    """It costs as much as learning one: the last one that was learned serves as well."""
+    session = make_session(learning_share=0.02)
+    session._budget.spent(0.001)
+    monkeypatch.setattr(session._budget, "spent", lambda _: None)
+    predicted, parts = [], []
+    predict, update = session.learner.estimator.predict, session.learner.update
+
+    def noted(steps: list[Any], *rest: Any) -> None:
+        parts.append([step.target is not None for step in steps])
+        update(steps, *rest)
+
+    monkeypatch.setattr(session.learner, "update", noted)
+    monkeypatch.setattr(
+        session.learner.estimator, "predict", lambda s: predicted.append(s) or predict(s)
+    )
+    for message in moving(300):
+        take(session, message)
+    session.drain()
+    assert any(any(part) and not part[-1] for part in parts)
+    assert len(predicted) == sum(max(sum(part), 1) for part in parts)
+
+
 @RESIDUALS
 def test_what_is_learned_within_the_share_is_what_its_schedule_gives_offline(
     make_session, monkeypatch, residual
@@ -526,7 +549,7 @@ def test_what_is_learned_within_the_share_is_what_its_schedule_gives_offline(
         for sample, learned in part:
             if learned:
                 offline.update(sample)
-            elif sample is part[-1][0]:
+            elif sample is part[-1][0] and not any(each for _, each in part):
                 offline.predict(sample)
     found, expected = session.learner.estimator.state(), offline.state()
     assert found.keys() == expected.keys() and offline.residual.n_features > 20
