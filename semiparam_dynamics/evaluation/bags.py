@@ -77,8 +77,8 @@ def evaluate_bags(
 
     A wrench target without a `sensor_frame` takes the frame that the wrench messages name, and
     no `joints` are those of the URDF that the joint states have. The bags are gone through in
-    order and read one after the other: reading them takes a hundredth of what learning does, less
-    than other processes need to start.
+    order and read one after the other: reading takes a quarter of what learning does, and holds
+    Python's lock, so that a thread would gain nothing.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
     model, config = robot_of(bags, config, start)
