@@ -296,7 +296,7 @@ class ContactDetector:
         n = len(error)
         scaled, deviations = np.empty(n), np.empty(n + 1)
         turning = np.empty(n + 1, dtype=np.intp)
-        spread, first = self.spread(confidence), self.sizes.turning
+        spread, first = self.spread(confidence), self.sizes.first_reversal
         _deviate(error, spread, self._white, classes, first, scaled, deviations, turning)
         self.scaled = scaled
         return Usual(stamp, error, confidence, classes, scaled, deviations, turning)

@@ -63,14 +63,14 @@ class ErrorSizes:
 
     Attributes
     ----------
-    turning: the first class of reversals.
+    first_reversal: the first class of reversals; those before are of speeds.
     """
 
     def __init__(self, least: Array, by_speed: bool = False) -> None:
         n_axes = len(least)
         self._least = least
-        self.turning = len(SPEEDS) + 1 if by_speed else 1
-        n_classes = self.turning + (1 + n_axes) * len(SLOW_S) if by_speed else 1
+        self.first_reversal = len(SPEEDS) + 1 if by_speed else 1
+        n_classes = self.first_reversal + (1 + n_axes) * len(SLOW_S) if by_speed else 1
         self._by_speed = by_speed
         # Sums of squares and weights of the axes; the last row is of all classes.
         self._squares: Array = np.zeros((n_classes + 1, n_axes))

@@ -529,7 +529,8 @@ class KernelResidual:
         inputs, targets, weights = (np.concatenate(p) for p in zip(*self._kept, strict=True))
         return inputs, targets, weights
 
-    # Both rotate in what was learned last, as a prediction would.
+    # Both rotate in what was learned last, with subnormal numbers as zero as a prediction does it:
+    # the same numbers, whichever comes first.
 
     @subnormals_as_zero
     def copy_from(self, other: KernelResidual) -> None:

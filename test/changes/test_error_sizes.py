@@ -84,9 +84,9 @@ def test_a_joint_that_stands_does_not_jerk_others() -> None:
     sizes = ErrorSizes(np.full(2, 1e-3), by_speed=True)
     seen = [sizes.look(k * STEP, np.array([0.0, 1.0]))[1] for k in range(1, 101)]
     apart = 30  # samples of `STANDING_S`
-    assert all(c >= sizes.turning for c in seen[: apart - 1])
-    assert all(c < sizes.turning for c in seen[apart + 1 :])
-    assert sizes.look(101 * STEP, np.array([1.0, 1.0]))[1] >= sizes.turning
+    assert all(c >= sizes.first_reversal for c in seen[: apart - 1])
+    assert all(c < sizes.first_reversal for c in seen[apart + 1 :])
+    assert sizes.look(101 * STEP, np.array([1.0, 1.0]))[1] >= sizes.first_reversal
 
 
 def test_sizes_grow_by_the_level_of_the_errors_of_now() -> None:

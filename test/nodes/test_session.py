@@ -484,11 +484,24 @@ def test_a_sample_that_was_held_up_does_not_stop_learning() -> None:
     assert np.count_nonzero(weights) > 450
 
 
-def test_samples_beyond_the_share_are_counted_and_scored(make_session, monkeypatch) -> None:
-    """Live, the share can be raised again; samples that are learned in turn know of none."""
-    session = make_session(learning_share=0.02, learning_queue=1000)  # on a busy machine, too
+def scheduled(make_session, monkeypatch, **values: Any) -> tuple[Session, list[Any]]:
+    """A session that learns 20 samples a second, and its updates: each sample, if it is learned."""
+    session = make_session(learning_share=0.02, **values)
     session._budget.spent(0.001)
     monkeypatch.setattr(session._budget, "spent", lambda _: None)
+    schedule, update = [], session.learner.update
+
+    def noted(steps: list[Any], *rest: Any) -> None:
+        schedule.append([(step.sample, step.target is not None) for step in steps])
+        update(steps, *rest)
+
+    monkeypatch.setattr(session.learner, "update", noted)
+    return session, schedule
+
+
+def test_samples_beyond_the_share_are_counted_and_scored(make_session, monkeypatch) -> None:
+    """Live, the share can be raised again; samples that are learned in turn know of none."""
+    session, _ = scheduled(make_session, monkeypatch, learning_queue=1000)  # if busy, too
     for message in moving(300):
         take(session, message)
     session.drain()
@@ -502,23 +515,15 @@ def test_samples_beyond_the_share_are_counted_and_scored(make_session, monkeypat
 
 def test_beside_learned_samples_no_other_one_is_predicted_again(make_session, monkeypatch) -> None:
     """It costs as much as learning one: the last one that was learned serves as well."""
-    session = make_session(learning_share=0.02)
-    session._budget.spent(0.001)
-    monkeypatch.setattr(session._budget, "spent", lambda _: None)
-    predicted, parts = [], []
-    predict, update = session.learner.estimator.predict, session.learner.update
-
-    def noted(steps: list[Any], *rest: Any) -> None:
-        parts.append([step.target is not None for step in steps])
-        update(steps, *rest)
-
-    monkeypatch.setattr(session.learner, "update", noted)
+    session, schedule = scheduled(make_session, monkeypatch)
+    predicted, predict = [], session.learner.estimator.predict
     monkeypatch.setattr(
         session.learner.estimator, "predict", lambda s: predicted.append(s) or predict(s)
     )
     for message in moving(300):
         take(session, message)
     session.drain()
+    parts = [[learned for _, learned in part] for part in schedule]
     assert any(any(part) and not part[-1] for part in parts)
     assert len(predicted) == sum(max(sum(part), 1) for part in parts)
 
@@ -529,16 +534,7 @@ def test_what_is_learned_within_the_share_is_what_its_schedule_gives_offline(
 ) -> None:
     """To the last bit: it does not depend on what predictions knew when."""
     values = {"residual": residual, f"{residual}.window": 0.2}
-    session = make_session(learning_share=0.02, **values)
-    session._budget.spent(0.001)
-    monkeypatch.setattr(session._budget, "spent", lambda _: None)
-    schedule, update = [], session.learner.update
-
-    def noted(steps: list[Any], *rest: Any) -> None:
-        schedule.append([(step.sample, step.target is not None) for step in steps])
-        update(steps, *rest)
-
-    monkeypatch.setattr(session.learner, "update", noted)
+    session, schedule = scheduled(make_session, monkeypatch, **values)
     for message in moving(300):
         take(session, message)
     session.drain()
