@@ -59,10 +59,16 @@ def user_caches() -> Path:
     return Path(home) / "semiparam_dynamics"
 
 
+def cache_of(function: Any) -> Path | None:
+    """The folder that a compiled function is kept in; None where it can't be kept."""
+    path = function.stats.cache_path
+    return None if path is None else Path(path)
+
+
 def is_kept(function: Any) -> bool:
     """Whether a compiled function was kept by an earlier process, so that it need not compile."""
-    path = function.stats.cache_path
-    return path is not None and any(Path(path).glob(f"*.{function.__name__}-*.nbc"))
+    cache = cache_of(function)
+    return cache is not None and any(cache.glob(f"*.{function.__name__}-*.nbc"))
 
 
 _temporary: list[tempfile.TemporaryDirectory[str]] = []

@@ -332,7 +332,7 @@ def run_demo(
     simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
     if not is_kept(fill):
-        print("compiling the numerical core takes half a minute, this once", flush=True)
+        print("compiling the numerical core takes some 20 s on two cores, this once", flush=True)
     with (
         runtime.open_network() as interrupted,
         Recorder(bag) as recorder,

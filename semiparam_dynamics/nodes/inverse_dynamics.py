@@ -112,9 +112,13 @@ class InverseDynamicsNode(ManagedNode):
         self._text = read_urdf(self._urdf)
         if not is_kept(fill):
             self.get_logger().info(
-                "compiling the numerical core takes half a minute, this once ('semiparam compile' "
-                "does it when installing)"
+                "compiling the numerical core takes some 20 s on two cores, this once "
+                "('semiparam compile' does it when installing)"
             )
+            # Only here: an evaluation's modules take time to load.
+            from semiparam_dynamics.nodes.compilation import compile_together
+
+            compile_together([self._config.learner.estimator.residual])
         self._make_session()
 
     def _make_session(self) -> None:

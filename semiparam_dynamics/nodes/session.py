@@ -18,6 +18,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.external_wrench import ExternalWrench
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot, model_path
@@ -500,10 +501,13 @@ class LearningBudget:
             self._cost += COST_RATE * (min(seconds, 10.0 * self._cost) - self._cost)
 
 
-def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
+def warm_up(
+    model: RobotModel, config: InverseDynamicsNodeConfig, *, filtered: bool = False
+) -> None:
     """Lead a learner that is thrown away through a motion, so that everything is compiled.
 
     The motion is within the joints' limits, and learned whatever the filter is set to.
+    filtered : leave the filter out; what it would make is made up.
     """
     learner = InverseDynamicsLearner(model, replace(config.learner, **_eager(config)))
     learner.predict_beside_learning(config.defer_learning)
@@ -515,7 +519,13 @@ def warm_up(model: RobotModel, config: InverseDynamicsNodeConfig) -> None:
         q, dq = rng.normal(size=(2, model.n_joints))
         y = rng.normal(size=model.n_axes)
         stamp = round(k * WARM_UP_STEP * 1e9)
-        step = learner.predict(Measurement(stamp, middle + reach * q, 0.2 * dq, y))
+        measurement = Measurement(stamp, middle + reach * q, 0.2 * dq, y)
+        if filtered:
+            regressor = rng.normal(size=(model.n_axes, model.n_parameters))
+            sample = Sample(stamp, measurement.q, dq, np.zeros_like(dq), regressor, y)
+            step: Step | None = learner.predict_sample(dataclasses.replace(sample, fast=sample))
+        else:
+            step = learner.predict(measurement)
         if step is not None:
             learner.feel(step)
             learner.update(learner.admit(step))

@@ -9,19 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from semiparam_dynamics import jit
-from semiparam_dynamics.changes.error_sizes import _count
-from semiparam_dynamics.cli.compile import compile_all
 from semiparam_dynamics.cli.main import main
-from semiparam_dynamics.dynamics.predictor import _predict
-from semiparam_dynamics.recursion.features import nystrom_row
-from semiparam_dynamics.recursion.rotation import update_rows
-from semiparam_dynamics.robot.regressor import fill
-
-
-def test_leads_the_learners_through_what_a_node_and_an_evaluation_call() -> None:
-    compile_all()
-    for function in (fill, nystrom_row, _predict, update_rows, _count):
-        assert function.signatures, function.__name__
 
 
 def test_says_where_it_was_kept_and_what_hinders_it(
