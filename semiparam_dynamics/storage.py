@@ -79,7 +79,7 @@ def save_state(
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.parent) as folder:
+        with locked(path.parent) as folder:
             part.unlink(missing_ok=True)  # of a process that was killed
             try:
                 with open(part, "x+b", opener=lambda name, how: os.open(name, how, 0o600)) as file:
@@ -308,8 +308,8 @@ class ModelLock:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[int]:
-    """The folder's descriptor, as soon as no other process saves into it. Raises OSError."""
+def locked(folder: Path) -> Iterator[int]:
+    """The folder's descriptor, as soon as no other process has it locked. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):  # some network file systems lock no folders

@@ -23,6 +23,7 @@ from semiparam_dynamics.nodes.session import warm_up
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.storage import locked
 
 # The joints of a small arm: the compiled code is the same for every robot.
 URDF = """<robot name="compiled"><link name="base"/>{}</robot>"""
@@ -53,12 +54,21 @@ def compile_all() -> None:
 def compile_together(residuals: Sequence[str]) -> None:
     """Compile the filter and the detectors here, and in another process what learns `residuals`.
 
-    On return this process finds both. Does nothing where they are kept already, or could not be
-    kept, or where there is one core alone.
+    On return this process finds both: those of one that was sooner, where several start at once.
+    Does nothing where they are kept already, or could not be kept, or where there is one core
+    alone.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if cores in (1, None) or is_kept(_predict) or cache_of(_predict) is None:
+    caches = cache_of(_predict)
+    if cores in (1, None) or caches is None or is_kept(_predict):
         return
+    caches.mkdir(parents=True, exist_ok=True)
+    with locked(caches):
+        if not is_kept(_predict):
+            _compile_both(residuals)
+
+
+def _compile_both(residuals: Sequence[str]) -> None:
     called = f"compile_learners({list(residuals)})"
     program = f"from semiparam_dynamics.nodes.compilation import compile_learners; {called}"
     quiet = subprocess.DEVNULL
@@ -71,7 +81,7 @@ def compile_together(residuals: Sequence[str]) -> None:
     ) as process:
         try:
             # None of what the other compiles before it has ended: of one function that two
-            # processes keep at once numba may keep the wrong one.
+            # processes keep at once numba may keep the wrong code.
             _compile_filter_and_detectors()
             with suppress(subprocess.TimeoutExpired):  # what it has not compiled this one does
                 process.wait(PATIENCE)
