@@ -177,11 +177,16 @@ class Run:
 
 
 def payload(args: argparse.Namespace, seed: int) -> dict[str, float]:
-    """Held for 30 s, then released; errors relative to the 20 s before."""
+    """Held for 30 s, then released; errors relative to the 20 s before, and to those without it.
+
+    Without it: of the same motion by the same arm, which holds nothing, at the same time.
+    """
     mass, center, inertia = drawn_load(seed, args.mass)
     arm = arm_of(args, seed)
     run = Run(arm, learner := learner_of(arm))
     on, off = LEARN, LEARN + 30.0
+    bare = Run(unloaded := arm_of(args, seed), learner_of(unloaded))
+    bare.until(off + 15.0)
     run.until(on)
     arm.hand.attach(mass, center, inertia)
     run.until(on + 1.0)
@@ -226,6 +231,10 @@ def payload(args: argparse.Namespace, seed: int) -> dict[str, float]:
         ("error released x", off + 1.0, off + 15.0),
     ):
         row[name] = float(np.mean(run.rms(begin, end) / before))
+        if begin > on:
+            row[f"{name[:-1]}/ without"] = float(
+                np.mean(run.rms(begin, end) / bare.rms(begin, end))
+            )
     row["false before"] = float(sum(run.alarms(0.0, on).values()))
     return row
 

@@ -16,9 +16,10 @@ from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, S
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
-# As local as the arm's own residual; what is learned in seconds must count soon, so less ridge.
+# Twice as local as the arm's own residual, whose errors a load changes from place to place; what is
+# learned in seconds must count soon, so less ridge.
 CONFIG = NystromConfig(
-    max_centers=200, length_scale=0.2, novelty=0.3, penalty=0.2, joint_max_centers=0
+    max_centers=200, length_scale=0.1, novelty=0.2, penalty=0.05, joint_max_centers=0
 )
 GROUPS = ("position", "velocity")
 
