@@ -14,9 +14,8 @@ from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.hypotheses import Sums, log_evidence
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
-from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
-from semiparam_dynamics.dynamics.predictor import _predict
-from semiparam_dynamics.evaluation.experiment import evaluate
+from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter, filter_row
+from semiparam_dynamics.dynamics.rigid_body import learn_samples
 from semiparam_dynamics.jit import cache_of, is_kept
 from semiparam_dynamics.nodes.first_motion import THREADS
 from semiparam_dynamics.nodes.session import warm_up
@@ -41,6 +40,8 @@ PATIENCE = 300.0  # s: a process that takes longer is given up
 
 def compile_all() -> None:
     """Lead each kind of learner through a motion, live and as a recording."""
+    from semiparam_dynamics.evaluation.experiment import evaluate  # slow to import, for a node
+
     compile_together(RESIDUALS)
     for target in TARGETS:
         for residual in RESIDUALS:
@@ -51,20 +52,24 @@ def compile_all() -> None:
             evaluate(model, replace(InverseDynamicsConfig(), **values), [log], [log])
 
 
+def is_compiled() -> bool:
+    """Whether an earlier process has kept what a node needs: the last of each half is there."""
+    return is_kept(filter_row) and is_kept(learn_samples)
+
+
 def compile_together(residuals: Sequence[str]) -> None:
     """Compile the filter and the detectors here, and in another process what learns `residuals`.
 
-    On return this process finds both: those of one that was sooner, where several start at once.
-    Does nothing where they are kept already, or could not be kept, or where there is one core
-    alone.
+    On return this process finds both. Another one that compiles them already is waited for. Does
+    nothing where they are kept, or could not be kept, or where there is one core alone.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    caches = cache_of(_predict)
-    if cores in (1, None) or caches is None or is_kept(_predict):
+    caches = cache_of(learn_samples)
+    if cores in (1, None) or caches is None:
         return
     caches.mkdir(parents=True, exist_ok=True)
     with locked(caches):
-        if not is_kept(_predict):
+        if not is_compiled():
             _compile_both(residuals)
 
 

@@ -34,8 +34,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 
 from semiparam_dynamics.errors import BagError, SemiparamError
-from semiparam_dynamics.jit import is_kept
 from semiparam_dynamics.nodes import runtime
+from semiparam_dynamics.nodes.compilation import is_compiled
 from semiparam_dynamics.nodes.config import learner_config, simulator_config
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.processes import (
@@ -44,7 +44,6 @@ from semiparam_dynamics.nodes.processes import (
     use_own_network,
     write_params,
 )
-from semiparam_dynamics.robot.regressor import fill
 from semiparam_dynamics.storage import previous_of
 
 # -------------------------------------------------------------------------------------------------
@@ -331,7 +330,7 @@ def run_demo(
     learner_yaml = write_params(out, LEARNER, learner_config(residual, seed))
     simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
-    if not is_kept(fill):
+    if not is_compiled():
         print("compiling the numerical core takes some 20 s on two cores, this once", flush=True)
     with (
         runtime.open_network() as interrupted,

@@ -18,9 +18,9 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.errors import ConfigurationError, SampleError, SemiparamError
-from semiparam_dynamics.jit import is_kept
 from semiparam_dynamics.learner import LOCKED, Step
 from semiparam_dynamics.nodes import parameters, runtime
+from semiparam_dynamics.nodes.compilation import compile_together, is_compiled
 from semiparam_dynamics.nodes.diagnostics import ERROR, SessionReport
 from semiparam_dynamics.nodes.managed import (
     LATCHED,
@@ -39,7 +39,6 @@ from semiparam_dynamics.nodes.outputs import (
 from semiparam_dynamics.nodes.serialized import JointStateReader
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.robot.regressor import fill
 from semiparam_dynamics.robot.urdf import (
     locked_positions,
     parse_urdf,
@@ -110,14 +109,11 @@ class InverseDynamicsNode(ManagedNode):
             raise ConfigurationError(self._waiting())
         # Once: when the first messages choose joints, its file may be another, or gone.
         self._text = read_urdf(self._urdf)
-        if not is_kept(fill):
+        if not is_compiled():
             self.get_logger().info(
                 "compiling the numerical core takes some 20 s on two cores, this once "
                 "('semiparam compile' does it when installing)"
             )
-            # Only here: an evaluation's modules take time to load.
-            from semiparam_dynamics.nodes.compilation import compile_together
-
             compile_together([self._config.learner.estimator.residual])
         self._make_session()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -48,17 +49,21 @@ print(*together, "then", *compiled)
 def test_what_learns_is_compiled_beside_the_filter_and_once(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) == 1:
         pytest.skip("one core: nothing is compiled beside")
-    both = [
-        subprocess.Popen(
+
+    def started() -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, "-c", COLD],
             env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
             stdout=subprocess.PIPE,
             text=True,
         )
-        for _ in range(2)
-    ]
+
+    first = started()
+    while first.poll() is None and not list(tmp_path.rglob("*._predict-*.nbc")):
+        time.sleep(0.05)
+    both = [first, started()]  # the second while the first has not kept all
     told = [process.communicate(timeout=600)[0].split("then") for process in both]
-    here, later = sorted((set(first.split()) for first, _ in told), key=len, reverse=True)
+    here, later = (set(together.split()) for together, _ in told)
     package = "semiparam_dynamics"
     assert {f"{package}.dynamics.filtering.filter_row", f"{package}.robot.regressor.fill"} <= here
     assert not {name for name in here if ".recursion." in name or "predictor" in name}
@@ -87,7 +92,7 @@ def test_nothing_is_compiled_beside_where_it_would_not_help(
 ) -> None:
     started: list[object] = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores)
-    monkeypatch.setattr(compilation, "is_kept", lambda function: kept)
+    monkeypatch.setattr(compilation, "is_compiled", lambda: kept)
     monkeypatch.setattr(compilation, "cache_of", lambda function: folder and tmp_path / folder)
     monkeypatch.setattr(compilation, "_compile_both", started.append)
     compile_together(["nystrom"])
