@@ -231,7 +231,8 @@ PLAYER = """#!{python}
 import sys, time
 import rclpy
 from sensor_msgs.msg import JointState
-from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
+from semiparam_dynamics.samples.bag import BagReader
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 assert sys.argv[1:3] == ["bag", "play"], sys.argv
 rclpy.init(args=[])
 node = rclpy.create_node("player")

@@ -15,6 +15,7 @@ import numpy as np
 from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def read_joint_log(
     none of the joints.
     """
     # Not at the top: a node looks at joints without a bag, and has no time for its import.
-    from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
+    from semiparam_dynamics.samples.bag import BagReader
 
     messages: list[Any] = []
     with BagReader(path) as bag:
@@ -113,7 +114,7 @@ def read_locks(
 
     They are where the bag publishes them first, rad or m; those that it does not are left out.
     """
-    from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader  # as above
+    from semiparam_dynamics.samples.bag import BagReader  # as above
     from semiparam_dynamics.samples.stream import FIRST_MESSAGES, first_positions
 
     with BagReader(path) as bag:

@@ -32,8 +32,9 @@ from semiparam_dynamics.robot.urdf import (
     positions_told,
     read_urdf,
 )
-from semiparam_dynamics.samples.bag import JOINT_STATE, WRENCH, BagReader, read_measurements
+from semiparam_dynamics.samples.bag import WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.bag import Recording as BagRecording
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import (
     FIRST_MESSAGES,

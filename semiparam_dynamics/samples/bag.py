@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-import struct
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +19,6 @@ from semiparam_dynamics.extras import missing_extra
 
 try:
     from rosbags.typesys import Stores, get_typestore
-    from rosbags.typesys.store import Typestore
 except ModuleNotFoundError as error:
     raise (missing_extra("reading bags", error) or error) from error
 
@@ -32,10 +31,14 @@ from semiparam_dynamics.samples.bag_files import (
     one_line,
     open_recording,
 )
+from semiparam_dynamics.samples.joint_states import (
+    JOINT_STATE,
+    JointStateBlock,
+    JointStateDecoder,
+)
 from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
 from semiparam_dynamics.samples.stream import MeasurementStream
 
-JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
 # Of joint states or wrenches, below the name of the node inverse_dynamics.
@@ -44,9 +47,7 @@ NODE_OUTPUTS = frozenset(
     "contact_external".split()
 )
 OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
-LITTLE_ENDIAN = b"\x00\x01"  # begins the encapsulation header, whose other two bytes say nothing
-BODY, NAMES = 4, 8  # bytes to a message's body, and in it to what follows the stamp
-TIME, LENGTH, DOUBLE = struct.Struct("<iI"), struct.Struct("<I"), np.dtype("<f8")
+TOGETHER = 256  # joint states that are decoded and checked at once
 
 
 @dataclass(frozen=True)
@@ -127,14 +128,37 @@ class BagReader:
                     f"{_printable(kind)}"
                 )
         decode = {name: self._decoder(self.topics[name].type) for name in topics or self.topics}
-        raw = [self._raw(file, topics) for file in self._files]
-        for stamp, topic, data in heapq.merge(*raw, key=itemgetter(0)):
-            try:
-                message = decode[topic](decompress_message(data))
-            except Exception:  # any byte may be wrong, so any error may come of it
-                self.undecodable[topic] += 1
-            else:
+        for stamp, topic, data in self._all_raw(topics):
+            for message in self._decoded(decode[topic], topic, data):
                 yield topic, message, stamp
+
+    def joint_states(self, topic: str) -> Iterator[JointStateBlock | Any]:
+        """The messages of a topic of joint states, in the order of :meth:`messages`.
+
+        Those that have anything new but their stamps and numbers come one by one, all others in
+        blocks.
+        """
+        decode = JointStateDecoder(self._store)
+        raw = (data for _, _, data in self._all_raw([topic]))
+        while together := list(itertools.islice(raw, TOGETHER)):
+            if (block := decode.block(together)) is not None:
+                yield block
+            else:
+                for data in together:
+                    yield from self._decoded(decode, topic, data)
+
+    def _all_raw(self, topics: Collection[str]) -> Iterator[tuple[int, str, bytes | memoryview]]:
+        return heapq.merge(*(self._raw(file, topics) for file in self._files), key=itemgetter(0))
+
+    def _decoded(
+        self, decode: Callable[[bytes | memoryview], Any], topic: str, data: bytes | memoryview
+    ) -> tuple[()] | tuple[Any]:
+        """The message, or none where its bytes are none, which is counted."""
+        try:
+            return (decode(decompress_message(data)),)
+        except Exception:  # any byte may be wrong, so any error may come of it
+            self.undecodable[topic] += 1
+            return ()
 
     def choose(self, kind: str, asked: str = "") -> str:
         """The topic `asked` for, or the only one of the type `kind`; else BagError says which.
@@ -233,103 +257,6 @@ def _printable(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in name)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where a joint state's numbers are, and the bytes that those of the same layout share."""
-
-    size: int  # of the whole message
-    frame_id: str
-    name: list[str]
-    counts: tuple[int, int, int]  # of positions, velocities and efforts
-    begins: tuple[int, int, int]  # of these, in the body
-    # What lies before each of the three in the body: frame and names, and the number that follows.
-    before: tuple[bytes, bytes, bytes]
-    ends: tuple[int, int]  # of positions and velocities
-
-
-class JointStateDecoder:
-    """Decodes the joint states of one topic, to the messages that rosbags makes of them.
-
-    rosbags decodes field by field, a name at a time, which was half of what reading a bag took. But
-    a driver writes the same names in every message: all is at the same place, and only the stamp
-    and the numbers are other bytes. A message in which anything else is new goes through rosbags,
-    which alone decides what is refused. Messages of one layout share the list of their names.
-    """
-
-    def __init__(self, store: Typestore) -> None:
-        self._store = store
-        types = store.types
-        self._types = (
-            types["builtin_interfaces/msg/Time"],
-            types["std_msgs/msg/Header"],
-            types[JOINT_STATE],
-        )
-        self._layout: Layout | None = None
-
-    def __call__(self, data: bytes | memoryview) -> Any:
-        """The message of these bytes; raises what rosbags does."""
-        layout = self._layout
-        if layout is not None and len(data) == layout.size and data[:2] == LITTLE_ENDIAN:
-            body = bytes(data[BODY:])  # a copy, in which the numbers are aligned
-            (q, dq, effort), (q_end, dq_end) = layout.begins, layout.ends
-            names, velocities, efforts = layout.before
-            if (
-                body[NAMES:q] == names
-                and body[q_end:dq] == velocities
-                and body[dq_end:effort] == efforts
-            ):
-                n_q, n_dq, n_effort = layout.counts
-                time, header, joint_state = self._types
-                return joint_state(
-                    header(time(*TIME.unpack_from(body)), layout.frame_id),
-                    layout.name,
-                    np.frombuffer(body, DOUBLE, n_q, q),
-                    np.frombuffer(body, DOUBLE, n_dq, dq),
-                    np.frombuffer(body, DOUBLE, n_effort, effort),
-                )
-        message = self._store.deserialize_cdr(data, JOINT_STATE)
-        self._layout = _layout(bytes(data), message)
-        return message
-
-
-def _layout(data: bytes, message: Any) -> Layout | None:
-    """The layout of a message that rosbags has decoded; None where it is big endian."""
-    if data[:2] != LITTLE_ENDIAN:
-        return None
-    body = data[BODY:]
-    at = _after_string(body, NAMES)
-    at = _aligned(at, 4) + 4
-    for _ in message.name:
-        at = _after_string(body, _aligned(at, 4))
-    start, begins, ends, before = NAMES, [], [], []
-    for values in (message.position, message.velocity, message.effort):
-        at = _aligned(at, 4) + 4
-        begin = _aligned(at, 8) if len(values) else at  # no padding before nothing
-        at = begin + 8 * len(values)
-        begins.append(begin)
-        ends.append(at)
-        before.append(body[start:begin])
-        start = at
-    counts = len(message.position), len(message.velocity), len(message.effort)
-    return Layout(
-        len(data),
-        message.header.frame_id,
-        message.name,
-        counts,
-        (begins[0], begins[1], begins[2]),
-        (before[0], before[1], before[2]),
-        (ends[0], ends[1]),
-    )
-
-
-def _after_string(body: bytes, at: int) -> int:
-    return at + 4 + int(LENGTH.unpack_from(body, at)[0])
-
-
-def _aligned(at: int, size: int) -> int:
-    return (at + size - 1) & -size
-
-
 @dataclass(frozen=True)
 class Recording:
     """The measurements of one bag, and what became of its messages.
@@ -382,8 +309,13 @@ def read_measurements(
     with BagReader(path) as bag:
         joints = bag.choose(JOINT_STATE, joint_states_topic)
         wrench = bag.choose(WRENCH, wrench_topic) if target == "wrench" else ""
-        for topic, message, _ in bag.messages([joints, wrench] if wrench else [joints]):
-            measurements += (stream.joint_state if topic == joints else stream.wrench)(message)
+        if wrench:
+            for topic, message, _ in bag.messages([joints, wrench]):
+                measurements += (stream.joint_state if topic == joints else stream.wrench)(message)
+        else:
+            for given in bag.joint_states(joints):
+                several = isinstance(given, JointStateBlock)
+                measurements += (stream.joint_states if several else stream.joint_state)(given)
         measurements += stream.flush()
         if bag.undecodable:
             stream.dropped["undecodable"] += bag.undecodable.total()

@@ -25,7 +25,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import BagError, SampleError
-from semiparam_dynamics.samples.bag import JOINT_STATE, STRING, WRENCH
+from semiparam_dynamics.samples.bag import STRING, WRENCH
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.storage import previous_of
 

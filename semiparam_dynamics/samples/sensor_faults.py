@@ -17,7 +17,7 @@ from operator import eq, lt
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array
+from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array, Mask
 from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import StreamConfig
 
@@ -87,6 +87,29 @@ class SensorFaults:
                 found.append((axis, f"{self._kind} saturated", sentence))
         return found
 
+    @property
+    def resting(self) -> bool:
+        """Whether the next reading, if it is a usual one, changes nothing but the last reading."""
+        return self._extremes is None or self._extremes.alone
+
+    def usual(self, readings: Array) -> Mask:
+        """Which of the readings (k, n_axes) that follow no rule says anything about; (k,).
+
+        Each is compared with the one before it, which must have been looked at, or passed over.
+        """
+        usual = self._stuck.usual(readings)
+        if self._extremes is not None:
+            usual &= self._extremes.usual(readings)
+        if self._limits:
+            usual &= (np.abs(readings) < self._limits).all(axis=1)
+        return usual
+
+    def pass_over(self, stamp: int, reading: Sequence[float], q: Sequence[float]) -> None:
+        """Be as if all of some usual readings had been looked at, the last one of which is this."""
+        self._stuck.pass_over(stamp, reading, q)
+        if self._extremes is not None:
+            self._extremes.pass_over(reading, q)
+
     def _named(self, axis: int) -> str:
         name = self._axes[axis]
         return f"the effort of {name}" if self._kind == "effort" else f"{name} of the wrench"
@@ -144,6 +167,17 @@ class StuckReadings:
         self._runs = runs
         return stuck
 
+    def usual(self, values: Array) -> Mask:
+        """Which of the values (k, n) that follow are all other ones than before; (k,)."""
+        if self._after <= 0:
+            return np.ones(len(values), dtype=np.bool_)
+        return _all_changed(values, self._values)
+
+    def pass_over(self, stamp: int, values: Sequence[float], position: Sequence[float]) -> None:
+        """See :meth:`SensorFaults.pass_over`."""
+        if self._after > 0:
+            self._values, self._runs, self._newest = values, [], (stamp, position, True)
+
     def _moved(self, k: int, start: Sequence[float], position: Sequence[float]) -> bool:
         if self._own_joint:
             return abs(position[k] - start[k]) > self._motion
@@ -156,12 +190,16 @@ class ExtremesOfAll:
 
     Hardly ever does one: each joint's is another than before, and within its extremes. Then a run
     of one reading begins on all joints, which is noted once, for all of them.
+
+    Attributes
+    ----------
+    alone: every joint's last reading was another than the one before.
     """
 
     def __init__(self, n: int, readings: int) -> None:
         self._joints = [Extremes(k, readings) for k in range(n)]
         self._smallest, self._largest = [math.inf] * n, [-math.inf] * n
-        self._alone = False  # every joint's last reading was another than the one before
+        self.alone = False
         self._last: Sequence[float] = ()
         self._start: Sequence[float] = ()  # where the joints were at the last reading
 
@@ -169,21 +207,32 @@ class ExtremesOfAll:
         """The joints whose effort of `values` is at its limit, each with what; with them at q."""
         last, self._last, start, self._start = self._last, values, self._start, q
         asked: Sequence[int] = range(len(self._joints))
-        if self._alone and not any(map(eq, values, last)):
+        if self.alone and not any(map(eq, values, last)):
             if all(map(lt, self._smallest, values)) and all(map(lt, values, self._largest)):
                 return []
             asked = [k for k in asked if not self._smallest[k] < values[k] < self._largest[k]]
         found, alone = [], True
         for k in asked:
             joint = self._joints[k]
-            if self._alone:
+            if self.alone:
                 joint.begin(last[k], start)
             if what := joint(values[k], q):
                 found.append((k, what))
             alone = alone and joint.count == 1
             self._largest[k], self._smallest[k] = joint.limits
-        self._alone = alone
+        self.alone = alone
         return found
+
+    def usual(self, values: Array) -> Mask:
+        """Which of the values (k, n) that follow no joint is asked about; (k,)."""
+        smallest = np.minimum.accumulate(np.vstack((self._smallest, values[:-1])), axis=0)
+        largest = np.maximum.accumulate(np.vstack((self._largest, values[:-1])), axis=0)
+        within = (smallest < values) & (values < largest)
+        return within.all(axis=1) & _all_changed(values, self._last)
+
+    def pass_over(self, values: Sequence[float], q: Sequence[float]) -> None:
+        """See :meth:`SensorFaults.pass_over`."""
+        self._last, self._start = values, q
 
 
 class Extremes:
@@ -319,3 +368,28 @@ class StuckPositions:
             f"'{self._names[stuck]}' stays exactly at {values[stuck]:g} though it is said to move: "
             "its sensor sticks (samples.stuck_after)"
         )
+
+    def usual(self, values: Array) -> Mask:
+        """Which of the positions (k, n_joints) that follow are all others than before; (k,)."""
+        if self._after <= 0:
+            return np.ones(len(values), dtype=np.bool_)
+        return _all_changed(values, self._q)
+
+    def pass_over(
+        self, stamp: int, values: Sequence[float], speeds: Sequence[float] | None
+    ) -> None:
+        """Be as if all of some usual positions had been looked at, the last of which are these."""
+        if self._after > 0:
+            self._q = () if speeds is None else values
+            self._since, self._newest = [], stamp
+
+
+def _all_changed(values: Array, before: Sequence[float]) -> Mask:
+    """Whether each row of `values` (k, n) differs from the one before it everywhere; (k,).
+
+    before: the one before the first, of which nothing is known where it is empty.
+    """
+    changed = np.empty(len(values), dtype=np.bool_)
+    changed[1:] = (values[1:] != values[:-1]).all(axis=1)
+    changed[:1] = len(before) > 0 and (values[:1] != before).all(axis=1)
+    return changed

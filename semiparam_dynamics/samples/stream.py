@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, Array
+from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.urdf import Lock
+from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import (
@@ -145,6 +146,29 @@ class MeasurementStream:
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
 
+    def joint_states(self, block: JointStateBlock) -> list[Measurement]:
+        """Take in what a recording has one after the other; return what :meth:`joint_state` would.
+
+        Those that no check says anything about are taken together, all others one by one.
+        """
+        chosen = self._choose(block)
+        count, at = len(block.stamps), 0
+        # Of each, how many from it on can be taken together.
+        together = np.zeros(count, np.intp) if chosen is None else _runs(self._usual(block, chosen))
+        found: list[Measurement] = []
+        seen = True  # all before by all checks, as what is usual supposes
+        while at < count:
+            ready = seen and self._faults.resting and not self._elsewhere_now
+            if chosen is not None and ready and (end := at + int(together[at])) > at:
+                found += self._take(block.stamps, chosen, at, end)
+                at = end
+            else:
+                given = self.joint_state(block.message(at))
+                found += given
+                seen = seen and bool(given)
+                at += 1
+        return found
+
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
         self.received["wrenches"] += 1
@@ -199,6 +223,57 @@ class MeasurementStream:
                 released += self._pairer.wrench(stamp - self._delay, y)
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
         return released
+
+    def _choose(self, block: JointStateBlock) -> tuple[Array, Array | None, Array] | None:
+        """The wanted joints' positions, velocities and efforts; None where they need looking at."""
+        names = block.name
+        if not self._effort or self._delay or len(set(names)) < len(names):
+            return None
+        index = self._matcher.match(names)
+        sizes = block.position.shape[1], block.effort.shape[1], block.velocity.shape[1]
+        if index is None or sizes not in ((len(names),) * 3, (len(names), len(names), 0)):
+            return None
+        dq: Array | None = block.velocity[:, index] if sizes[2] else None
+        if dq is not None and not self._moved:
+            if dq.any():
+                return None
+            dq = None
+        y = block.effort[:, index]
+        if self._effort_scale:
+            with np.errstate(over="ignore", invalid="ignore"):  # such efforts are looked at
+                y = y * self._effort_scale
+        return block.position[:, index], dq, y
+
+    def _usual(self, block: JointStateBlock, chosen: tuple[Array, Array | None, Array]) -> Mask:
+        """Which joint states of a block no check says anything about, (k,)."""
+        q, dq, y = chosen
+        stamps = block.stamps
+        usual: Mask = np.diff(stamps, prepend=self._last_joint_state or 0) > 0
+        for values in (q, y) if dq is None else (q, dq, y):
+            usual &= (np.abs(values) <= IMPLAUSIBLE).all(axis=1)
+        usual &= self._faults.usual(y)
+        if dq is not None:
+            usual &= self._positions.usual(q)
+        for name in self._locks.keys() & block.name:
+            lock, positions = self._locks[name], block.position[:, block.name.index(name)]
+            usual &= [abs(x) <= IMPLAUSIBLE and lock.holds(x) for x in positions.tolist()]
+        return usual
+
+    def _take(
+        self, stamps: Stamps, chosen: tuple[Array, Array | None, Array], begin: int, end: int
+    ) -> list[Measurement]:
+        """The measurements of usual joint states, and be as if each had been looked at."""
+        times: list[int] = stamps[begin:end].tolist()
+        q, dq, y = (None if part is None else part[begin:end] for part in chosen)
+        assert q is not None and y is not None
+        self.received["joint states"] += len(times)
+        self._late_joint_states.clear()
+        self._last_joint_state = last = times[-1]
+        self._q = position = tuple(q[-1].tolist())
+        self._positions.pass_over(last, position, None if dq is None else dq[-1].tolist())
+        self._faults.pass_over(last, tuple(y[-1].tolist()), position)
+        speeds: Iterable[Array | None] = itertools.repeat(None) if dq is None else dq
+        return list(map(Measurement, times, q, speeds, y))
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
@@ -330,6 +405,14 @@ class MeasurementStream:
         if detail and reason not in self.details:
             self.details[reason] = detail
         return []
+
+
+def _runs(mask: Mask) -> Indices:
+    """Of each entry (k,) how many that are true follow each other from it on."""
+    entries = np.arange(len(mask))
+    ends = np.append(np.flatnonzero(~mask), len(mask))
+    runs: Indices = ends[np.searchsorted(ends, entries)] - entries
+    return runs
 
 
 def _problem(numbers: Sequence[float]) -> str:

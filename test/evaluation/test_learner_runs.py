@@ -18,8 +18,9 @@ from semiparam_dynamics.learner import Step
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.robot.inertia import compact_body
-from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader
+from semiparam_dynamics.samples.bag import BagReader
 from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
 
 from ..changes.changing_arm import MODEL, Change, held, largest_weight, moving, nothing, pushed

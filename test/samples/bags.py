@@ -14,7 +14,7 @@ import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
-from semiparam_dynamics.samples.bag import JOINT_STATE
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 
 STORE = get_typestore(Stores.ROS2_KILTED)
 NAMES = ("elbow", "shoulder")

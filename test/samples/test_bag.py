@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +12,16 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.samples.bag import (
-    JOINT_STATE,
     WRENCH,
     BagReader,
-    JointStateDecoder,
     Topic,
     read_measurements,
 )
 from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
 
-from .bags import MS, NAMES, STORE, joint_state, storage
+from .bags import MS, NAMES, STORE, storage
 
 
 def motion(n: int = 2000) -> list[Measurement]:
@@ -230,74 +228,6 @@ def test_bytes_that_are_no_message_are_counted(database: Path, tmp_path: Path) -
     given = read_measurements(path, NAMES)
     assert given.dropped == {"undecodable": 20}
     assert len(given.measurements) == 1980
-
-
-def message(rng: np.random.Generator) -> Any:
-    """Any joint state; the names and the sizes do not fit each other."""
-    words = ("", "a", "arm", "shoulder", "hüfte", "joint_of_a_long_name")
-    n_names, *sizes = rng.choice([0, 1, 2, 3, 7], size=4)
-    sec, nanosec = rng.integers(-(2**31), 2**31), rng.integers(0, 2**32)
-    time = STORE.types["builtin_interfaces/msg/Time"](int(sec), int(nanosec))
-    header = STORE.types["std_msgs/msg/Header"](time, str(rng.choice(words)))
-    names = [str(name) for name in rng.choice(words, size=n_names)]
-    numbers = (rng.normal(size=size) for size in sizes)
-    return STORE.types[JOINT_STATE](header, names, *numbers)
-
-
-def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """The same bytes, or some of them others, or fewer or more of them."""
-    changed, kind = bytearray(data), rng.integers(6)
-    if kind in (0, 1):
-        for at in rng.integers(len(changed), size=int(rng.choice([1, 1, 1, 4]))):
-            changed[at] = rng.choice([0, 1, 255, rng.integers(256), changed[at] ^ 1])
-    elif kind == 2:
-        del changed[rng.integers(len(changed)) :]
-    elif kind == 3:
-        changed += rng.bytes(rng.integers(1, 12))
-    elif kind == 4 and len(changed) > 40:  # other numbers, the same layout
-        changed[-8:], changed[4:12] = rng.bytes(8), rng.bytes(8)
-    return bytes(changed)
-
-
-def told(decode: Callable[[Any], Any], data: bytes | memoryview) -> object:
-    """All that a decoder says of these bytes, its error's type where it refuses them."""
-    try:
-        m = decode(data)
-    except Exception as error:
-        return type(error)
-    stamp, numbers = m.header.stamp, (m.position, m.velocity, m.effort)
-    arrays = [(a.dtype, a.shape, a.flags.writeable, a.tobytes()) for a in numbers]
-    kinds = type(m), type(m.header), type(stamp)
-    return kinds, stamp.sec, stamp.nanosec, m.header.frame_id, m.name, arrays
-
-
-def test_joint_states_are_decoded_as_rosbags_does_and_refused_where_it_refuses() -> None:
-    rng, refused, accepted = np.random.default_rng(5), 0, 0
-    for _ in range(150):
-        decoder, data = JointStateDecoder(STORE), b""
-        for _ in range(40):
-            if not data or rng.random() < 0.1:
-                little = bool(rng.random() < 0.9)
-                data = bytes(STORE.serialize_cdr(message(rng), JOINT_STATE, little_endian=little))
-            other = mutated(data, rng)
-            expected = told(lambda raw: STORE.deserialize_cdr(raw, JOINT_STATE), other)
-            assert told(decoder, other) == expected
-            assert told(decoder, memoryview(other)) == expected
-            refused += isinstance(expected, type)
-            accepted += not isinstance(expected, type)
-    assert min(refused, accepted) > 1000
-
-
-def test_joint_states_of_one_layout_are_decoded_without_rosbags(monkeypatch) -> None:
-    calls, whole = [], STORE.deserialize_cdr
-    monkeypatch.setattr(STORE, "deserialize_cdr", lambda *args: calls.append(1) or whole(*args))
-    decoder = JointStateDecoder(STORE)
-    for k in range(50):
-        stamp, written = joint_state(k)
-        read = decoder(bytes(STORE.serialize_cdr(written, JOINT_STATE)))
-        assert read.header.stamp.sec * 1000 * MS + read.header.stamp.nanosec == stamp
-        np.testing.assert_array_equal(read.effort, [2.0 * k, -2.0 * k])
-    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from rosbags.typesys import get_types_from_msg
 
 from semiparam_dynamics.errors import BagError, SampleError
 from semiparam_dynamics.samples import bag_files
-from semiparam_dynamics.samples.bag import JOINT_STATE, BagReader, Recording, read_measurements
+from semiparam_dynamics.samples.bag import BagReader, Recording, read_measurements
 from semiparam_dynamics.samples.bag_files import decompress_message, zstd
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 
 from .bags import NAMES, PLUGINS, STORE, add_file, joint_state, old_bag, storage, write
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock
+from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.stream import (
     MOVED,
@@ -422,3 +423,196 @@ def test_of_two_arms_that_are_published_apart_it_is_always_the_same_one() -> Non
         assert joints_together(lists, ("a", "b", "c", "d", "e")) == ("a", "b")
     assert joints_together([*arms, ("d", "c", "e")], ("a", "b", "c", "d", "e")) == ("c", "d", "e")
     assert joints_together([], ("a",)) == () == joints_together([("x",)], ("a",))
+
+
+def recorded(rng: np.random.Generator) -> tuple[list[SimpleNamespace], StreamConfig]:
+    """Joint states of a motion with what may go wrong in one, by the dozen."""
+
+    def happens(share: float) -> bool:
+        return bool(rng.random() < share)
+
+    k, n = 400, 4
+    time = np.cumsum(rng.uniform(0.5, 1.5, k)) * 0.004
+    rough = happens(0.3)  # coarse readings, of which one often is the last one again
+    turns, speeds = time[:, None] * [2.0, 3.0, 0.5, 1.0], np.array([2.0, 3.0, 0.5, 1.0])
+    q = np.sin(turns) + (0.0 if rough else 1e-4) * rng.normal(size=(k, n))
+    dq, effort = np.cos(turns) * speeds, 5.0 * np.sin(turns) + rng.normal(size=(k, n))
+    if rough:
+        q, effort = np.round(q, 2), np.round(effort, 0)
+    if happens(0.3):
+        effort = np.clip(effort, -3.0, 3.0)
+    if happens(0.3):  # a driver without velocities, or one that has not moved yet
+        begin = rng.integers(5, k)
+        dq[:begin] = 0.0
+        q[begin - 5 : begin + 40, 0] = 0.5
+    for signal in (q, dq, effort):
+        if happens(0.4):  # sticks, for long or twice for a moment
+            for begin in rng.integers(k, size=rng.choice([1, 2])):
+                length = rng.choice([15, 300])
+                signal[begin : begin + length, rng.integers(2)] = rng.normal()
+        if happens(0.4):
+            rows = rng.integers(k, size=rng.integers(1, 4))
+            signal[rows, rng.integers(n)] = rng.choice([np.nan, np.inf, -1e10, 0.0])
+    stamps = (time * SECOND).astype(np.int64) + SECOND
+    if happens(0.5):
+        rows = rng.integers(k, size=3)
+        stamps[rows] = rng.choice([0, stamps[0], *(stamps[rows] - SECOND), stamps[rows[0]] + 1])
+    if happens(0.3):  # late ones, in order among themselves
+        rows = rng.integers(50, k - 60) + np.array([0, 50, 51])
+        stamps[rows] = stamps[20] + np.array([0, 1, 2])
+    if happens(0.2):
+        stamps[rng.integers(k) :] -= rng.choice([SECOND // 10, 5 * SECOND])
+    order = rng.permutation(n)
+    names = np.array(["a", "b", "c", "c" if happens(0.1) else "d"])
+    if happens(0.05):
+        names[3] = "b"
+    sizes = 0 if happens(0.1) else n, 0 if happens(0.05) else n
+    messages = [
+        joint_state(
+            int(stamps[i]),
+            names[order].tolist(),
+            q[i, order].tolist(),
+            dq[i, order][: sizes[0]].tolist(),
+            effort[i, order][: sizes[1]].tolist(),
+        )
+        for i in range(k)
+    ]
+    return messages, StreamConfig(
+        stuck_after=float(rng.choice([0.0, 0.1])),
+        saturation_after=int(rng.choice([0, 3, 6])),
+        saturation=(4.0,) if happens(0.2) else (),
+        effort_scale=(1.0, -2.0) if happens(0.3) else (1.0,),
+        effort_delay=0.01 if happens(0.1) else 0.0,
+    )
+
+
+def in_blocks(messages: list[SimpleNamespace], size: int) -> list[JointStateBlock]:
+    blocks = []
+    for at in range(0, len(messages), size):
+        some = messages[at : at + size]
+        numbers = (
+            np.array([getattr(m, name) for m in some], dtype=np.float64)
+            for name in ("position", "velocity", "effort")
+        )
+        stamps = [m.header.stamp.sec * SECOND + m.header.stamp.nanosec for m in some]
+        stamped = np.array(stamps, dtype=np.int64)
+        blocks.append(JointStateBlock(some[0].name, stamped, *numbers, some.__getitem__))
+    return blocks
+
+
+def test_joint_states_taken_together_give_what_they_give_one_by_one(monkeypatch) -> None:
+    alone, whole = [], MeasurementStream.joint_state
+    problems: set[str] = set()
+    total = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        messages, config = recorded(rng)
+        locks = {"c": Lock(0.0, 0.4, False)} if rng.random() < 0.3 else {}
+        options = {"locks": locks, "effort_limits": np.array([np.inf, 6.0])}
+        one_by_one, together = (MeasurementStream(NAMES, "effort", config, **options) for _ in "ab")
+        expected = [one_by_one.joint_state(m) for m in messages]
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                MeasurementStream, "joint_state", lambda s, m: alone.append(1) or whole(s, m)
+            )
+            found = [together.joint_states(b) for b in in_blocks(messages, rng.integers(1, 200))]
+        total += len(messages)
+        for m, e in zip(sum(found, []), sum(expected, []), strict=True):
+            assert m.stamp == e.stamp and m.q.tobytes() == e.q.tobytes()
+            for one, other in ((m.dq, e.dq), (m.y, e.y)):
+                assert (one is None) == (other is None)
+                assert one is None or one.tobytes() == other.tobytes()
+        # What follows is the same as well.
+        more = recorded(np.random.default_rng(seed + 1000))[0]
+        for m in more:
+            m.name = messages[0].name
+            m.header.stamp.sec += 100
+            a, b = one_by_one.joint_state(m), together.joint_state(m)
+            assert [e.stamp for e in a] == [e.stamp for e in b]
+        for name in ("received", "dropped", "details", "lists", "newest"):
+            assert getattr(together, name) == getattr(one_by_one, name)
+        problems |= set(one_by_one.dropped)
+    assert len(alone) < 0.85 * total
+    assert problems >= {
+        *("effort stuck", "effort saturated", "position stuck", "effort not finite", "not finite"),
+        *("velocity not finite", "out of order", "clock jumped", "zero stamp", "no effort", MOVED),
+        *("duplicate joint name", "implausible value", "repeated stamp"),
+    }
+
+
+def moving(rows: range, names: tuple[str, ...] = ("a", "b")) -> list[SimpleNamespace]:
+    """Joint states of one motion, 4 ms each, in which no reading is that of the row before."""
+    n, messages = len(names), []
+    for k in rows:
+        phases = 0.004 * k * np.array([2.0, 3.0, 0.5, 0.5])[:n]
+        # Efforts swing from the first rows on as far as they ever do.
+        effort = np.sin(np.arange(n) + 2.4 * k) * (5.0 if k < 20 else 4.0)
+        q, dq = np.sin(phases).tolist(), np.cos(phases).tolist()
+        messages.append(
+            joint_state(SECOND + k * SECOND // 250, list(names), q, dq, effort.tolist())
+        )
+    return messages
+
+
+def holding(rows: range, signal: str, at: list[float]) -> list[SimpleNamespace]:
+    messages = moving(rows)
+    for message in messages:
+        setattr(message, signal, at)
+    return messages
+
+
+def late(stamps: list[int]) -> list[SimpleNamespace]:
+    messages = moving(range(len(stamps)))
+    for message, stamp in zip(messages, stamps, strict=True):
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, SECOND)
+    return messages
+
+
+def standing_still(rows: range) -> list[SimpleNamespace]:
+    return holding(rows, "velocity", [0.0, 0.0])
+
+
+FIRST = [moving(range(20)), moving(range(20, 100))]  # until it has moved, each is looked at
+LAST = FIRST[1][-1]
+BEHIND = [SECOND + 5 * SECOND // 250 + k for k in range(3)]
+ELSEWHERE = joint_state(SECOND + SECOND // 2, ["c"], [1.0], [], [])
+TWICE = moving(range(100), ("a", "b", "c", "c"))
+for each in TWICE[20:]:
+    each.position[3] = 1.0
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [*FIRST, late(BEHIND[:1]), moving(range(101, 150)), late(BEHIND[1:])],
+        [*FIRST, [ELSEWHERE], moving(range(150, 200))],
+        [TWICE[:20], TWICE[20:]],
+        [*FIRST, holding(range(100, 160), "position", LAST.position)],
+        [
+            *[*FIRST, holding(range(100, 120), "position", LAST.position)],
+            *[moving(range(120, 160)), holding(range(160, 185), "position", [0.9, 0.2])],
+        ],
+        [standing_still(range(100)), holding(range(100, 160), "position", LAST.position)],
+        [*FIRST, holding(range(100, 160), "effort", LAST.effort)],
+        [
+            *[*FIRST, holding(range(100, 104), "effort", LAST.effort)],
+            *[moving(range(104, 120)), holding(range(120, 200), "effort", [5.5, 5.5])],
+        ],
+    ],
+)
+def test_what_was_taken_together_counts_for_what_follows(parts) -> None:
+    config = StreamConfig(stuck_after=0.1, saturation_after=3)
+    locks = {"c": Lock(0.0, 0.9, False)}
+    one_by_one, together = (MeasurementStream(NAMES, "effort", config, locks=locks) for _ in "ab")
+    for part in parts:
+        expected = [m for message in part for m in one_by_one.joint_state(message)]
+        if len(part) < 5:
+            found = [m for message in part for m in together.joint_state(message)]
+        else:
+            (block,) = in_blocks(part, len(part))
+            found = together.joint_states(block)
+        for m, e in zip(found, expected, strict=True):
+            assert m.stamp == e.stamp and (m.y is None) == (e.y is None)
+            assert m.y is None or m.y.tobytes() == e.y.tobytes()
+        assert together.dropped == one_by_one.dropped
+        assert together.details == one_by_one.details
