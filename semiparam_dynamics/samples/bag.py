@@ -135,8 +135,7 @@ class BagReader:
     def joint_states(self, topic: str) -> Iterator[JointStateBlock | Any]:
         """The messages of a topic of joint states, in the order of :meth:`messages`.
 
-        Those that have anything new but their stamps and numbers come one by one, all others in
-        blocks.
+        They come in blocks where nothing but stamps and numbers is new, otherwise one by one.
         """
         decode = JointStateDecoder(self._store)
         raw = (data for _, _, data in self._all_raw([topic]))

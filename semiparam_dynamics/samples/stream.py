@@ -147,25 +147,25 @@ class MeasurementStream:
             return self._drop("malformed", str(error))
 
     def joint_states(self, block: JointStateBlock) -> list[Measurement]:
-        """Take in what a recording has one after the other; return what :meth:`joint_state` would.
+        """Take in joint states that follow each other; return what :meth:`joint_state` would.
 
         Those that no check says anything about are taken together, all others one by one.
         """
-        chosen = self._choose(block)
         count, at = len(block.stamps), 0
-        # Of each, how many from it on can be taken together.
-        together = np.zeros(count, np.intp) if chosen is None else _runs(self._usual(block, chosen))
+        chosen = self._choose(block)
+        usual = None if chosen is None else _runs(self._usual(block, chosen))
         found: list[Measurement] = []
-        seen = True  # all before by all checks, as what is usual supposes
+        complete = True  # all before passed every check: `_usual` compares each with the one before
         while at < count:
-            ready = seen and self._faults.resting and not self._elsewhere_now
-            if chosen is not None and ready and (end := at + int(together[at])) > at:
+            ready = complete and self._faults.resting and not self._elsewhere_now
+            if chosen is not None and usual is not None and ready and usual[at]:
+                end = at + int(usual[at])
                 found += self._take(block.stamps, chosen, at, end)
                 at = end
             else:
                 given = self.joint_state(block.message(at))
                 found += given
-                seen = seen and bool(given)
+                complete = complete and bool(given)
                 at += 1
         return found
 
@@ -263,17 +263,16 @@ class MeasurementStream:
         self, stamps: Stamps, chosen: tuple[Array, Array | None, Array], begin: int, end: int
     ) -> list[Measurement]:
         """The measurements of usual joint states, and be as if each had been looked at."""
-        times: list[int] = stamps[begin:end].tolist()
-        q, dq, y = (None if part is None else part[begin:end] for part in chosen)
-        assert q is not None and y is not None
+        (q, dq, y), rows, last = chosen, slice(begin, end), end - 1
+        times: list[int] = stamps[rows].tolist()
         self.received["joint states"] += len(times)
         self._late_joint_states.clear()
-        self._last_joint_state = last = times[-1]
-        self._q = position = tuple(q[-1].tolist())
-        self._positions.pass_over(last, position, None if dq is None else dq[-1].tolist())
-        self._faults.pass_over(last, tuple(y[-1].tolist()), position)
-        speeds: Iterable[Array | None] = itertools.repeat(None) if dq is None else dq
-        return list(map(Measurement, times, q, speeds, y))
+        self._last_joint_state = times[-1]
+        self._q = position = tuple(q[last].tolist())
+        self._positions.pass_over(times[-1], position, None if dq is None else dq[last].tolist())
+        self._faults.pass_over(times[-1], tuple(y[last].tolist()), position)
+        velocities: Iterable[Array | None] = itertools.repeat(None) if dq is None else dq[rows]
+        return list(map(Measurement, times, q[rows], velocities, y[rows]))
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
