@@ -153,12 +153,13 @@ class MeasurementStream:
         """
         count, at = len(block.stamps), 0
         chosen = self._choose(block)
-        usual = None if chosen is None else _runs(self._usual(block, chosen))
+        if chosen is None:
+            return [m for k in range(count) for m in self.joint_state(block.message(k))]
         found: list[Measurement] = []
+        usual = _runs(self._usual(block, chosen))
         complete = True  # all before passed every check: `_usual` compares each with the one before
         while at < count:
-            ready = complete and self._faults.resting and not self._elsewhere_now
-            if chosen is not None and usual is not None and ready and usual[at]:
+            if usual[at] and complete and self._faults.resting and not self._elsewhere_now:
                 end = at + int(usual[at])
                 found += self._take(block.stamps, chosen, at, end)
                 at = end
