@@ -40,9 +40,10 @@ from changes import UR10, learner_of
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
-from semiparam_dynamics.changes.contact import LEAST, ContactDetector
+from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.error_sizes import MEAN_S, MeanErrors
 from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
+from semiparam_dynamics.changes.unusual_errors import LEAST
 from semiparam_dynamics.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.session import TOGETHER
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -79,7 +80,7 @@ class Kept(ContactDetector):
 
     def __init__(self, config: ChangesConfig, scales: Array) -> None:
         super().__init__(config, scales, by_speed=True)
-        self.shown: list[list[float]] = []  # stamp in s, tested, confidence, errors, speeds
+        self.shown: list[list[float]] = []  # s, tested, confidence, errors, speeds, predicted
 
     def add(
         self,
@@ -87,20 +88,28 @@ class Kept(ContactDetector):
         error: Array,
         confidence: float = 1.0,
         speeds: Array | None = None,
+        expected: Array | None = None,
         longest: float = np.inf,
     ) -> str:
         """Keep a sample, and test it."""
         assert speeds is not None
-        self.shown.append([stamp * 1e-9, 1.0, confidence, *error, *speeds])
-        return super().add(stamp, error, confidence, speeds, longest)
+        changed = np.full_like(error, np.nan) if expected is None else expected
+        self.shown.append([stamp * 1e-9, 1.0, confidence, *error, *speeds, *changed])
+        return super().add(stamp, error, confidence, speeds, expected, longest)
 
     def observe(
-        self, stamp: int, error: Array, confidence: float, speeds: Array | None = None
+        self,
+        stamp: int,
+        error: Array,
+        confidence: float,
+        speeds: Array | None = None,
+        expected: Array | None = None,
     ) -> None:
         """Keep a sample, and count it."""
         assert speeds is not None
-        self.shown.append([stamp * 1e-9, 0.0, confidence, *error, *speeds])
-        super().observe(stamp, error, confidence, speeds)
+        changed = np.full_like(error, np.nan) if expected is None else expected
+        self.shown.append([stamp * 1e-9, 0.0, confidence, *error, *speeds, *changed])
+        super().observe(stamp, error, confidence, speeds, expected)
 
 
 class Watched:
@@ -147,6 +156,7 @@ def main() -> None:
     parser.add_argument("--pushes", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=1000.0, help="Hz, of the joint states")
     parser.add_argument("--warming", type=float, default=0.0, help="share by which friction falls")
     parser.add_argument("--detect", action="store_true", help="other changes, too")
     parser.add_argument("--keep", type=Path, help="file of what the detector is shown, by efforts")
@@ -189,7 +199,7 @@ def main() -> None:
 
 
 def arm_of(arguments: argparse.Namespace) -> ArmSimulator:
-    values: dict[str, Any] = {"rate": 1000.0, "seed": arguments.seed}
+    values: dict[str, Any] = {"rate": arguments.rate, "seed": arguments.seed}
     if arguments.robot == "icub":
         return ArmSimulator(**values)
     urdf, hand = URDFS[arguments.robot]
@@ -355,11 +365,11 @@ def begins(kept: dict[str, Array], threshold: float) -> list[Alarm]:
     detector = ContactDetector(ChangesConfig(contact=threshold), kept["scales"], by_speed=True)
     told = []
     for second, tested, confidence, *values in kept["shown"].tolist():
-        stamp, error, speeds = round(second * 1e9), np.array(values[:n]), np.array(values[n:])
+        stamp, (error, speeds, expected) = round(second * 1e9), np.array(values).reshape(3, n)
         if not tested:
-            detector.observe(stamp, error, confidence, speeds)
-        elif detector.add(stamp, error, confidence, speeds) == "begins":
-            told.append(Alarm(second, detector._axis, detector.threshold))
+            detector.observe(stamp, error, confidence, speeds, expected)
+        elif detector.add(stamp, error, confidence, speeds, expected) == "begins":
+            told.append(Alarm(second, detector.nearest.axis, detector.threshold))
     return told
 
 
@@ -373,7 +383,7 @@ def alarm_of(alarm: Alarm, kept: dict[str, Array]) -> str:
     times = shown[:, 0]
     before = slice(*np.searchsorted(times, (alarm.at - TURNED_S, alarm.at)))
     turned = []
-    for joint, speeds in enumerate(shown[before, 3 + n :].T):
+    for joint, speeds in enumerate(shown[before, 3 + n : 3 + 2 * n].T):
         turns = np.flatnonzero(np.diff(np.sign(speeds)))
         if len(turns):
             turned.append(f"{joint} {1e3 * (alarm.at - times[before][turns[-1]]):.0f} ms")

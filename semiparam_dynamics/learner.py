@@ -40,7 +40,7 @@ MODELS = ("rigid_body", "nonparametric", "semiparametric")
 KEPT_OUT = "during a change (changes.detect)"
 LOCKED = "locked"  # where the joints that are not learned stand, beside a saved model's parameters
 RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
-FILTERED = 4.0  # messages in a period of the wide low-pass from which on contacts are felt there
+FILTERED = 6.0  # messages in a period of the wide low-pass from which on contacts are felt there
 FEEL_NS = (
     1_500_000  # between two samples that are felt, at least: a low-pass of 20 Hz needs no more
 )
@@ -219,6 +219,12 @@ class InverseDynamicsLearner:
         enough = FILTERED * self._step_time * config.prefilter_ratio * config.cutoff <= 1.0
         return sample.fast if enough and sample.fast is not None else sample
 
+    def _expected(self, felt: Sample, sample: Sample) -> Array | None:
+        """What is predicted before the narrow low-pass where a contact is felt behind it."""
+        if felt is not sample or sample.fast is None:
+            return None
+        return self._predict(sample.fast).semiparametric
+
     def _tell_contact(self, sample: Sample, external: Array, detector: ContactDetector) -> None:
         self.external, self.external_at = external, sample.stamp
         self.contacts.follow(sample.stamp, sample.q, external, detector)
@@ -246,13 +252,15 @@ class InverseDynamicsLearner:
             self._detector.reset()
         elif step.sample.informative or step.sample.between:
             self._felt_s += (step.stamp - since) * NANO
-        prediction = step.unchanged if before is step.sample else self._predict(before)
+        prediction, expected = step.unchanged, self._expected(before, step.sample)
+        if before is not step.sample:
+            prediction = self._predict(before)
         external, confidence = before.y - prediction.semiparametric, step.unchanged.confidence
         speeds = before.dq if self.model.config.target == "effort" else None
         if self._felt_s >= config.settle:
-            self._detector.add(step.stamp, external, confidence, speeds)
+            self._detector.add(step.stamp, external, confidence, speeds, expected)
         elif self._felt_s >= 0.5 * config.settle:
-            self._detector.observe(step.stamp, external, confidence, speeds)
+            self._detector.observe(step.stamp, external, confidence, speeds, expected)
         self._tell_contact(step.sample, external, self._detector)
 
     def end_contact(self) -> None:
@@ -292,8 +300,9 @@ class InverseDynamicsLearner:
     def _watch(self, step: Step, changes: ChangeMonitor) -> None:
         before = self._felt(step.sample)
         fast = None if before is step.sample else self._predict(before)
+        expected = self._expected(before, step.sample)
         with self._changes_lock:
-            changes.watch(step.sample, step.unchanged, fast)
+            changes.watch(step.sample, step.unchanged, fast, expected)
             if (external := changes.external) is not None:
                 self._tell_contact(step.sample, external, changes.contact)
 

@@ -76,7 +76,8 @@ class ErrorSizes:
         self._squares: Array = np.zeros((n_classes + 1, n_axes))
         self._weights: Array = np.zeros((n_classes + 1, n_axes))
         self._last = self._at = 0  # ns, stamps of the last error counted, and looked at
-        self._speeds: Array = np.full(n_axes, np.inf)
+        self._speeds: Array = np.full(n_axes, np.inf)  # slowest ones that count
+        self._turned: Array = np.zeros(n_axes)  # the last speeds
         self._times: Array = np.zeros((2, n_axes))  # s since a joint was slow, and for which it is
         self._times[0] = np.inf
         self._classes: Indices = np.zeros(n_axes, dtype=np.intp)
@@ -91,20 +92,20 @@ class ErrorSizes:
             self._at = stamp
             classes = np.empty_like(self._classes)
             kept = self._squares, self._weights
-            _classify(speeds, ahead, self._speeds, self._times, *kept, classes)
+            _classify(speeds, ahead, self._turned, self._speeds, self._times, *kept, classes)
             self._classes = classes
         return self._classes
 
-    def spread(self, confidence: float) -> Array:
+    def spread(self, confidence: float, between: Array) -> Array:
         """(n_axes,) standard deviations in the classes looked at; infinite where none is known.
 
         Where the motion isn't known (`confidence` 0), errors last as long as it stays there, and
-        the standard deviations grow.
+        the standard deviations grow. between: (n_axes,) others, of errors that come beside.
         """
         spread = np.empty(len(self._classes))
         unknown = UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR)
         kept = self._squares, self._weights, self._classes
-        _fill_spread(*kept, self._levels, unknown, self._least, spread)
+        _fill_spread(*kept, self._levels, unknown, self._least, between, spread)
         return spread
 
     def count(self, usual: Usual, most: float) -> float:
@@ -238,6 +239,7 @@ class MeanErrors:
 def _classify(
     speeds: Array,
     ahead: float,
+    before: Array,
     slowest: Array,
     times: Array,
     squares: Array,
@@ -252,8 +254,11 @@ def _classify(
     n, first, last = speeds.size, len(SPEEDS) + 1, SLOW_S[-1]
     since, slow = times[0], times[1]
     for j in range(n):
-        slowest[j] = min(abs(speeds[j]), slowest[j] + RECOVERY * ahead)
-        if abs(speeds[j]) > SPEEDS[0]:
+        # Messages may be too far apart to find the joint slow where it turns round.
+        size = 0.0 if speeds[j] * before[j] < 0.0 else abs(speeds[j])
+        before[j] = speeds[j]
+        slowest[j] = min(size, slowest[j] + RECOVERY * ahead)
+        if size > SPEEDS[0]:
             since[j], slow[j] = since[j] + ahead, 0.0
         else:
             since[j], slow[j] = 0.0, slow[j] + ahead
@@ -305,6 +310,7 @@ def _fill_spread(
     levels: Array,
     unknown: float,
     least: Array,
+    between: Array,
     spread: Array,
 ) -> None:
     """See `ErrorSizes.spread`."""
@@ -314,7 +320,7 @@ def _fill_spread(
         if weights[every, j] > 0.0:
             square = _mean_square(squares, weights, classes[j], j)
             square *= max(levels[j] / USUAL_LEVEL, 1.0)
-            spread[j] = max(math.sqrt(square) * unknown, least[j])
+            spread[j] = math.hypot(max(math.sqrt(square) * unknown, least[j]), between[j])
 
 
 @compiled_in_turn

@@ -158,11 +158,16 @@ class ChangeMonitor:
         return max(math.log(tests / self.config.false_alarms), CLEAR_MARGIN)
 
     def watch(
-        self, sample: Sample, prediction: Prediction, fast: Prediction | None = None
+        self,
+        sample: Sample,
+        prediction: Prediction,
+        fast: Prediction | None = None,
+        expected: Array | None = None,
     ) -> ChangeStatus:
         """Test a sample, by the prediction of the learned model without correction.
 
         fast : of `sample.fast`, by which contacts are looked for; without it by the sample itself.
+        expected : (n_axes,) see `ContactDetector.add`.
         """
         self._check_pause(sample.stamp)
         self.external = None
@@ -181,9 +186,9 @@ class ChangeMonitor:
         self.external = before.y - corrected.semiparametric - beside
         speeds = before.dq if self._efforts else None
         if self._learned_s >= self.config.settle:
-            self._test_contact(sample.stamp, self.external, confidence, speeds)
+            self._test_contact(sample.stamp, self.external, confidence, speeds, expected)
         elif self._learned_s >= 0.5 * self.config.settle:
-            self.contact.observe(sample.stamp, self.external, confidence, speeds)
+            self.contact.observe(sample.stamp, self.external, confidence, speeds, expected)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
         # What was learned beside a payload would hide that it is gone, so it counts as error here;
@@ -253,12 +258,17 @@ class ChangeMonitor:
             self._onset = min(self._onset, stamp)
 
     def _test_contact(
-        self, stamp: int, external: Array, confidence: float, speeds: Array | None
+        self,
+        stamp: int,
+        external: Array,
+        confidence: float,
+        speeds: Array | None,
+        expected: Array | None,
     ) -> None:
         """Test a sample for the beginning or the end of a contact."""
         estimating = self.correction.estimating is not None
         longest = MAX_CONTACT_S if estimating else math.inf
-        transition = self.contact.add(stamp, external, confidence, speeds, longest)
+        transition = self.contact.add(stamp, external, confidence, speeds, expected, longest)
         if transition == "begins":
             self.ratios.discard()
             self._record(stamp, stamp, CONTACT, evidence=self.contact.deviation)

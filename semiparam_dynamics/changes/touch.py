@@ -82,16 +82,15 @@ class ContactEvents:
             self._windows, self._length, self._last = [], WINDOW, detector.since
             self.hard = self._told = False
         if detector.active:
-            relative = detector.deviation / max(detector.threshold, 1e-12)
-            self._largest = max(self._largest, relative)
+            self._largest = max(self._largest, detector.nearest.share)
             # Not what comes after a push is over; but a contact that is weak from the first sample
             # looked at has no other.
-            if relative > 0.5 or not self._windows:
+            if detector.pressed or not self._windows:
                 self._gather(stamp, q, external)
             self._last = stamp
         if began:
             self._tell(stamp, CONTACT)
-        if detector.active and not self.hard and self._largest > HARD:
+        if detector.active and not self.hard and detector.largest > HARD:
             self.hard = True
             self._tell(stamp, COLLISION)
         if detector.active and not self._told and stamp - self._since >= LOOKED_AT:

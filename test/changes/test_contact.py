@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.changes import contact
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.contact import (
-    END_TIME_S,
-    SHORT_GROWTH,
-    USUAL_FACTOR,
-    ContactDetector,
-    as_rare,
-)
+from semiparam_dynamics.changes.contact import END_TIME_S, ContactDetector
 from semiparam_dynamics.changes.error_sizes import FIRST_S, UNKNOWN_MOTION_FACTOR, MeanErrors
+from semiparam_dynamics.changes.unusual_errors import SHORT_GROWTH, USUAL_FACTOR, as_rare
 
 STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
@@ -30,6 +27,16 @@ def calm(
     for k in range(samples):
         detector.observe(k * STEP, std * np.clip(rng.standard_normal(n), -3.0, 3.0), 1.0)
     return detector, samples
+
+
+@pytest.fixture
+def sudden_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors are tested sample by sample, but their average is not."""
+    monkeypatch.setattr(contact, "LASTING_AFTER", 10**18)
+
+
+def limits(detector: ContactDetector) -> Array:
+    return detector.sudden.limits(detector.config.contact)
 
 
 def run(detector: ContactDetector, deviations: list[float], start: int) -> dict[int, str]:
@@ -63,10 +70,10 @@ def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
     ],
 )
 def test_at_a_kilohertz_a_deviation_must_last_the_shorter_the_larger_it_is(
-    size: float, lasts: int, told_after: int | None
+    sudden_alone: None, size: float, lasts: int, told_after: int | None
 ) -> None:
     detector, start = calm()
-    assert detector.limits[1] == 6.0
+    assert limits(detector)[1] == 6.0
     first = start * STEP
     for k, deviation in enumerate([0.0] * 300 + [size] * lasts + [0.0] * 100):
         stamp = first + k * STEP // 10
@@ -127,13 +134,13 @@ def test_before_errors_were_seen_there_is_none() -> None:
 def test_deviations_are_in_what_the_errors_are() -> None:
     detector, start = calm()
     detector.add(start * STEP, np.array([0.0, 3.0 * 2.0]))
-    np.testing.assert_allclose(detector.scaled, [0.0, 3.0], rtol=0.1)
+    np.testing.assert_allclose(detector.sudden.scaled, [0.0, 3.0], rtol=0.1)
     np.testing.assert_allclose(detector.spread(1.0), STD, rtol=0.1)
     np.testing.assert_allclose(
         detector.spread(0.0), UNKNOWN_MOTION_FACTOR * detector.spread(1.0), rtol=1e-12
     )
     detector.add((start + 1) * STEP, np.array([np.nan, 2.0]))
-    assert detector.scaled[0] == 0.0
+    assert detector.sudden.scaled[0] == 0.0
 
 
 @pytest.mark.parametrize("lacks", [0.01, 0.15])  # random features, and a local residual
@@ -176,19 +183,19 @@ def test_each_axis_has_its_own_usual_errors() -> None:
         error = STD * np.clip(rng.standard_normal(2), -3.0, 3.0)
         error[0] *= 40.0 if k % 200 == 0 else 1.0
         detector.observe(k * STEP, error, 1.0)
-    first, second, both = detector.limits
+    first, second, both = limits(detector)
     assert first > 10.0 and second == 6.0 and both >= first - 1.0
     assert detector.add(3000 * STEP, np.array([0.9 * first * detector.spread(1.0)[0], 0.1])) == ""
     assert run(detector, [7.0], 3001) == {0: "begins"}
     assert detector.threshold == 6.0 and detector.deviation > 6.0
 
 
-def test_a_push_that_was_not_seen_hardly_moves_the_limits() -> None:
+def test_a_push_that_was_not_seen_hardly_moves_the_limits(sudden_alone: None) -> None:
     detector, start = calm()
-    before, sizes = detector.limits.copy(), detector.spread(1.0)
+    before, sizes = limits(detector).copy(), detector.spread(1.0)
     assert run(detector, [5.0] * 50, start) == {}
     run(detector, [0.1] * 200, start + 50)
-    assert (detector.limits <= before * 1.1).all()
+    assert (limits(detector) <= before * 1.1).all()
     assert (detector.spread(1.0) <= 1.2 * sizes).all()
 
 
@@ -196,9 +203,9 @@ def test_what_is_over_at_once_becomes_usual() -> None:
     detector, start = calm()
     said = run(detector, [0.1] * 5 + [8.0, 8.0] + [0.1] * 60, start)
     assert said[5] == "begins" and "over" in said.values()
-    assert 8.0 < detector.limits[1] <= SHORT_GROWTH * 6.0 + 1e-9
-    assert run(detector, [8.0] * 2 + [0.1] * 60, start + 100) == {}
-    assert detector.limits[1] <= USUAL_FACTOR * 9.0
+    assert 8.0 < limits(detector)[1] <= SHORT_GROWTH * 6.0 + 1e-9
+    assert run(detector, [8.0] * 2 + [0.1] * 60, start + 67) == {}
+    assert limits(detector)[1] <= USUAL_FACTOR * 9.0
 
 
 def test_means_of_errors_have_a_covariance_of_their_own() -> None:
@@ -250,24 +257,24 @@ def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
     assert as_rare(6.0, 1) == pytest.approx(6.0)
     assert as_rare(31.0, n) - as_rare(30.0, n) == pytest.approx(1.0)
     detector, start = calm(n, std=np.ones(n))
-    each = float(detector.limits[n]) / np.sqrt(n) * detector.spread(1.0)
-    white = np.linalg.norm(detector._white @ np.ones(n)) / np.sqrt(n)
-    assert detector.limits[n] >= as_rare(6.0, n) and (each < 6.0).all()
+    each = float(limits(detector)[n]) / np.sqrt(n) * detector.spread(1.0)
+    white = np.linalg.norm(detector.sudden._white @ np.ones(n)) / np.sqrt(n)
+    assert limits(detector)[n] >= as_rare(6.0, n) and (each < 6.0).all()
     assert detector.add(start * STEP, 0.99 / white * each) == ""
     assert detector.add((start + 1) * STEP, 1.01 / white * each) == "begins"
-    assert detector.threshold == detector.limits[n]
+    assert detector.sudden.limit == limits(detector)[n]
 
 
 @pytest.mark.parametrize(("share", "told_after"), [(0.77, None), (0.9, 20), (1.01, 10)])
 def test_all_together_must_come_nearer_to_the_threshold_to_count(
-    share: float, told_after: int | None
+    sudden_alone: None, share: float, told_after: int | None
 ) -> None:
     """Their length is beyond 0.7 of its threshold for long where no push is: see docs."""
     n = 7
     detector, start = calm(n, std=np.ones(n))
-    white = np.linalg.norm(detector._white @ np.ones(n)) / np.sqrt(n)
-    each = share * float(detector.limits[n]) / np.sqrt(n) / white * detector.spread(1.0)
-    assert (each < 0.6 * detector.limits[:n]).all()  # of none alone
+    white = np.linalg.norm(detector.sudden._white @ np.ones(n)) / np.sqrt(n)
+    each = share * float(limits(detector)[n]) / np.sqrt(n) / white * detector.spread(1.0)
+    assert (each < 0.6 * limits(detector)[:n]).all()  # of none alone
     told = None
     for k in range(-20, 100):  # at a kilohertz
         error = each if k > 0 else np.zeros(n)
@@ -312,15 +319,15 @@ def reversals(heights: list[float], *, turning: bool) -> ContactDetector:
     return detector
 
 
-def test_what_recurs_where_a_joint_turns_round_is_usual_there_alone() -> None:
+def test_what_recurs_where_a_joint_turns_round_is_usual_there_alone(sudden_alone: None) -> None:
     detector = reversals([5.5] * 5, turning=True)
-    assert detector.limits[0] == 6.0  # of other motion
+    assert limits(detector)[0] == 6.0  # of other motion
     at = (3000 + 1000) * STEP
     detector.observe(at, np.zeros(2), 1.0, np.array([0.0, 1.0]))
     detector.add(at + STEP, np.zeros(2), 1.0, np.array([0.0, 1.0]))
-    assert USUAL_FACTOR * 5.0 < detector.limits[0] < USUAL_FACTOR * 6.0
-    assert detector.limits[1] == 6.0
-    assert reversals([5.5] * 5, turning=False).limits[0] == 6.0
+    assert USUAL_FACTOR * 5.0 < limits(detector)[0] < USUAL_FACTOR * 6.0
+    assert limits(detector)[1] == 6.0
+    assert limits(reversals([5.5] * 5, turning=False))[0] == 6.0
 
 
 def test_errors_are_learned_after_the_clock_was_set_back() -> None:
@@ -329,7 +336,7 @@ def test_errors_are_learned_after_the_clock_was_set_back() -> None:
     before = detector.spread(1.0)
     for k in range(3000):
         detector.add((start // 10 + k) * STEP, 1.5 * STD * (-1.0) ** k)
-        assert len(detector._pending) + len(detector.sizes._recent) < 150
+        assert len(detector._pending) + len(detector.sudden.sizes._recent) < 150
     assert (detector.spread(1.0) > 1.1 * before).all()
 
 
@@ -343,15 +350,91 @@ def test_collisions_of_a_tenth_of_a_second_do_not_become_usual() -> None:
         error = np.array([9.0 * detector.spread(1.0)[0] if hit else 0.5, 0.5])
         begun += detector.add((3000 + k) * STEP, error, 1.0, speeds) == "begins"
     assert begun == 10
-    assert (detector._usual < 4.0).all()
+    assert (detector.sudden._usual < 4.0).all()
 
 
 def test_the_largest_errors_of_an_earlier_version_count_for_all_motion() -> None:
     detector, _ = calm()
-    detector._usual = np.array([[4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
+    detector.sudden._usual = np.array([[4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
     state = detector.state()
     other = ContactDetector(detector.config, np.ones(2))
     other.restore(state)
-    np.testing.assert_array_equal(other._usual, detector._usual)
+    np.testing.assert_array_equal(other.sudden._usual, detector.sudden._usual)
     other.restore(state | {"usual": np.array([4.0, 5.0, 6.0, 100.0, 0.1])})
-    np.testing.assert_array_equal(other._usual, [[4.0, 5.0, 6.0]] * 2)
+    np.testing.assert_array_equal(other.sudden._usual, [[4.0, 5.0, 6.0]] * 2)
+
+
+def test_weak_errors_that_last_are_a_contact_by_their_average() -> None:
+    """At a kilohertz, of noise whose average is a sixth of it; an instant of it is none."""
+    rng = np.random.default_rng(5)
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
+    noise = np.clip(rng.standard_normal((44_000, 2)), -2.5, 2.5) * STD
+    said = {}
+    for k, error in enumerate(noise):
+        pushed = k >= 40_000 and 40_000 <= k < 40_300
+        error = error + [0.0, 2.0 * STD[1] if pushed else 0.0]
+        if k < 20_000:
+            detector.observe(k * STEP // 10, error, 1.0)
+        elif what := detector.add(k * STEP // 10, error):
+            said[k - 40_000] = what
+            if what == "begins":
+                assert detector.nearest is detector.lasting and detector.nearest.axis in (1, 2)
+                assert detector.largest < 1.0 and detector.pressed
+    (begun, first), (ended, last) = said.items()
+    assert (first, last) == ("begins", "over")
+    assert 5 < begun < 80 and 550 < ended < 700
+    lasting = detector.lasting.sizes.spread(1.0, np.zeros(2))
+    average = STD * np.sqrt(STEP * 1e-10 / (2.0 * contact.LASTING_S))  # of white noise
+    np.testing.assert_allclose(lasting, average, rtol=0.35)
+
+
+def test_what_messages_left_out_hide_is_not_an_average() -> None:
+    """One sample after 0.3 s counts for no more than one of 20 ms."""
+    detector, start = calm()
+    for k in range(200):
+        detector.add((start + 30 * k) * STEP, np.array([0.0, 2.0 * 2.0 * (-1.0) ** k]))
+        assert not detector.active and detector.lasting.share < 1.0
+
+
+def test_the_average_begins_anew_where_another_cause_is_found_and_after_a_pause() -> None:
+    for pause in (0.0, 2.0):
+        detector, start = calm()
+        run(detector, [5.0] * 2, start)  # not yet a contact
+        assert detector.lasting.share > 0.3
+        if not pause:
+            detector.reset()
+        later = round(pause * 1e9 / STEP)
+        said = run(detector, [0.0] * 100, start + 2 + later)
+        assert said == {} and detector.lasting.share < 0.1
+        assert abs(detector._average[1]) < 0.01
+
+
+def test_where_predictions_change_between_two_samples_errors_are_larger() -> None:
+    """As where messages are too far apart for the filter; by a uniform instant between two."""
+    detector, start = calm()
+    usual = detector.spread(1.0)
+    for k in range(30):
+        expected = np.array([0.0, 10.0 if k >= 25 else 0.0])
+        detector.add((start + k) * STEP, np.zeros(2), expected=expected)
+        if k == 25:
+            width = 10.0 / np.sqrt(12.0)
+            np.testing.assert_allclose(
+                detector.spread(1.0), np.hypot(usual, [0.0, width]), rtol=0.01
+            )
+    after = detector.spread(1.0)
+    kept = width * np.exp(-4.0 * STEP * 1e-9 / contact.BETWEEN_S)
+    np.testing.assert_allclose(after, np.hypot(usual, [0.0, kept]), rtol=0.01)
+
+
+def test_what_lasts_is_saved_with_what_is_sudden() -> None:
+    detector, _ = calm()
+    other = ContactDetector(detector.config, np.ones(2))
+    other.restore(state := detector.state())
+    assert {name.startswith("lasting.") for name in state} == {True, False}
+    for name, value in other.state().items():
+        np.testing.assert_array_equal(value, state[name])
+    older = {name: value for name, value in state.items() if not name.startswith("lasting.")}
+    fresh = ContactDetector(detector.config, np.ones(2))
+    fresh.restore(older)  # of an earlier version
+    assert np.isinf(fresh.lasting.sizes.spread(1.0, np.zeros(2))).all()
+    assert run(fresh, [0.0] * 25 + [50.0], 4000) == {25: "begins"}

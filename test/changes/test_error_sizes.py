@@ -127,7 +127,7 @@ def test_a_push_does_not_hide_itself_in_the_level() -> None:
 def test_sizes_of_an_earlier_version_by_other_classes_are_learned_anew() -> None:
     sizes = ErrorSizes(np.ones(2), by_speed=True)
     sizes.restore({"squares": np.ones((7, 2)), "weights": np.ones((7, 2))})
-    assert np.isinf(sizes.spread(1.0)).all()
+    assert np.isinf(sizes.spread(1.0, np.zeros(2))).all()
 
 
 def test_means_of_an_axis_are_those_of_when_it_was_measured() -> None:
@@ -139,3 +139,12 @@ def test_means_of_an_axis_are_those_of_when_it_was_measured() -> None:
     found = means.covariance()
     assert found is not None
     np.testing.assert_allclose(np.diag(found), 0.1, rtol=0.25)
+
+
+def test_a_joint_that_turns_round_between_two_messages_was_slow() -> None:
+    """At 50 Hz it may never be found below 0.01 rad/s."""
+    sizes = ErrorSizes(np.full(2, 1e-3), by_speed=True)
+    for k, speed in enumerate((0.5, 0.3, 0.1)):
+        assert sizes.look(k * 2 * STEP, np.array([speed, 1.0]))[0] < sizes.first_reversal
+    assert sizes.look(6 * STEP, np.array([-0.1, 1.0]))[0] == sizes.first_reversal
+    assert sizes.look(8 * STEP, np.array([-0.3, 1.0]))[0] == sizes.first_reversal + 1

@@ -1,0 +1,334 @@
+"""Errors beyond those that are usual: of each axis, and of all together."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import chdtri, ndtr
+
+from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.changes.error_sizes import (
+    CLIPPED,
+    FIRST_S,
+    USUAL_HORIZON_S,
+    ErrorSizes,
+    Usual,
+)
+from semiparam_dynamics.jit import compiled_in_turn
+from semiparam_dynamics.storage import sub_state
+
+FEW_S = 1.0  # of usual errors, fewer of which say nothing
+TEST_TIME_S = 0.01  # for which a deviation of just the limit must last to be a contact
+COUNTED_SHARE = 0.65  # of the limit, beyond which a deviation counts for one
+COUNTED_TOGETHER = 0.8  # the same of all together, in which every axis' tails add up
+END_SHARE = 0.5  # of an axis' limit, below which a contact ends
+LARGEST_HORIZON_S = 600.0  # over which the largest deviations are forgotten
+USUAL_STEP = 8_000_000  # ns at least between errors that are counted
+USUAL_FACTOR = 1.3  # times the largest usual deviation is no longer usual
+GROWTH = 0.1  # 1/s, by which the largest usual deviation grows at most after that
+REVERSAL_S = 0.12  # what is over sooner where a joint turned round, without a contact: two peaks
+SHORT_SHARE = 0.85  # of the limit, up to which a contact is over
+SHORT_GROWTH = 1.5  # by which a short one raises the largest usual deviation at most
+PEAK = 3.0  # standard deviations, beyond which a deviation is part of a peak
+LEAST = 0.005  # of an output's scale, that a standard deviation is at least
+MAX_LIMIT = 30.0  # beyond it, probabilities are too small to be numbers
+UNCORRELATED = 0.1  # share of the correlation that is taken off
+WHITEN_EVERY_S = 0.2
+
+
+class UnusualErrors:
+    """Tests errors against those of the last minutes.
+
+    Deviations are in standard deviations of these (`ErrorSizes`). Errors have longer tails than a
+    normal distribution, depending on the joint; so what is not usual must also exceed the largest
+    usual deviation of its axis, of reversals apart from that of other motion. A push moves several
+    joints, each perhaps by little, and not as usual errors do: so the length of all deviations,
+    whitened by their usual correlation, counts like a further axis, with a limit that noise exceeds
+    as rarely.
+
+    Parameters
+    ----------
+    scales: (n_axes,) of the outputs, N m or N: a small share of them is no error worth telling.
+    by_speed: errors have their sizes by their joint's speed.
+    above: times the threshold, which is the limit.
+    later: s for which errors show longer than they last.
+
+    Attributes
+    ----------
+    scaled: (n_axes,) the last errors, in standard deviations, with their sign.
+    ratios: (n_axes + 1,) the last deviations, in shares of their limits; 0 where nothing is tested.
+    axis: nearest to its limit; n_axes: all together.
+    deviation: the last one of that axis, in standard deviations.
+    limit: that it is compared with; 0 where nothing is tested.
+    since: stamp of the first sample that adds up to a contact, ns.
+    last_beyond, last_large: stamps of the last sample that is about a contact's, and that is too
+        large for the end of one, ns.
+    """
+
+    def __init__(
+        self, scales: Array, *, by_speed: bool = False, above: float = 1.0, later: float = 0.0
+    ) -> None:
+        n_axes = len(scales)
+        self.sizes = ErrorSizes(LEAST * scales, by_speed)
+        self._above = above
+        self._correlation: Array = np.eye(n_axes)
+        self._white: Array = np.eye(n_axes)
+        self._whitened = 0.0  # s since `_white` was made anew
+        self._seen = 0.0  # s of usual errors
+        self.scaled: Array = np.zeros(n_axes)
+        self._each = np.arange(n_axes + 1)  # axis, and last all together
+        self._counted = np.append(np.full(n_axes, COUNTED_SHARE), COUNTED_TOGETHER)
+        # The largest deviations of each, in other motion and, in the second row, in reversals.
+        self._usual: Array = np.zeros((2, n_axes + 1))
+        self._limits: Array = self._usual  # of a threshold and these usual deviations
+        self._limits_of: tuple[float, Array] = -1.0, self._usual
+        self._turning: Indices = np.zeros(n_axes + 1, dtype=np.intp)  # row of the last sample
+        self._peaks = ReversalPeaks(n_axes + 1, REVERSAL_S + later)
+        self._at = 0  # ns, stamp of the last sample
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what is under way, but not what is usual."""
+        self.axis, self.deviation, self.limit = 0, 0.0, 0.0
+        self.ratios: Array = np.zeros(len(self._each))
+        self.since = self.last_beyond = self.last_large = 0
+        self._peak: Array = np.zeros_like(self._usual)  # during a contact
+        self._sums: Array = np.zeros(len(self._each))  # of each axis, and of all: 1 is a contact
+        self.drop_recent()
+
+    def drop_recent(self) -> None:
+        """Count none of the last errors for the level: they may be a contact's."""
+        self.sizes.drop_recent()
+
+    def limits(self, threshold: float) -> Array:
+        """(n_axes + 1,) of each axis and of all together, in standard deviations.
+
+        Those of the last sample's motion, by a threshold in standard deviations; infinite where
+        that is 0.
+        """
+        of, known = (threshold, self._usual), self._limits_of
+        if of[0] != known[0] or of[1] is not known[1]:
+            limits: Array = USUAL_FACTOR * self._usual
+            limit, n = self._above * threshold or np.inf, len(self._white)
+            np.maximum(limits[:, :n], limit, out=limits[:, :n])
+            np.maximum(limits[:, n], as_rare(limit, n), out=limits[:, n])
+            self._limits, self._limits_of = limits, of
+        chosen: Array = self._limits[self._turning, self._each]
+        return chosen
+
+    def look(
+        self,
+        stamp: int,
+        error: Array,
+        confidence: float,
+        speeds: Array | None,
+        known: float,
+        between: Array,
+    ) -> Usual:
+        """Scale the errors (n_axes,) of a sample; see `ContactDetector.add`.
+
+        known, between: by which sizes grow, see `ErrorSizes.spread`.
+        """
+        classes = self.sizes.look(stamp, speeds)
+        n = len(error)
+        scaled, deviations = np.empty(n), np.empty(n + 1)
+        turning = np.empty(n + 1, dtype=np.intp)
+        spread, first = self.sizes.spread(known, between), self.sizes.first_reversal
+        _deviate(error, spread, self._white, classes, first, scaled, deviations, turning)
+        self.scaled = scaled
+        return Usual(stamp, error, confidence, classes, scaled, deviations, turning)
+
+    def test(self, usual: Usual, threshold: float, *, accumulate: bool) -> bool:
+        """Compare a sample that was looked at with the limits; whether a contact begins.
+
+        accumulate: whether one may, and samples add up.
+
+        What adds up is a cumulative sum of what is beyond `COUNTED_SHARE`, or `COUNTED_TOGETHER`
+        (Page 1954, Continuous inspection schemes): a limit that is just reached must be so for
+        `TEST_TIME_S`, a larger deviation for less. A jerk that the model has some milliseconds late
+        is over before. Samples that are further apart are tested one by one.
+        """
+        ahead, self._at = usual.stamp - self._at, usual.stamp
+        self._turning = usual.turning
+        deviations, limits = usual.deviations, self.limits(threshold)
+        self.ratios = deviations / limits
+        self.axis = int(np.argmax(self.ratios if threshold > 0.0 else deviations))
+        self.deviation = float(deviations[self.axis])
+        self.limit = float(limits[self.axis]) if threshold > 0.0 else 0.0
+        if self.share > SHORT_SHARE:
+            self.last_beyond = usual.stamp
+        if self.share > END_SHARE and (self.ratios > self._end_shares(threshold)).any():
+            self.last_large = usual.stamp
+        if not accumulate or self._seen < FEW_S:
+            self._sums = np.zeros_like(self.ratios)
+            return False
+        share = min(max(ahead, 0) * 1e-9 / TEST_TIME_S, 1.0)
+        if share == 1.0 or not self._sums.any():
+            self.since = usual.stamp
+            self._sums = np.zeros_like(self.ratios)
+        beyond = (self.ratios - self._counted) / (1.0 - self._counted)
+        self._sums = np.maximum(self._sums + share * beyond, 0.0)
+        return bool(self._sums.max() >= 1.0)
+
+    @property
+    def share(self) -> float:
+        """Of the limit that is nearest, in which the last deviation is."""
+        return self.deviation / self.limit if self.limit > 0.0 else 0.0
+
+    def _end_shares(self, threshold: float) -> Array:
+        return end_shares(self._above * threshold, len(self.scaled))
+
+    def begin_peak(self) -> None:
+        """A contact begins: what is large from now on may be a short error's peak."""
+        self._peak = np.zeros_like(self._usual)
+
+    def raise_peak(self, usual: Usual) -> None:
+        """Note a sample of a contact."""
+        now = usual.turning, self._each
+        self._peak[now] = np.maximum(self._peak[now], usual.deviations)
+
+    def keep_peak(self) -> None:
+        """Take a contact that was over too soon to be a push for an error that may recur."""
+        peak = np.minimum(self._peak, SHORT_GROWTH * self._limits / USUAL_FACTOR)
+        self._usual = np.maximum(self._usual, peak)
+
+    def count(self, usual: Usual) -> float:
+        """Take a sample's errors for usual ones; returns the seconds since the last, 1 at most."""
+        first = self._seen < FIRST_S
+        ahead = self.sizes.count(usual, math.inf if first else CLIPPED)
+        self._seen += ahead
+        if self._seen > 0.5 * FIRST_S:  # before that too few are known to say what is large
+            self._usual = self._grown(usual, first, ahead)
+        share = 1.0 - math.exp(-ahead / USUAL_HORIZON_S)
+        clipped = np.clip(usual.scaled, -CLIPPED, CLIPPED)
+        self._correlation += share * (np.outer(clipped, clipped) - self._correlation)
+        self._whitened += ahead
+        if self._whitened > WHITEN_EVERY_S:
+            self._whiten()
+        return ahead
+
+    def _grown(self, usual: Usual, first: bool, ahead: float) -> Array:
+        """The largest usual deviations with those of a sample, `ahead` s after the last one."""
+        grown: Array = math.exp(-ahead / LARGEST_HORIZON_S) * self._usual
+        if first:  # one of the rows may not have been met
+            return np.maximum(grown, usual.deviations)
+        now = usual.turning, self._each
+        most = np.minimum(usual.deviations, (1.0 + GROWTH * ahead) * self._usual[now])
+        grown[now] = np.maximum(grown[now], most)
+        peaks = np.minimum(self._peaks.take(usual), SHORT_GROWTH * self._usual[1])
+        grown[1] = np.maximum(grown[1], peaks)
+        return grown
+
+    def _whiten(self) -> None:
+        self._whitened = 0.0
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(self._correlation), 1e-12))
+        correlation = (1.0 - UNCORRELATED) * scale[:, None] * self._correlation * scale
+        np.fill_diagonal(correlation, 1.0)
+        self._white = np.linalg.inv(np.linalg.cholesky(correlation))
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        sizes = {f"sizes.{name}": value for name, value in self.sizes.state().items()}
+        usual = {
+            "usual": np.array([*self._usual.ravel(), self._seen, self._whitened]),
+            "correlation": self._correlation.copy(),
+            "white": self._white.copy(),
+        }
+        return sizes | usual
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`. Raises ValueError where it has another number of axes."""
+        self.reset()
+        if "correlation" not in state:
+            return  # of an earlier version, which knew other errors
+        if state["correlation"].shape != self._correlation.shape:
+            raise ValueError("the usual errors that were saved are of another number of axes")
+        self.sizes.restore(sub_state(state, "sizes."))
+        usual = state["usual"][:-2].reshape(-1, len(self._each))  # one row in an earlier version
+        self._usual = np.array(np.broadcast_to(usual, (2, len(self._each))))
+        self._seen, self._whitened = state["usual"][-2:].tolist()
+        self._correlation, self._white = state["correlation"].copy(), state["white"].copy()
+
+
+class ReversalPeaks:
+    """Deviations that are large for a short time while a joint turns round.
+
+    The same reversal recurs, with a peak that is never the same, and what is as short is no push.
+
+    Parameters
+    ----------
+    n: their number.
+    lasts: s for which such a peak lasts at most.
+    """
+
+    def __init__(self, n: int, lasts: float) -> None:
+        self._since: Indices = np.zeros(n, dtype=np.int64)  # ns, stamp of its first; 0: none
+        self._height: Array = np.zeros(n)  # of those in reversals
+        self._lasts = 1e9 * lasts + USUAL_STEP  # ns
+
+    def take(self, usual: Usual) -> Array:
+        """(n,) heights of the peaks that end before this sample, 0 where none does."""
+        large = usual.deviations > PEAK
+        begun = self._since > 0
+        if not (large.any() or begun.any()):
+            return np.zeros_like(self._height)
+        short = usual.stamp - self._since <= self._lasts
+        ended = np.where(begun & ~large & short, self._height, 0.0)
+        self._since = np.where(large, np.where(begun, self._since, usual.stamp), 0)
+        height = np.maximum(self._height, usual.deviations * usual.turning)
+        self._height = np.where(large, height, 0.0)
+        return ended
+
+
+@compiled_in_turn
+def _deviate(
+    error: Array,
+    spread: Array,
+    white: Array,
+    classes: Indices,
+    first: int,
+    scaled: Array,
+    deviations: Array,
+    turning: Indices,
+) -> None:
+    """Errors in standard deviations, their sizes, and last the length of all, whitened.
+
+    `turning` is filled with whether classes are of reversals, from `first` on; that of all is that
+    of the largest deviation.
+    """
+    n, total, largest = error.size, 0.0, -1.0
+    for j in range(n):
+        scaled[j] = 0.0 if math.isnan(error[j]) else error[j] / spread[j]
+        deviations[j] = abs(scaled[j])
+        turning[j] = classes[j] >= first
+        if deviations[j] > largest:
+            largest, turning[n] = deviations[j], turning[j]
+    for i in range(n):
+        value = 0.0
+        for j in range(i + 1):
+            value += white[i, j] * scaled[j]
+        total += value * value
+    deviations[n] = math.sqrt(total)
+
+
+@lru_cache
+def as_rare(limit: float, n: int) -> float:
+    """The length that n independent normal numbers of unit variance exceed as rarely as one of them
+    exceeds `limit` in size."""
+    finite = min(limit, MAX_LIMIT)
+    return float(np.sqrt(chdtri(n, 2.0 * ndtr(-finite)))) + limit - finite
+
+
+@lru_cache
+def end_shares(limit: float, n: int) -> Array:
+    """Shares of the limits of n axes and of all together, below all of which a contact ends.
+
+    That of all is exceeded by noise as rarely as an axis' own, as its limit is.
+    """
+    shares = np.full(n + 1, END_SHARE)
+    if limit > 0.0:
+        shares[n] = as_rare(END_SHARE * limit, n) / as_rare(limit, n)
+    shares.flags.writeable = False
+    return shares
