@@ -10,7 +10,8 @@ import numpy as np
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 
-GROWTH = 1e3  # conjugate gradient's residuals may rise for a while, but hardly by so much
+GROWTH = 1e3  # times the smallest residual so far, and it is looked whether rounding is the reason
+LOST = 0.5  # of a residual that the recurrence may be wrong by
 
 Follow = Callable[[int, Array], bool]
 
@@ -49,8 +50,10 @@ def conjugate_gradient(
         for each column.
     tolerance : a column stops when its residual's norm is at most this part of b's; or (T,).
     patience : a column also stops when so many iterations brought no smaller residual, or one
-        left a residual GROWTH times the smallest, and goes back to where that was; None: never.
-        Rounding can make that necessary, for a product in float32 most of all.
+        left a residual GROWTH times the smallest, if rounding is the reason: if the recurrence's
+        residual is not that of x, which another product tells. It goes back to where the residual
+        was smallest. Otherwise an ill-conditioned H is, on which residuals stay or rise for long
+        while x approaches the solution all the same. None: it never stops for that.
     follow : called with the iteration's number, from 1, and x (q, T), which it must not change;
         a true answer ends all.
 
@@ -61,11 +64,14 @@ def conjugate_gradient(
     largest = np.max(np.abs(b), axis=0, initial=0.0)
     scale = np.where(largest > 0.0, largest, 1.0)
     scale = scale * np.maximum(np.linalg.norm(b / scale, axis=0), 1.0)
-    r = b / scale
+    scaled = b / scale
+    r = scaled.copy()
     x, p = np.zeros_like(r), r.copy()
     squared = np.sum(r * r, axis=0)
     relative = np.sqrt(squared)
     best, best_x, best_at = relative.copy(), x.copy(), np.zeros(r.shape[1], dtype=int)
+    # Where a residual was last found to be that of x, and how large it was.
+    looked_at, trusted = np.zeros_like(best_at), np.zeros_like(relative)
     enough = np.broadcast_to(tolerance, relative.shape)
     active = np.flatnonzero(relative > enough)
     residuals: list[Array] = []
@@ -87,11 +93,18 @@ def conjugate_gradient(
             better = active[relative[active] < best[active]]
             best[better], best_at[better] = relative[better], t
             best_x[:, better] = x[:, better]
-            waited = t - best_at[active] >= patience
-            stuck = waited | (relative[active] > GROWTH * best[active])
-            x[:, active[stuck]] = best_x[:, active[stuck]]
-            relative[active[stuck]] = best[active[stuck]]
-            active = active[~stuck]
+            waited = t - np.maximum(best_at, looked_at)[active] >= patience
+            risen = relative[active] > GROWTH * np.maximum(best, trusted)[active]
+            doubtful = active[waited | risen]
+            if len(doubtful):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    true = scaled[:, doubtful] - product(x[:, doubtful], doubtful)
+                    off = np.linalg.norm(true - r[:, doubtful], axis=0)
+                right = off <= LOST * relative[doubtful]
+                looked_at[doubtful], trusted[doubtful] = t, relative[doubtful]
+                stuck = doubtful[~right]
+                x[:, stuck], relative[stuck] = best_x[:, stuck], best[stuck]
+                active = active[~np.isin(active, stuck)]
         residuals.append(relative.copy())
         active = active[relative[active] > enough[active]]
         if follow is not None and follow(t, x * scale):

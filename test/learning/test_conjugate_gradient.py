@@ -112,6 +112,19 @@ def test_a_stuck_column_returns_its_best_iterate() -> None:
     assert np.isfinite(found.x).all()
 
 
+@pytest.mark.parametrize("power", [-0.5, 0.0, 0.25])
+def test_residuals_that_rise_or_stay_without_rounding_end_nothing(power: float) -> None:
+    values = np.geomspace(1e-10, 1.0, 40)
+    b = values[:, None] ** power
+    found = conjugate_gradient(
+        lambda P, _: values[:, None] * P, b, max_iter=2000, tolerance=1e-10, patience=50
+    )
+    if power <= 0.0:
+        assert found.residuals.max() > 1e3  # as the matrix' condition lets it
+    assert found.converged.all()
+    np.testing.assert_allclose(found.x, b / values[:, None], rtol=1e-5)
+
+
 def test_following_can_end_it() -> None:
     H = positive_definite(30, 1e3)
     b = RNG.standard_normal((30, 1))
