@@ -55,7 +55,8 @@ class Centers:
     ----------
     points : (m, d).
     indices : (m,), their rows in the data; None for centres that were given.
-    probabilities : (m,), with which each was drawn where they differ; None: uniformly.
+    probabilities : (m,), with which each was drawn where they differ; None: uniformly. Of draws
+        without replacement the mean of a draw's.
     """
 
     points: Array
@@ -72,6 +73,33 @@ def uniform(X: Any, n_centers: int, random_state: Any = None) -> Centers:
     draw = check_random_state(random_state)
     indices = draw.permutation(rows.n_samples)[: positive_count(n_centers, "n_centers")]
     return Centers(rows.take(indices), indices)
+
+
+def by_weight(rows: Rows, weights: Array, n: int, draw: np.random.RandomState) -> Centers:
+    """`n` different rows, each in proportion to its weight (n_samples,); none of weight zero.
+
+    A row that outweighs the rest's share is there for certain, and the others share what remains:
+    the sum over the sample of what is summed, over n p, has no error from heavy rows then. All rows
+    of positive weight if there are no more than `n`. By systematic sampling in random order
+    (Madow 1949).
+    """
+    heavy = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights > 0.0)]
+    n = min(positive_count(n, "n"), len(heavy))
+    # The heaviest k are certain where the next one's share of the other n - k draws is below 1.
+    rest = np.cumsum(weights[heavy][::-1])[::-1]
+    certain = 0
+    while certain < n and weights[heavy[certain]] * (n - certain) >= rest[certain]:
+        certain += 1
+    shares = np.zeros(rows.n_samples)
+    if certain < n:
+        others = heavy[certain:]
+        shares[others] = weights[others] * ((n - certain) / rest[certain])
+    order = draw.permutation(heavy[certain:])
+    ends = np.cumsum(shares[order]) + draw.uniform()
+    drawn = order[np.diff(np.floor(ends), prepend=0.0) > 0.0]
+    shares[heavy[:certain]] = 1.0
+    indices = np.concatenate((heavy[:certain], drawn))
+    return Centers(rows.take(indices), indices, shares[indices] / max(len(indices), 1))
 
 
 def leverage_scores(

@@ -29,7 +29,7 @@ from semiparam_dynamics.learning.base import (
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
-from semiparam_dynamics.learning.falkon_system import FalkonSystem
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, sample_by_weight
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.newton import LogisticNewton
@@ -55,11 +55,12 @@ class Falkon(RegularisationPath, KernelRegressor):
     exact estimator's (theorem 3). Where the penalty is far below 1 / n_centers the centres alone
     say too little about the rows, and many more iterations are needed, with a ConvergenceWarning.
     Then `preconditioner_rows`, four times n_centers for instance, saves most of them: an addition
-    to the paper, in which the centres are the preconditioner's only sample of the data.
+    to the paper, in which the centres are the preconditioner's only sample of the data. So are rows
+    of weights that differ: as many as there are centres, if these are not given, are drawn for it.
 
     Time O(n M t + M^3) for M centres and t iterations. Memory: kernel blocks, or all of K_nM if
-    it fits, within `memory_limit`; beside them two matrices (M, M) of float64, and a third while
-    the preconditioner is made of `preconditioner_rows` or of centres that some were left out of.
+    it fits, within `memory_limit`; beside them two matrices (M, M) of float64, and a third with
+    `preconditioner_rows`, weights that differ, or centres that some were left out of.
 
     PyTorch's and CuPy's arrays stay where they are, on a GPU for instance, if scikit-learn's
     `array_api_dispatch` is on: K_nM there, within `memory_limit` there (by default 1 GB), the
@@ -86,9 +87,9 @@ class Falkon(RegularisationPath, KernelRegressor):
         preconditioner is: half of its square is about what the objective can still fall by.
     random_state : seed or generator of the centres' choice.
     memory_limit : bytes for kernel matrices; None: a quarter of what is free.
-    preconditioner_rows : rows, drawn uniformly, that the preconditioner sees beside the centres,
-        in time O(rows M^2) and with one more matrix (M, M); None: the centres alone, as in the
-        paper.
+    preconditioner_rows : rows, drawn uniformly or by their weights, that the preconditioner sees
+        beside the centres, in time O(rows M^2) and with one more matrix (M, M); None: the centres
+        alone, as in the paper, or n_centers rows where weights differ.
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
     loss : "square" or "logistic".
@@ -292,8 +293,10 @@ class Falkon(RegularisationPath, KernelRegressor):
         centers = choose_centers(
             self.centers, rows, self.n_centers, kernel, self.penalty, draw, limit
         )
-        sample = None
-        if self.preconditioner_rows is not None:
+        # Uniform draws say too little of rows whose weights differ: what a heavy row adds that is
+        # not drawn is missing, and so is what the centres of light ones share with other rows.
+        sample = sample_by_weight(rows, centers, self.preconditioner_rows, draw)
+        if sample is None and self.preconditioner_rows is not None:
             sample = uniform(rows, self.preconditioner_rows, draw)
         if self.loss == "logistic":
             return FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)

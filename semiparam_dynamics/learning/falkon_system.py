@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from scipy.linalg.blas import dtrsm, dtrsv
 from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import Centers
+from semiparam_dynamics.learning.centers import Centers, by_weight
 from semiparam_dynamics.learning.conjugate_gradient import (
     Follow,
     Solution,
@@ -40,6 +41,11 @@ class FalkonSystem:
     Phi = K_nM L'^-1 are the rows' features (n, q), and the coefficients are L'^-1 w: the Nyström
     problem's H alpha = K_nM' W Y without the directions that rounding leaves undetermined. The
     preconditioner is made from the rows of `sample`, or from the centres where that is None.
+
+    Attributes
+    ----------
+    least : the least that an eigenvalue of the preconditioned matrix can be; about that for centres
+        that aren't rows. A row counts in the preconditioner for at most 1 / least of its weight.
     """
 
     def __init__(
@@ -57,8 +63,15 @@ class FalkonSystem:
         self.data = products(rows, kernel, self.basis.centers[used], memory_limit)
         self.importance = _importance(rows, centers)
         self._sampled = None
-        if sample is not None and self.basis.n_features:
-            self._sampled = partial(_sampled_moments, rows, self.basis, centers, sample)
+        if sample is None:
+            M = centers.points.shape[0]
+            each = np.ones(M) if self.importance is None else self.importance
+            self.least = _least(rows, [Sampled(centers.points, each / M, centers.indices)])
+        else:
+            parts = _sampled(rows, centers, sample)
+            self.least = _least(rows, parts)
+            if self.basis.n_features:
+                self._sampled = partial(_sampled_moments, self.basis, parts)
         self._moments: Array | None = None
         self._targets: Array | None = None
         self._n = rows.total_weight
@@ -121,34 +134,99 @@ class FalkonSystem:
         return preconditioner.to_coefficients(preconditioner.to_features(beta))
 
 
-def _sampled_moments(
-    rows: Rows,
-    basis: NystromBasis,
-    centers: Centers,
-    sample: Centers,
-    curvature: Curvature | None = None,
-) -> Array:
-    """An estimate of Phi' W Phi / n, its upper half, (q, q): all centres, and other rows' sample.
+@dataclass(frozen=True)
+class Sampled:
+    """Rows X (k, d) that stand for others, with the shares (k,) that they count with in a mean.
+
+    `indices` are their numbers, (k,); None for centres that were given.
+    """
+
+    X: Array
+    share: Array
+    indices: Indices | None
+
+
+def _sampled(rows: Rows, centers: Centers, sample: Centers) -> list[Sampled]:
+    """What Phi' W Phi / n is estimated from: all centres, and other rows' sample.
 
     A row that is a centre has features unlike those of other rows, so each of the two kinds is
     weighted by how many of it there are; without any of the second kind in the sample, centres
-    stand for all. Centres that aren't rows don't count.
+    stand for all. Centres that aren't rows don't count. A sample of :func:`sample_by_weight` is of
+    the second kind alone.
+    """
+    w, n = _shares(rows), rows.n_samples
+    assert sample.indices is not None
+    own, first = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+    if centers.indices is not None:
+        own, first = np.unique(centers.indices, return_index=True)
+    if sample.probabilities is not None:
+        share = w[sample.indices] / (len(sample.indices) * sample.probabilities)
+        parts = [Sampled(sample.points, share, sample.indices)]
+        return [Sampled(centers.points[first], w[own], own), *parts] if len(own) else parts
+    if centers.indices is None:
+        share = w[sample.indices] * n / len(sample.indices)
+        return [Sampled(sample.points, share, sample.indices)]
+    other = ~np.isin(sample.indices, own)
+    share = w[own] if other.any() else w[own] * n / len(own)
+    parts = [Sampled(centers.points[first], share, own)]
+    if other.any():
+        indices = sample.indices[other]
+        share = w[indices] * (n - len(own)) / other.sum()
+        parts.append(Sampled(sample.points[other], share, indices))
+    return parts
+
+
+def sample_by_weight(
+    rows: Rows, centers: Centers, n_rows: int | None, draw: np.random.RandomState
+) -> Centers | None:
+    """Rows beside the centres for the preconditioner, in proportion to their weights.
+
+    As many as there are centres for None. No sample if all weights are equal: centres, or rows
+    that are drawn uniformly, stand for all then. Nor, for None, if the centres were given.
     """
     weights = rows.weights()
-    w = np.ones(rows.n_samples) if weights is None else weights.astype(float)
-    w /= rows.total_weight
-    assert sample.indices is not None
-    if centers.indices is None:
-        share = w[sample.indices] * rows.n_samples / len(sample.indices)
-        return mean_products(basis, share, sample.points.astype(float), curvature)
-    own, first = np.unique(centers.indices, return_index=True)
-    other = ~np.isin(sample.indices, own)
-    share = w[own] if other.any() else w[own] * rows.n_samples / len(own)
-    moments = mean_products(basis, share, centers.points[first].astype(float), curvature)
-    if other.any():
-        share = w[sample.indices[other]] * (rows.n_samples - len(own)) / other.sum()
-        moments += mean_products(basis, share, sample.points[other].astype(float), curvature)
+    if weights is None or weights.min() == weights.max():
+        return None
+    if n_rows is None and centers.indices is None:
+        return None
+    others = weights.astype(float)
+    if centers.indices is not None:
+        others[centers.indices] = 0.0
+    return by_weight(rows, others, n_rows or centers.points.shape[0], draw)
+
+
+def _sampled_moments(
+    basis: NystromBasis, parts: list[Sampled], curvature: Curvature | None = None
+) -> Array:
+    """The estimate of Phi' W Phi / n, its upper half, (q, q)."""
+    q = basis.n_features
+    moments = np.zeros((q, q), order="F")
+    for part in parts:
+        moments = add_mean_products(moments, basis, part.share, part.X.astype(float), curvature)
     return moments
+
+
+def _shares(rows: Rows) -> Array:
+    """The rows' weights over their sum, (n,)."""
+    weights = rows.weights()
+    w = np.ones(rows.n_samples) if weights is None else weights.astype(float)
+    return np.asarray(w / rows.total_weight)
+
+
+def _least(rows: Rows, parts: list[Sampled]) -> float:
+    """The least ratio, at most 1, of a row's share in the mean and in the preconditioner's.
+
+    Centres that were given count as rows of mean weight: it is no bound then, but about one.
+    """
+    w, counted = _shares(rows), np.zeros(rows.n_samples)
+    least = 1.0
+    for part in parts:
+        if part.indices is None:
+            least = min(least, 1.0 / (rows.n_samples * float(part.share.max(initial=0.0))))
+        else:
+            np.add.at(counted, part.indices, part.share)
+    some = counted > 0.0
+    return min(least, float(np.min(w[some] / counted[some], initial=1.0)))
 
 
 def _importance(rows: Rows, centers: Centers) -> Array | None:
@@ -253,15 +331,23 @@ def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
     return result
 
 
-def mean_products(
-    basis: NystromBasis, share: Array, X: Array | None = None, curvature: Curvature | None = None
+def mean_products(basis: NystromBasis, share: Array) -> Array:
+    """Phi' diag(share) Phi, its upper half, (q, q), of the features of the centres."""
+    q = basis.n_features
+    return add_mean_products(np.zeros((q, q), order="F"), basis, share)
+
+
+def add_mean_products(
+    gram: Array,
+    basis: NystromBasis,
+    share: Array,
+    X: Array | None = None,
+    curvature: Curvature | None = None,
 ) -> Array:
-    """Phi' diag(share) Phi, its upper half, (q, q), of the features of the centres or of X.
+    """gram + Phi' diag(share) Phi, in gram's place, of the features of the centres or of X.
 
     With `curvature` a row also counts by that of its features.
     """
-    q = basis.n_features
-    gram = np.zeros((q, q), order="F")
     for i in range(0, len(share), BLOCK):
         here = slice(i, i + BLOCK)
         phi = basis.expansion[here] if X is None else basis.transform(X[here])

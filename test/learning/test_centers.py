@@ -10,6 +10,7 @@ import pytest
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.centers import (
     approximate_leverage_scores,
+    by_weight,
     choose_centers,
     leverage_scores,
     subsampling_size,
@@ -154,3 +155,41 @@ def test_smoother_targets_need_fewer_centres_and_worse_spans_more() -> None:
 def test_arguments_must_be_positive(arguments: tuple[float, ...]) -> None:
     with pytest.raises(ConfigurationError, match="positive"):
         subsampling_size(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [1, 7, 25])
+def test_rows_are_drawn_in_proportion_to_their_weights(n: int) -> None:
+    X = points(40)
+    w = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+    w[:10], w[10:13] = 0.0, (100.0, 90.0, 0.01)
+    rows, draw, drawn = Rows.from_arrays(X, X), np.random.RandomState(0), np.zeros(40)
+    for _ in range(4000):
+        found = by_weight(rows, w, n, draw)
+        assert found.indices is not None and found.probabilities is not None
+        assert len(found.indices) == len(np.unique(found.indices)) == n
+        np.testing.assert_array_equal(found.points, X[found.indices])
+        shares = n * found.probabilities
+        # What is drawn stands for all, without an error where what is summed is as the weights.
+        np.testing.assert_allclose(np.sum(w[found.indices] / shares), w.sum())
+        drawn[found.indices] += 1.0
+    expected = np.zeros(40)  # in proportion, those that would be drawn twice once and for certain
+    certain = np.zeros(40, dtype=bool)
+    while True:
+        expected = np.where(certain, 1.0, (n - certain.sum()) * w / w[~certain].sum())
+        if not (expected > 1.0).any():
+            break
+        certain |= expected > 1.0
+    assert certain.any() == (n > 1)
+    np.testing.assert_allclose(drawn / 4000, expected, atol=5.0 * 0.5 / np.sqrt(4000))
+    np.testing.assert_allclose(shares, expected[found.indices])
+
+
+def test_no_more_rows_are_drawn_than_have_a_weight() -> None:
+    X, w = points(12), np.zeros(12)
+    rows, draw = Rows.from_arrays(X, X), np.random.RandomState(0)
+    assert not len(by_weight(rows, w, 5, draw).points)
+    w[[2, 7]] = 1.0, 1e-3
+    found = by_weight(rows, w, 5, draw)
+    assert found.indices is not None and found.probabilities is not None
+    assert sorted(found.indices) == [2, 7]
+    np.testing.assert_array_equal(found.probabilities, 0.5)

@@ -19,8 +19,13 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.falkon_system import FalkonSystem, Preconditioner
+from semiparam_dynamics.learning.falkon_system import (
+    FalkonSystem,
+    Preconditioner,
+    sample_by_weight,
+)
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
+from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
 
 from .oracles import direct, in_long_double, peak_memory, relative
@@ -202,6 +207,49 @@ def test_far_from_the_solution_it_warns() -> None:
         Falkon(WIDE, 1e-2, 300, max_iter=5, random_state=0).fit(X, y)
 
 
+def objective(model: Any, w: Array) -> float:
+    """The weighted mean squared error on X, y and the penalty's term."""
+    K = model.kernel(model.centers_)
+    error = np.average((model.predict(X) - y) ** 2, weights=w)
+    return float(error + model.penalty * model.coef_ @ K @ model.coef_)
+
+
+WEIGHTS = {
+    "none of half of the rows": lambda r: (np.arange(len(X)) % 2).astype(float),
+    "none, one or two": lambda r: r.choice([0.0, 1.0, 2.0], len(X)),
+    "hardly any of half of the rows": lambda r: np.where(np.arange(len(X)) % 2, 1.0, 1e-6),
+    "much of a few rows": lambda r: np.where(np.arange(len(X)) % 50, 1.0, 1e6),
+    "eight decades": lambda r: 10.0 ** r.uniform(-4, 4, len(X)),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize(("M", "penalty", "most"), [(20, 1e-10, 25), (150, 1e-6, 60)])
+@pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
+def test_weights_of_any_kind_take_hardly_more_iterations(
+    name: str, M: int, penalty: float, most: int, centers: str
+) -> None:
+    w = WEIGHTS[name](np.random.default_rng(1))
+    model = Falkon(Gaussian(2.0), penalty, M, centers, max_iter=most, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, w)
+    best = NystromKRLS(Gaussian(2.0), penalty, centers=model.centers_).fit(X, y, w)
+    assert objective(model, w) < 1.01 * objective(best, w)
+
+
+def test_rows_of_weight_zero_might_as_well_not_be_there() -> None:
+    w = np.random.default_rng(1).choice([0.0, 1.0, 2.0], len(X))
+    for centers in ("uniform", "leverage_scores"):
+        model = Falkon(Gaussian(2.0), 1e-4, 60, centers, max_iter=300, random_state=0).fit(X, y, w)
+        there = w > 0.0
+        without = Falkon(Gaussian(2.0), 1e-4, centers=model.centers_, max_iter=300)
+        without.fit(X[there], y[there], w[there])
+        assert relative(model.predict(NEW), without.predict(NEW)) < 1e-7
+        expected = direct(Gaussian(2.0), model.centers_, 1e-4, X, y, NEW, w)
+        assert relative(model.predict(NEW), expected) < 1e-7
+
+
 def test_weighted_leverage_scores_converge() -> None:
     w = RNG.uniform(0.0, 2.0, len(X))
     model = Falkon(WIDE, 1e-3, 400, "leverage_scores", random_state=0).fit(X, y, w)
@@ -309,6 +357,56 @@ def test_the_preconditioners_mean_is_the_papers_row_by_row(
     A = np.linalg.inv(system.preconditioner(1e-3).to_features(np.eye(len(expected))))
     found = A.T @ A - 1e-3 * np.eye(len(expected))
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_preconditioners_mean_of_rows_drawn_by_weight(given: bool) -> None:
+    """Centres that are rows count once, and of the others each drawn one for 1 / (k p) of it."""
+    n, kernel = 90, Gaussian(1.0)
+    w = 10.0 ** np.random.default_rng(1).uniform(-3, 1, n)
+    rows = Rows.from_arrays(X[:n], y[:n], w)
+    centers = choose_centers(X[:20] + 0.1 if given else "uniform", rows, 20, kernel, 1e-2, 0)
+    draw = np.random.RandomState(1)
+    assert (sample_by_weight(rows, centers, None, draw) is None) == given
+    sample = sample_by_weight(rows, centers, 30, draw)
+    assert sample is not None and sample.indices is not None and sample.probabilities is not None
+    system = FalkonSystem(rows, kernel, centers, sample=sample)
+    own = [] if centers.indices is None else centers.indices.tolist()
+    assert not set(own) & set(sample.indices.tolist()) and len(sample.indices) == 30
+    expected = np.zeros((system.basis.n_features,) * 2)
+    for index in own:
+        phi = system.basis.transform(X[[index]])[0]
+        expected += w[index] / w.sum() * np.outer(phi, phi)
+    for index, p in zip(sample.indices, sample.probabilities, strict=True):
+        phi = system.basis.transform(X[[index]])[0]
+        expected += w[index] / w.sum() / (30 * p) * np.outer(phi, phi)
+    A = np.linalg.inv(system.preconditioner(1e-3).to_features(np.eye(len(expected))))
+    found = A.T @ A - 1e-3 * np.eye(len(expected))
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("drawn", ["uniform", "leverage_scores"])
+@pytest.mark.parametrize("sampled", [None, "uniformly", "by weight"])
+def test_no_eigenvalue_of_the_preconditioned_matrix_is_less_than_told(
+    weighted: bool, drawn: str, sampled: str | None
+) -> None:
+    n, kernel, penalty = 300, Gaussian(1.0), 1e-7
+    w = np.random.default_rng(1).uniform(0.1, 3.0, n) if weighted else np.ones(n)
+    rows = Rows.from_arrays(X[:n], y[:n], w if weighted else None)
+    centers = choose_centers(drawn, rows, 40, kernel, 1e-2, random_state=0)
+    sample = None if sampled is None else uniform(rows, 60, 1)
+    if sampled == "by weight" and weighted:
+        sample = sample_by_weight(rows, centers, None, np.random.RandomState(1))
+    system = FalkonSystem(rows, kernel, centers, sample=sample)
+    B = system.preconditioner(penalty)
+    phi = system.basis.transform(X[:n]) @ B.to_features(np.eye(system.basis.n_features))
+    H = (phi.T * (w / w.sum())) @ phi
+    H += penalty * B.from_features(B.to_features(np.eye(len(H))))
+    least = np.linalg.eigvalsh(H)[0]
+    assert 0.0 < system.least <= least * (1.0 + 1e-8)
+    if not weighted and drawn == "uniform" and sample is None:
+        assert system.least == pytest.approx(40 / n)
 
 
 def test_what_it_was_given_stays() -> None:
