@@ -29,6 +29,7 @@ from semiparam_dynamics.learning.base import (
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
+from semiparam_dynamics.learning.conjugate_gradient import Solution
 from semiparam_dynamics.learning.falkon_system import FalkonSystem, sample_by_weight
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
@@ -36,7 +37,9 @@ from semiparam_dynamics.learning.newton import LogisticNewton
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
 from semiparam_dynamics.learning.rows import Rows, backend_of, training_rows
 
-FAR = 0.1  # a relative residual that says that the estimate is not yet the objective's minimiser
+FAR = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
+NEAR = 1e-6  # of the outputs' mean square: their predictions' error is below a thousandth then
+DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
 
 FALKON_LOSSES = ("square", "logistic")
 SOLVERS = ("cg", "gradient")
@@ -53,7 +56,8 @@ class Falkon(RegularisationPath, KernelRegressor):
     preconditioned as in the paper's algorithm 1 and appendix A. With max_iter of the order of
     log n, penalty = 1 / sqrt(n) and n_centers = sqrt(n) log(n) the error is of the order of the
     exact estimator's (theorem 3). Where the penalty is far below 1 / n_centers the centres alone
-    say too little about the rows, and many more iterations are needed, with a ConvergenceWarning.
+    say too little about the rows, and many more iterations are needed. A ConvergenceWarning tells
+    where, by estimate, a tenth of the objective could still be gained after the last.
     Then `preconditioner_rows`, four times n_centers for instance, saves most of them: an addition
     to the paper, in which the centres are the preconditioner's only sample of the data. So are rows
     of weights that differ: as many as there are centres, if these are not given, are drawn for it.
@@ -157,12 +161,17 @@ class Falkon(RegularisationPath, KernelRegressor):
         predictor = None if held_out is None else self._predictor(system, held_out.X)
         offsets = np.zeros(rows.n_outputs)
 
+        ended_by_callback = False
+
         def done(number: int, coefficients: Callable[[], Array]) -> bool:
-            if predictor is None or held_out is None:
-                return log.done(number)
-            predicted = predictor(coefficients()).astype(float) + offsets
-            errors = loss.error(held_out.Y, predicted).mean(axis=1)
-            return log.done(number, float(np.average(errors, weights=held_out.weights)))
+            nonlocal ended_by_callback
+            error = None
+            if predictor is not None and held_out is not None:
+                predicted = predictor(coefficients()).astype(float) + offsets
+                errors = loss.error(held_out.Y, predicted).mean(axis=1)
+                error = float(np.average(errors, weights=held_out.weights))
+            ended_by_callback = log.done(number, error)
+            return ended_by_callback
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
             if loss.name == "logistic":
@@ -176,6 +185,8 @@ class Falkon(RegularisationPath, KernelRegressor):
                     start,
                     lambda number, found: done(number, lambda: found),
                 )
+                left = np.max(residuals[-1:], initial=0.0)
+                far = f"Newton's decrement is still {left:.2g}" if left > DECREMENT else ""
             else:
                 B = system.preconditioner(penalty)
                 solution = system.solve(
@@ -187,16 +198,20 @@ class Falkon(RegularisationPath, KernelRegressor):
                     self.solver,
                 )
                 coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
+                far = _far(system, solution)
         self._keep(rows, system.data.centers, coefficients)
         self.intercept_: Any = float(offsets[0]) if rows.one_output else offsets
         self.n_iter_ = len(residuals)
         self.residuals_ = np.max(residuals, axis=1, initial=0.0)
         self.validation_errors_ = np.array(log.errors)
-        if self.n_iter_ == max_iter and self.residuals_[-1] > FAR:
+        if far and not ended_by_callback:
+            whole = self.n_iter_ == max_iter
+            ended = "" if whole else ", but rounding ended them"
+            more = "max_iter, or " if whole else ""
             warnings.warn(
-                f"After {max_iter} iterations the relative residual is {self.residuals_[-1]:.2g}: "
-                f"set preconditioner_rows to {4 * len(coefficients)}, or raise max_iter, or "
-                f"n_centers towards 1 / penalty, or the penalty.",
+                f"After {self.n_iter_} iterations {far}{ended}: set preconditioner_rows to "
+                f"{4 * len(coefficients)}, or raise {more}n_centers towards 1 / penalty, or the "
+                f"penalty.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -308,3 +323,23 @@ class Falkon(RegularisationPath, KernelRegressor):
         rows, kernel = system.data.rows.like(X), as_kernel(self.kernel)
         data = kernel_rows(rows, kernel, system.data.centers, limit)
         return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
+
+
+def _far(system: FalkonSystem, solution: Solution) -> str:
+    """What is still to be gained of the objective, in words, if it is much of it for any output.
+
+    The preconditioned residual doesn't tell that: its norm has no scale of predictions' errors.
+    """
+    if solution.converged.all():
+        return ""
+    gain = np.where(solution.converged, 0.0, solution.to_gain(system.least))
+    if np.all(gain <= NEAR * solution.gained):  # no pass over the data for it
+        return ""
+    with np.errstate(over="ignore", invalid="ignore"):
+        outputs = system.data.rows.squared_outputs() / system.data.rows.total_weight
+        now = np.maximum(outputs - solution.gained, 0.0)
+        far = (gain > FAR * now) & (gain > NEAR * outputs)
+    if not far.any():
+        return ""
+    left = np.max(np.minimum(gain[far] / np.maximum(now[far], gain[far]), 1.0))
+    return f"about {left:.0%} of the mean squared error, with the penalty, could still be gained"

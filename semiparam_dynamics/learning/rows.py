@@ -187,6 +187,15 @@ class Rows:
             return None
         return np.concatenate([b.weights for b in self._read() if b.weights is not None])
 
+    def squared_outputs(self) -> Array:
+        """The sum of the outputs' squares by the rows' weights, (T,)."""
+        total = np.zeros(self.n_outputs)
+        for block in self._read():
+            w = np.ones(len(block)) if block.weights is None else block.weights.astype(float)
+            Y = block.Y.astype(float)
+            total += np.einsum("i,ij,ij->j", w, Y, Y)
+        return total
+
     def _take_sparse(self, indices: Indices) -> Array:
         parts, places = [], []
         for block, start in self._numbered():

@@ -106,6 +106,8 @@ def test_products_are_numpys(to: To, limit: Any, keep: bool) -> None:
     data = kernel_rows(rows, Gaussian(1.5), C, limit, keep)
     assert isinstance(data, DeviceKernelRows)
     assert data.fits == (keep and limit is None)
+    np.testing.assert_allclose(rows.squared_outputs(), W @ Y**2)
+    np.testing.assert_allclose(DeviceRows(there, to(X), to(Y)).squared_outputs(), np.sum(Y**2, 0))
     expected = kernel_rows(Rows.from_arrays(X, Y, W), Gaussian(1.5), C)
     assert isinstance(expected, KernelRows)
     for _ in range(2):

@@ -214,6 +214,55 @@ def objective(model: Any, w: Array) -> float:
     return float(error + model.penalty * model.coef_ @ K @ model.coef_)
 
 
+@pytest.mark.parametrize(
+    ("penalty", "iterations", "solver", "warns"),
+    [
+        (1e-2, 5, "cg", False),
+        (1e-4, 20, "cg", False),
+        (1e-6, 20, "cg", True),  # with a residual of some hundredths
+        (1e-6, 200, "cg", False),
+        (1e-8, 100, "cg", True),
+        (1e-2, 20, "gradient", False),
+        (1e-6, 20, "gradient", True),
+    ],
+)
+def test_it_warns_where_much_can_still_be_gained(
+    penalty: float, iterations: int, solver: str, warns: bool
+) -> None:
+    model = Falkon(Gaussian(2.0), penalty, 200, max_iter=iterations, random_state=0, solver=solver)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    best = NystromKRLS(Gaussian(2.0), penalty, centers=model.centers_).fit(X, y)
+    excess = objective(model, np.ones(len(X))) / objective(best, np.ones(len(X))) - 1.0
+    assert (excess > 0.1) == warns
+    assert [one.category for one in caught] == [ConvergenceWarning] * warns
+
+
+def test_one_output_of_many_warns_and_a_fit_that_was_ended_does_not() -> None:
+    model = Falkon(Gaussian(2.0), 1e-6, 200, random_state=0)
+    easy = np.ones(len(X)) + 1e-3 * y  # hardly more than what the first iterations find
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model.fit(X, np.column_stack((np.zeros(len(X)), 1e-6 * y, easy)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).set_params(callback=lambda it: it.number == 5).fit(X, y)
+        clone(model).set_params(tolerance=0.5).fit(X, y)
+
+
+def test_it_warns_where_rounding_ends_the_iterations_far_from_the_minimiser() -> None:
+    draw = np.random.default_rng(0)
+
+    def noisy(A: Array, B: Array) -> Array:  # in each product other noise
+        noise = 1e-4 * draw.standard_normal((len(A), len(B)))
+        return np.asarray(WIDE(A, B) + noise * (len(A) != len(B)))
+
+    model = Falkon(noisy, 1e-9, centers=X[:101], max_iter=1000, memory_limit=2**19)
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        model.fit(X, y)
+    assert model.n_iter_ < 1000
+
+
 WEIGHTS = {
     "none of half of the rows": lambda r: (np.arange(len(X)) % 2).astype(float),
     "none, one or two": lambda r: r.choice([0.0, 1.0, 2.0], len(X)),

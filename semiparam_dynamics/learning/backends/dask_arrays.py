@@ -167,6 +167,11 @@ class DaskRows(Rows):
             return None
         return np.concatenate(self.client.gather(self.client.map(Part.weights, self._parts)))
 
+    def squared_outputs(self) -> Array:
+        """See :class:`Rows`; the workers compute it."""
+        total: Array = self.total(Part.squared_outputs)
+        return total
+
     def _read(self) -> Iterator[Block]:
         for part in self._parts:
             yield from part.result()._read()
