@@ -165,6 +165,7 @@ class ClassSums:
 # Examples that are never learned, and how each candidate does on them (thesis 7.6.3).
 
 FREE = -1  # the number where there is no example
+FOUND = ("hits", "losses", "leverages", "familiarity", "arrived", "checked")  # of each example
 
 
 class HeldOutExamples:
@@ -284,16 +285,39 @@ class HeldOutExamples:
         return looked_at
 
     def state(self) -> dict[str, Any]:
-        """The arrays that :meth:`restore` needs; what was found is found again after it."""
+        """The arrays that :meth:`restore` needs."""
         taken = np.flatnonzero(self.numbers != FREE)
         taken = taken[np.argsort(self.arrived[taken])]
-        return {"held_inputs": self.inputs[taken], "held_numbers": self.numbers[taken]}
+        parts = {f"held_{name}": getattr(self, name)[taken] for name in ("inputs", "numbers")}
+        found = {f"held_{name}": getattr(self, name)[taken] for name in FOUND}
+        # The slots, too: sums over them in another order would be rounded otherwise.
+        about = {"held_slots": taken, "held_size": len(self.numbers), "held_clock": self.clock}
+        return parts | found | {name: np.array(value) for name, value in about.items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a :meth:`state`, dropping the oldest where there is no room for all."""
+    def restore(self, state: dict[str, Any]) -> bool:
+        """Go on from a :meth:`state`, dropping the oldest where there is no room for all.
+
+        Returns whether that has what was found on the examples, too. Otherwise it is to be found
+        again: states of earlier versions, or of other candidates or another size, don't have it.
+        """
         self.numbers[:] = FREE
+        if self._knows(state):
+            slots = state["held_slots"]
+            for name in ("inputs", "numbers", *FOUND):
+                getattr(self, name)[slots] = state[f"held_{name}"]
+            self.clock = int(state["held_clock"])
+            return True
         for x, number in zip(state["held_inputs"], state["held_numbers"], strict=True):
             self.add(x, int(number))
+        return False
+
+    def _knows(self, state: dict[str, Any]) -> bool:
+        if "held_size" not in state or int(state["held_size"]) != len(self.numbers):
+            return False
+        k = len(state["held_slots"])
+        return all(
+            np.shape(state[f"held_{name}"]) == (k, *getattr(self, name).shape[1:]) for name in FOUND
+        )
 
 
 # -------------------------------------------------------------------------------------------------
@@ -413,6 +437,8 @@ class ClassRecursion:
         self.chosen_ridge = len(ridges) // 2
         self.chosen_exponent = nearest_exponent(USUAL_EXPONENT)
         self._temperature: int | None = None
+        # The exponent that was asked for, the examples of a class and the tolerance at that.
+        self.chosen_by: tuple[float | None, int, float] | None = None
         # Of each ridge, with a discriminant: the scatter, the means as they are now, and the number
         # of directions in which examples scatter, with how many examples there were then.
         self.scatters = [ResidualScatter() for _ in ridges] if discriminant else []
@@ -480,6 +506,10 @@ class ClassRecursion:
         """Mark the results on held-out examples as out of date."""
         self.changed_at = self.held_out.clock + 1
         self._means.clear()
+
+    def note_exponent(self) -> None:
+        """Mark the results as out of date that another exponent has changed: all."""
+        self.changed_at = self.held_out.clock + 1
 
     def outdated(self) -> int:
         """The number of held-out examples whose results are older than the last change."""
@@ -590,6 +620,7 @@ class ClassRecursion:
 
         recoding : the exponent, or None to choose it too.
         """
+        self.chosen_by = recoding, least, tolerance
         accuracy = held.accuracy(least)
         if accuracy is not None and recoding is None:
             self.chosen_ridge, self.chosen_exponent = choose_recoding(accuracy, tolerance)
@@ -602,14 +633,26 @@ class ClassRecursion:
         factors = {f"R{i}": factor.state() for i, factor in enumerate(self.factors)}
         ridges = np.array([factor.penalty for factor in self.factors])
         parts = factors | self.front.state() | self.classes.state() | self.held_out.state()
-        scatters = {f"E{i}": scatter.E for i, scatter in enumerate(self.scatters)}
+        scatters: dict[str, Any] = {}
+        for i, scatter in enumerate(self.scatters):
+            scatters |= {f"{name}{i}": array for name, array in scatter.state().items()}
         if self.scatters:
             known = [self._dimensions.get(i, (0.0, 0.0)) for i in range(len(ridges))]
             scatters["dimensions"] = np.array(known)
-        return parts | scatters | {"ridges": ridges}
+        number = -1 if self._temperature is None else self._temperature
+        chosen = np.array([self.chosen_ridge, self.chosen_exponent, number, self.changed_at])
+        parts |= scatters | {"ridges": ridges, "chosen": chosen}
+        if self.chosen_by is not None:
+            recoding, least, tolerance = self.chosen_by
+            asked = -1.0 if recoding is None else recoding
+            parts["chosen_by"] = np.array([asked, least, tolerance], dtype=float)
+        return parts
 
-    def restore(self, labels: Sequence[Any], state: dict[str, Any]) -> None:
-        """Resume from a :meth:`state`. Raises LearningError where it is of another shape."""
+    def restore(self, labels: Sequence[Any], state: dict[str, Any]) -> bool:
+        """Resume from a :meth:`state`. Raises LearningError where it is of another shape.
+
+        Returns whether that has what was chosen, and what was found on held-out examples.
+        """
         mine = [factor.penalty for factor in self.factors]
         if "ridges" not in state:
             raise LearningError("The saved model has no ridges: another version wrote it.")
@@ -631,11 +674,20 @@ class ClassRecursion:
         for i, factor in enumerate(self.factors):
             factor.restore(state[f"R{i}"])
         for i, scatter in enumerate(self.scatters):
-            scatter.replace(state[f"E{i}"])
+            names = [name for name in ("E", "K", "updates") if f"{name}{i}" in state]
+            scatter.restore({name: state[f"{name}{i}"] for name in names})
             self._dimensions[i] = tuple(state["dimensions"][i].tolist())
         self.classes.restore(labels, state)
-        self.held_out.restore(state)
+        known = self.held_out.restore(state) and "chosen" in state
         self.note_change()
+        if known:
+            chosen = [int(number) for number in state["chosen"]]
+            self.chosen_ridge, self.chosen_exponent, number, self.changed_at = chosen
+            self._temperature = None if number < 0 else number
+            if "chosen_by" in state:
+                asked, least, tolerance = (float(number) for number in state["chosen_by"])
+                self.chosen_by = None if asked < 0.0 else asked, int(least), tolerance
+        return known
 
     def _plain_scores(self, ridge: int, Z: Array, solved: Array | None = None) -> Array:
         return self._judge(ridge, Z, solved).scores

@@ -81,6 +81,17 @@ class ResidualScatter:
         self._K = np.zeros_like(self._E)
         self._updates = REWORK
 
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs: E, the inverse as it is, and how old that is."""
+        return {"E": self.E, "K": np.tril(self._K), "updates": np.array(self._updates)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from a :meth:`state`; one without the inverse, of an earlier version, will do."""
+        self.replace(state["E"])
+        if "K" in state:
+            self._K = np.array(state["K"], order="F")
+            self._updates = int(state["updates"])
+
     def renumber(self, new: Indices) -> None:
         """Give each class its new number, new[old]: equal ones are added, those of -1 leave."""
         onto = np.zeros((len(new), int(new.max(initial=-1)) + 1))

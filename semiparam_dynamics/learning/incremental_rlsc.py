@@ -239,9 +239,21 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.recursion_.outdated()
 
     def _choose(self, held: HeldOutExamples, k: int) -> None:
-        """Look at the k of these examples that wait longest, then choose ridge and exponent."""
-        self.recursion_.look_at(held, held.stalest(k), self.recoding_)
-        self.recursion_.choose(held, self._fixed_recoding(), self.min_validation, self.tolerance)
+        """Look at the k of these examples that wait longest, then choose ridge and exponent.
+
+        Accuracies don't depend on the exponent in use, but the temperature and familiarity do:
+        where it is another one then, all examples are looked at again, at once if all were now.
+        """
+        recursion, recoding = self.recursion_, self.recoding_
+        slots = np.sort(held.stalest(k))  # in one order, so that again is the same to the last bit
+        recursion.look_at(held, slots, recoding)
+        recursion.choose(held, *self._rule())
+        if self.recoding_ == recoding:
+            return
+        recursion.note_exponent()
+        if len(slots) == len(held):
+            recursion.look_at(held, slots, self.recoding_)
+            recursion.choose(held, *self._rule())
 
     def class_accuracy(self) -> tuple[Array, Array]:
         """Held-out accuracy (T,) of each of `classes_`, NaN without examples, and their number."""
@@ -287,14 +299,24 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def restore(self, state: dict[str, Any]) -> IncrementalRLSC:
         """Resume from a :meth:`state` of a model with the same parameters.
 
-        Raises LearningError, and changes nothing, where its ridges or features are others.
+        All answers are the same to the last bit. Those that rest on held-out examples are as
+        :meth:`validate` makes them where the state is of an earlier version, or of a model with
+        another `recoding`, `tolerance`, `min_validation` or `validation_size`. Raises
+        LearningError, and changes nothing, where its ridges or features are others.
         """
         fresh = copy.copy(self)
         fresh.n_features_in_ = int(state["n_inputs"])
         fresh._start(np.zeros((1, fresh.n_features_in_)))
-        fresh.recursion_.restore(state["labels"].tolist(), state)
-        self.__dict__.update(fresh.validate().__dict__)
+        known = fresh.recursion_.restore(state["labels"].tolist(), state)
+        by = fresh.recursion_.chosen_by
+        if not known or by not in (None, self._rule()):
+            fresh.validate()
+        self.__dict__.update(fresh.__dict__)
         return self
+
+    def _rule(self) -> tuple[float | None, int, float]:
+        """By what ridge, exponent and temperature are to be chosen."""
+        return self._fixed_recoding(), self.min_validation, self.tolerance
 
     @property
     def classes_(self) -> Any:

@@ -215,10 +215,10 @@ def test_saved_and_restored_into_a_smaller_buffer() -> None:
     held, small = buffer(5), buffer(2)
     for k, number in enumerate([0, 0, 0, 1]):
         held.add(np.array([float(k)]), number)
-    small.restore(held.state())
+    assert not small.restore(held.state())
     assert kept(small) == [(0, 2.0), (1, 3.0)]
     copy = buffer(5)
-    copy.restore(held.state())
+    assert copy.restore(held.state())
     assert kept(copy) == kept(held)
 
 
