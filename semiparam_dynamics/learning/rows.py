@@ -33,6 +33,11 @@ PROBES, NEIGHBOURS = 30, 5000  # rows whose nearest ones are looked for, and amo
 APART = 1e-6  # of a kernel's largest value, below which the nearest is none
 READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
 
+ONLY_ONCE = (
+    "The data are read more than once, and an iterator gives them only once: "
+    "pass a list of chunks, or a function that makes the iterator."
+)
+
 Chunk = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
 
@@ -67,7 +72,8 @@ class Rows:
     dtype : float64 or float32, the precision of what is computed from them.
 
     The first look at the data counts the rows and checks them. Raises LearningError for a chunk
-    that doesn't fit the others or holds values that are not finite.
+    that doesn't fit the others or holds values that are not finite, and in a later pass over the
+    data where that has another number of rows.
 
     Attributes
     ----------
@@ -81,11 +87,9 @@ class Rows:
         self, chunks: Iterable[Chunk] | Callable[[], Iterable[Chunk]], dtype: Any = np.float64
     ) -> None:
         if not callable(chunks) and iter(chunks) is chunks:
-            raise LearningError(
-                "The data are read more than once, and an iterator gives them only once: "
-                "pass a list of chunks, or a function that makes the iterator."
-            )
+            raise LearningError(ONLY_ONCE)
         self._chunks = chunks
+        self._counted = False
         self.dtype = np.dtype(dtype)
         self.n_samples = 0
         self.total_weight = 0.0
@@ -100,6 +104,7 @@ class Rows:
             self.total_weight += len(block) if block.weights is None else block.weights.sum()
             numbers += row_numbers(block.X) * len(block)
         self._check_total()
+        self._counted = True
         self.row_numbers = -(-numbers // self.n_samples)
 
     @classmethod
@@ -213,6 +218,25 @@ class Rows:
             start += len(block)
 
     def _read(self) -> Iterator[Block]:
+        if not self._counted:
+            yield from self._read_chunks()
+            return
+        found = 0
+        for block in self._read_chunks():
+            found += len(block)
+            if found > self.n_samples:
+                break
+            yield block
+        if not found:
+            raise LearningError(ONLY_ONCE)
+        if found != self.n_samples:
+            some = "more" if found > self.n_samples else str(found)
+            raise LearningError(
+                f"The data are read more than once, and had {self.n_samples} rows at first and "
+                f"{some} now: each pass must bring the same rows."
+            )
+
+    def _read_chunks(self) -> Iterator[Block]:
         for chunk in self._chunks() if callable(self._chunks) else self._chunks:
             if not 2 <= len(chunk) <= 3:
                 raise LearningError("A chunk must be (X, y) or (X, y, sample_weight).")

@@ -13,7 +13,17 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import Gaussian, Linear, NystromKRLS
+from semiparam_dynamics.learning import (
+    KRLS,
+    NYTRO,
+    SGM,
+    Falkon,
+    Gaussian,
+    Linear,
+    NystromKRLS,
+    NystromSGM,
+    RandomFeaturesKRLS,
+)
 from semiparam_dynamics.learning import rows as rows_module
 from semiparam_dynamics.learning.rows import (
     Rows,
@@ -110,6 +120,49 @@ def test_chunks_without_rows_are_passed_over() -> None:
 def test_what_can_be_read_only_once_is_refused() -> None:
     with pytest.raises(LearningError, match="only once"):
         Rows(chunk for chunk in CHUNKS)
+    once = iter(CHUNKS)
+    rows = Rows(lambda: once)  # a function that doesn't make it
+    for read in (
+        rows.whole,
+        rows.weights,
+        rows.squared_outputs,
+        lambda: rows.take(np.array([1])),
+        lambda: list(rows.blocks(4)),
+    ):
+        with pytest.raises(LearningError, match="only once"):
+            read()
+
+
+ESTIMATORS = [
+    KRLS(Gaussian(2.0)),
+    NystromKRLS(Gaussian(2.0), 1e-3, 15, random_state=0),
+    NystromKRLS(Gaussian(2.0), 1e-3, centers=np.zeros((1, 3))),
+    Falkon(Gaussian(2.0), 1e-3, 15, random_state=0),
+    Falkon(Gaussian(2.0), 1e-3, centers=np.zeros((1, 3))),
+    Falkon(Gaussian(2.0), 1e-3, 15, random_state=0, memory_limit=20_000),
+    NYTRO(Gaussian(2.0), 15, random_state=0),
+    NYTRO(Gaussian(2.0), centers=np.zeros((1, 3))),
+    RandomFeaturesKRLS(n_features=10, random_state=0),
+    SGM(Gaussian(2.0), random_state=0),
+    NystromSGM(Gaussian(2.0), 15, random_state=0),
+    NystromSGM(Gaussian(2.0), centers=np.zeros((1, 3)), random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=str)
+@pytest.mark.parametrize("later", [0, 9, 46])
+def test_each_pass_must_bring_as_many_rows(model: Any, later: int) -> None:
+    twice, passes = (np.vstack((X, X)), np.vstack((Y, Y))), 0
+
+    def chunks() -> Any:
+        nonlocal passes
+        passes += 1
+        n = 23 if passes == 1 else later
+        for i in range(0, n, 10):
+            yield tuple(array[i : min(i + 10, n)] for array in twice)
+
+    with pytest.raises(LearningError, match="The data are read more than once"):
+        clone(model).fit(Rows(chunks))
 
 
 BAD_CHUNKS: list[tuple[list[Any], str]] = [
