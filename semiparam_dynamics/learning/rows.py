@@ -240,7 +240,9 @@ class Rows:
         for chunk in self._chunks() if callable(self._chunks) else self._chunks:
             if not 2 <= len(chunk) <= 3:
                 raise LearningError("A chunk must be (X, y) or (X, y, sample_weight).")
-            X, Y = as_inputs(chunk[0], self.dtype), np.asarray(chunk[1], dtype=self.dtype)
+            X = as_inputs(chunk[0], self.dtype)
+            with np.errstate(over="ignore"):  # infinite outputs are refused
+                Y = np.asarray(chunk[1], dtype=self.dtype)
             if X.ndim != 2 or Y.ndim not in (1, 2) or len(Y) != X.shape[0]:
                 raise LearningError(
                     f"A chunk's X must be (rows, inputs) with as many rows as y; "
@@ -288,7 +290,7 @@ class ArrayRows(Rows):
         self.sparse, self.row_numbers = is_sparse(X), row_numbers(X)
         self.one_output, self.weighted = y is not None and y.ndim == 1, sample_weight is not None
         Y = np.empty((n, 0)) if y is None else y.reshape(n, -1)
-        self._rows = Block(X, Y.astype(X.dtype, copy=False), sample_weight)
+        self._rows = Block(X, outputs_in(Y, X.dtype), sample_weight)
         self.n_outputs = Y.shape[1]
         self.total_weight = float(n if sample_weight is None else sample_weight.sum())
         if y is not None:
@@ -333,6 +335,25 @@ class MaskedRows(Rows):
             if some.any():
                 weights = None if block.weights is None else block.weights[some]
                 yield Block(block.X[some], block.Y[some], weights)
+
+
+def outputs_in(Y: Array, dtype: np.dtype) -> Array:
+    """Outputs in the precision of the inputs.
+
+    Raises LearningError where its range lacks them: they would be infinite, or all of them zero.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        found: Array = Y.astype(dtype, copy=False)
+    if found is Y or found.dtype != np.float32 or not Y.size:
+        return found
+    given, largest = float(np.max(np.abs(Y))), float(np.max(np.abs(found)))
+    lost = np.isfinite(given) and not np.isfinite(largest)
+    if lost or (given > 0.0 and largest < np.finfo(np.float32).tiny):
+        raise LearningError(
+            f"y is as large as {given:.3g}, for which float32, the precision of X, has no numbers: "
+            f"scale y, or pass X in float64."
+        )
+    return found
 
 
 def training_rows(

@@ -39,6 +39,21 @@ X, Y, W = RNG.standard_normal((23, 3)), RNG.standard_normal((23, 2)), RNG.unifor
 CUTS = (0, 5, 6, 20, 23)
 CHUNKS = [(X[i:j], Y[i:j], W[i:j]) for i, j in zip(CUTS, CUTS[1:], strict=False)]
 
+ESTIMATORS = [
+    KRLS(Gaussian(2.0)),
+    NystromKRLS(Gaussian(2.0), 1e-3, 15, random_state=0),
+    NystromKRLS(Gaussian(2.0), 1e-3, centers=np.zeros((1, 3))),
+    Falkon(Gaussian(2.0), 1e-3, 15, random_state=0),
+    Falkon(Gaussian(2.0), 1e-3, centers=np.zeros((1, 3))),
+    Falkon(Gaussian(2.0), 1e-3, 15, random_state=0, memory_limit=20_000),
+    NYTRO(Gaussian(2.0), 15, random_state=0),
+    NYTRO(Gaussian(2.0), centers=np.zeros((1, 3))),
+    RandomFeaturesKRLS(n_features=10, random_state=0),
+    SGM(Gaussian(2.0), random_state=0),
+    NystromSGM(Gaussian(2.0), 15, random_state=0),
+    NystromSGM(Gaussian(2.0), centers=np.zeros((1, 3)), random_state=0),
+]
+
 
 def npy_folder(folder: Path) -> Rows:
     for name, array in (("X", X), ("y", Y), ("sample_weight", W)):
@@ -110,6 +125,24 @@ def test_precision_is_the_arrays_or_as_asked() -> None:
     assert {part.X.dtype for part in rows.blocks(5)} == {np.dtype(np.float32)}
 
 
+@pytest.mark.parametrize("model", [ESTIMATORS[0], ESTIMATORS[1], ESTIMATORS[3]], ids=str)
+def test_outputs_that_single_precision_lacks_are_refused(model: Any) -> None:
+    single, y = X.astype(np.float32), Y[:, 0]
+    for scale in (1e60, 1e39, 1e-60):
+        with pytest.raises(LearningError, match="scale y, or pass X in float64"):
+            clone(model).fit(single, scale * y)
+        double = clone(model).fit(X, scale * y).predict(X) / scale
+        np.testing.assert_allclose(double, clone(model).fit(X, y).predict(X), rtol=1e-6, atol=1e-9)
+    for scale in (1.0, 2.0**100, 2.0**-100):
+        found = clone(model).fit(single, scale * y).predict(single)
+        assert found.dtype == np.float32
+        same = clone(model).fit(single, (scale * y).astype(np.float32)).predict(single)
+        np.testing.assert_array_equal(found, same)
+        np.testing.assert_allclose(found / scale, clone(model).fit(single, y).predict(single), 1e-4)
+    with pytest.raises(LearningError, match="infinity"):
+        clone(model).fit(Rows([(single, 1e60 * y)], np.float32))
+
+
 def test_chunks_without_rows_are_passed_over() -> None:
     empty = (np.empty((0, 3)), np.empty((0, 2)), np.empty(0))
     rows = Rows([empty, CHUNKS[0], empty, *CHUNKS[1:]])
@@ -131,22 +164,6 @@ def test_what_can_be_read_only_once_is_refused() -> None:
     ):
         with pytest.raises(LearningError, match="only once"):
             read()
-
-
-ESTIMATORS = [
-    KRLS(Gaussian(2.0)),
-    NystromKRLS(Gaussian(2.0), 1e-3, 15, random_state=0),
-    NystromKRLS(Gaussian(2.0), 1e-3, centers=np.zeros((1, 3))),
-    Falkon(Gaussian(2.0), 1e-3, 15, random_state=0),
-    Falkon(Gaussian(2.0), 1e-3, centers=np.zeros((1, 3))),
-    Falkon(Gaussian(2.0), 1e-3, 15, random_state=0, memory_limit=20_000),
-    NYTRO(Gaussian(2.0), 15, random_state=0),
-    NYTRO(Gaussian(2.0), centers=np.zeros((1, 3))),
-    RandomFeaturesKRLS(n_features=10, random_state=0),
-    SGM(Gaussian(2.0), random_state=0),
-    NystromSGM(Gaussian(2.0), 15, random_state=0),
-    NystromSGM(Gaussian(2.0), centers=np.zeros((1, 3)), random_state=0),
-]
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=str)

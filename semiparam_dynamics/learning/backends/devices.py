@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import _array_api  # private: there is no public way from a tensor to its library
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,
@@ -122,6 +122,11 @@ class DeviceRows(Rows):
         self.one_output, self.weighted = Y.ndim == 1, sample_weight is not None
         weights = there.array(sample_weight, self.dtype) if self.weighted else None
         self.n_outputs = 1 if self.one_output else int(Y.shape[1])
+        if y is not None and not bool(there.xp.all(there.xp.isfinite(Y))):
+            raise LearningError(
+                f"y has values that {self.dtype}, the precision of X, has no numbers for: "
+                f"scale y, or pass X in float64."
+            )
         Y = there.xp.reshape(Y, (self.n_samples, self.n_outputs))
         self._block = Block(X, Y, weights)
         self.total_weight = float(self.n_samples)
