@@ -25,7 +25,7 @@ from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.predictor import Predictor
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.errors import ConfigurationError, SampleError
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
@@ -56,6 +56,7 @@ class Step:
     prediction: Prediction  # as published: with the changes noticed, such as a payload
     unchanged: Prediction  # the learned model's own, without them
     target: Array | None  # (n_axes,) measurement without their effort; None: is not learned
+    scored: bool = True  # see `ScoredSamples`
 
     def __repr__(self) -> str:
         said = f"semiparametric={self.prediction.semiparametric}, target={self.target}"
@@ -105,8 +106,9 @@ class InverseDynamicsLearner:
     Attributes
     ----------
     estimator, baseline: what learns; the baseline is None unless the parameter `comparison` is set.
-    scores, recent: of the published predictions, over all samples and over the last ones in motion:
-        at rest efforts hardly change, and soon nothing would be left of motion.
+    scores, recent: of the published predictions since :meth:`reset` or :meth:`load`, over all
+        samples that are scored (`ScoredSamples`) and over the last ones in motion: at rest efforts
+        hardly change, and soon nothing would be left of motion.
     changes: the monitor of changes; None unless the parameter `changes.detect` is set.
     contacts: what was told of contacts.
     external: (n_axes,) measured minus predicted of the last sample before the narrow low-pass, by
@@ -134,8 +136,7 @@ class InverseDynamicsLearner:
         self.filter = SampleFilter(self.model, self.config.filter, fast=True)
         self.estimator = SemiparametricEstimator(self.model, self.config.estimator)
         self.baseline = self._new_baseline(self.config)
-        self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
-        self.recent = self._recent_scores()
+        self._score_anew()
         self.bounded: Counter[str] = Counter()
         self.external_bias: Array = np.zeros(self.model.n_axes)
         self._deferred: deque[Step] = deque()
@@ -173,6 +174,12 @@ class InverseDynamicsLearner:
         keep = math.exp(-1.0 / RECENT_SAMPLES)
         return RunningScores(MODELS, self.model.n_axes, keep).expect_stds()
 
+    def _score_anew(self) -> None:
+        """Begin the scores: those before are of another model."""
+        self.scores = RunningScores(MODELS, self.model.n_axes).expect_stds()
+        self.recent = self._recent_scores()
+        self._scored = ScoredSamples(knows=self.estimator.n_learned > 0)
+
     def _new_monitor(self) -> ChangeMonitor | None:
         if not self.config.changes.detect:
             return None
@@ -200,7 +207,8 @@ class InverseDynamicsLearner:
             bound = self.estimator.bound if self._published is None else self._published.bound
             within = bound(prediction.semiparametric, unchanged.semiparametric)
             prediction = dataclasses.replace(prediction, semiparametric=within)
-        return Step(sample, prediction, unchanged, sample.y if sample.teaches else None)
+        target = sample.y if sample.teaches else None
+        return Step(sample, prediction, unchanged, target, self._scored.take(sample))
 
     def _predict(self, sample: Sample) -> Prediction:
         model = self.estimator if self._published is None else self._published
@@ -401,7 +409,7 @@ class InverseDynamicsLearner:
         values, stds, measured, moving = [], [], [], []
         nothing = np.full(self.model.n_axes, np.nan)
         for step, baseline in zip(steps, baselines, strict=True):
-            if step.y is None or step.sample.between:
+            if step.y is None or step.sample.between or not step.scored:
                 continue  # as in an evaluation
             p, b = step.prediction, (nothing, nothing)
             if baseline is not None:
@@ -490,6 +498,7 @@ class InverseDynamicsLearner:
         if self.changes is not None and other.changes is not None:
             other.changes.restore(self.changes.state())
         other.external_bias = self.external_bias
+        other._score_anew()
         return other
 
     def identity(self) -> dict[str, object]:
@@ -528,6 +537,7 @@ class InverseDynamicsLearner:
             InverseDynamicsLearner(self.model, self.config)._restore(state)
         self._restore(state)
         self._deferred.clear()
+        self._scored = ScoredSamples(knows=self.estimator.n_learned > 0)
         self._publish_anew()
 
     def _restore(self, state: dict[str, Array]) -> None:

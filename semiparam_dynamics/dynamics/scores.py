@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Mask
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.jit import compiled_as_written
 
 ROUNDING = 1e-12  # of a mean square: a variance below it is none
@@ -26,6 +27,24 @@ def variances(y: Array) -> Array:
     """
     variance: Array = y.var(axis=0)
     return np.where(varies(variance, np.mean(y**2, axis=0)), variance, np.inf)
+
+
+class ScoredSamples:
+    """Tells which samples are scored, live and offline alike: all but those before any motion.
+
+    While the arm stands before anything was learned, the learned models have nothing to say, and
+    their errors there would be most of all scores to come.
+
+    knows: whether something was learned before, by what was resumed from, say: all are scored.
+    """
+
+    def __init__(self, *, knows: bool = False) -> None:
+        self._begun = knows
+
+    def take(self, sample: Sample) -> bool:
+        """Whether a sample is scored; all are to be asked for, in order."""
+        self._begun = self._begun or sample.informative
+        return self._begun
 
 
 class RunningScores:

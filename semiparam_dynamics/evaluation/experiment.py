@@ -20,7 +20,7 @@ from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import BLOCK, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.protocols import JoinedRuns, LearnerRun, ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, LearnedStates
@@ -215,7 +215,7 @@ def evaluate(
     evaluation.skipped.clear()  # the results speak of the test recordings
     dropped = first.dropped
     _noticed(first, test, 0)
-    begun = frozen is not None
+    scored = ScoredSamples(knows=frozen is not None)
     with ThreadPoolExecutor(1) as worker:
         learning = JoinedRuns(first, worker)
         for number, (recording, clock) in enumerate(zip(test, clocks[len(train) :], strict=True)):
@@ -223,10 +223,10 @@ def evaluate(
                 if frozen is None and done - trained + elapsed > split:
                     learning.score_rest()
                     frozen = learning.branch("frozen", learned.repeats())
-                begun = begun or sample.informative
-                if not (begun or sample.between or sample.y is None):
+                score = scored.take(sample)
+                if not (score or sample.between or sample.y is None):
                     evaluation.skipped[UNSCORED] += 1
-                learning.step(sample, score=begun)
+                learning.step(sample, score=score)
                 if frozen is not None:
                     if frozen.every_sample or not sample.between:
                         frozen.step(sample)

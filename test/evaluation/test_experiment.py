@@ -236,6 +236,39 @@ def test_what_stands_before_the_first_motion_is_not_scored() -> None:
             np.testing.assert_allclose(scores.nmse(name), expected.nmse(name), rtol=0.02)
 
 
+def test_a_learner_scores_the_samples_that_an_evaluation_does(tmp_path: Path) -> None:
+    """From its first motion on, or from the start where something was learned before."""
+    model = small_arm()
+    moving = list(measurements(model, 4.0, start=11_000_000_000))
+    first = moving[0]
+    stands = [
+        Measurement(first.stamp - (1000 - k) * 10_000_000, first.q, 0.0 * first.q, first.y + 9.0)
+        for k in range(900)
+    ]
+    log, saved = [*stands, *moving], tmp_path / "model.npz"
+    knowing = InverseDynamicsLearner(model, CONFIG)
+    fed(knowing, moving).save(saved)
+    for start in ("", saved):
+        learner = InverseDynamicsLearner(model, CONFIG)
+        if start:
+            learner.load(start)
+        scores = evaluate(model, CONFIG, [log], start=start).runs["sequential"].scores
+        assert fed(learner, log).scores.samples == scores.samples
+        assert (scores.samples > 1200) == bool(start)
+        for name in ("rigid_body", "semiparametric"):
+            np.testing.assert_allclose(learner.scores.nmse(name), scores.nmse(name), rtol=1e-6)
+    copied = knowing.copy()
+    assert fed(copied, stands).scores.samples > 890
+
+
+def fed(learner: InverseDynamicsLearner, log: list[Measurement]) -> InverseDynamicsLearner:
+    """The learner, once it has learned a recording sample by sample."""
+    for measurement in log:
+        if (step := learner.predict(measurement)) is not None:
+            learner.update(learner.admit(step))
+    return learner
+
+
 def test_samples_between_those_that_are_learned_are_not_told_as_unscored() -> None:
     model = small_arm()
     config = replace(CONFIG, changes__detect=True, filter__learn_ratio=5.0)
