@@ -537,7 +537,7 @@ class InverseDynamicsLearner:
             InverseDynamicsLearner(self.model, self.config)._restore(state)
         self._restore(state)
         self._deferred.clear()
-        self._scored = ScoredSamples(knows=self.estimator.n_learned > 0)
+        self._score_anew()
         self._publish_anew()
 
     def _restore(self, state: dict[str, Array]) -> None:

@@ -66,6 +66,23 @@ def test_what_is_told_after_a_reset_or_a_load_is_of_the_samples_since(say, tmp_p
     assert sentence.startswith("318 samples learned") and "learns 20 of 20 samples" in sentence
 
 
+def test_errors_after_a_load_are_of_the_model_that_was_loaded(say, tmp_path) -> None:
+    """Those of the model before it, which knew nothing, are gone from both kinds of scores."""
+    say(moving(600))
+    learner = say.session.learner
+    say.session.save(tmp_path / "model.npz")
+    say.session.reset()
+    say(moving(100))
+    begun = learner.recent.nmse("rigid_body").max(), learner.scores.nmse("rigid_body").max()
+    say.session.load(tmp_path / "model.npz")
+    assert learner.scores.samples == learner.recent.samples == 0
+    assert np.isnan(learner.scores.nmse("rigid_body")).all()
+    say(moving(200)[100:])
+    assert learner.scores.samples == learner.recent.samples == 100
+    for scores, before in zip((learner.recent, learner.scores), begun, strict=True):
+        assert scores.nmse("rigid_body").max() < 0.1 * before
+
+
 def test_the_pace_of_learning_and_its_cost_are_told_of_a_second(say, monkeypatch) -> None:
     times = iter([(10.0, 3.0), (11.0, 3.45), (11.1, 3.5)])
     monkeypatch.setattr(diagnostics, "clocks", lambda: next(times))
