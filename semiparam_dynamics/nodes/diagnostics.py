@@ -172,7 +172,10 @@ class SessionReport:
 
     def _errors(self) -> str:
         """Sum up the recent errors of both models, over the axes that were measured."""
-        recent = self._session.learner.recent
+        learner = self._session.learner
+        if not learner.telling:
+            return "too little motion yet to tell errors; "
+        recent = learner.recent
         told = [
             f"{words} {np.mean(nmse[known]):.3g}"
             for name, words in (("rigid_body", "rigid body"), ("semiparametric", "semiparametric"))

@@ -45,13 +45,13 @@ def say(make_session) -> Callable[[list[JointState]], tuple[bytes, str]]:
 def test_errors_are_told_of_motion_and_not_of_rest_where_efforts_hardly_change(say) -> None:
     waiting = (OK, "0 samples learned; standing still, waiting for motion")
     assert say(standing(50, 500_000_000)) == waiting
-    level, sentence = say(moving(300))
+    level, sentence = say(moving(600))
     learned = say.session.learner.estimator.n_learned
     assert level == OK and sentence.startswith(f"{learned} samples learned; recent normalised MSE")
     assert "nan" not in sentence
-    say(standing(100, 5_000_000_000))  # forgets the jump
+    say(standing(100, 8_000_000_000))  # forgets the jump
     learned = say.session.learner.estimator.n_learned
-    level, sentence = say(standing(100, 6_000_000_000))
+    level, sentence = say(standing(100, 9_000_000_000))
     assert sentence == f"{learned} samples learned; standing still, waiting for motion"
 
 
@@ -64,6 +64,21 @@ def test_what_is_told_after_a_reset_or_a_load_is_of_the_samples_since(say, tmp_p
     say.session.load(tmp_path / "model.npz")
     _, sentence = say(moving(80)[60:])
     assert sentence.startswith("318 samples learned") and "learns 20 of 20 samples" in sentence
+
+
+def test_errors_are_told_once_there_was_motion_enough_for_their_variance(say, tmp_path) -> None:
+    early = "too little motion yet to tell errors; learns"
+    messages = moving(1200)
+    _, sentence = say(messages[:400])
+    assert early in sentence and "MSE" not in sentence
+    _, sentence = say(messages[400:600])
+    assert "recent normalised MSE: rigid body" in sentence and early not in sentence
+    say.session.save(tmp_path / "model.npz")
+    say.session.load(tmp_path / "model.npz")  # known motion, but its variance is not yet
+    _, sentence = say(messages[600:650])
+    assert early in sentence and "MSE" not in sentence
+    _, sentence = say(messages[650:])
+    assert "recent normalised MSE: rigid body" in sentence and early not in sentence
 
 
 def test_errors_after_a_load_are_of_the_model_that_was_loaded(say, tmp_path) -> None:
@@ -98,12 +113,12 @@ def test_the_pace_of_learning_and_its_cost_are_told_of_a_second(say, monkeypatch
 
 
 def test_a_wrong_effort_is_told_while_it_is_wrong_and_errors_are_those_of_the_others(say) -> None:
-    messages = moving(300)
-    for message in messages[:150]:
+    messages = moving(700)
+    for message in messages[:600]:
         message.effort[1] = float("nan")
-    level, sentence = say(messages[:150])
+    level, sentence = say(messages[:600])
     assert level == WARN and "the effort of elbow is nan" in sentence
-    level, sentence = say(messages[150:160])
+    level, sentence = say(messages[600:610])
     assert say.session.dropped()[PARTIAL] > 0
     assert level == OK and "MSE: rigid body" in sentence and "nan" not in sentence
 
