@@ -20,7 +20,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNode
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import SampleError, StorageError
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.learner import LOCKED, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.autosave import Autosave, Snapshot, model_path
 from semiparam_dynamics.nodes.first_motion import FirstMotion
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
@@ -384,18 +384,25 @@ class Session:
     def differences(self) -> list[str]:
         """In which parameters the file that was loaded was learned under others, in words.
 
-        Live parameters are meant to differ. Raises DamagedModelError as loading does.
+        Live parameters are meant to differ, and joints that are not learned may stand anywhere
+        but where they matter. Raises DamagedModelError as loading does.
         """
         if self.autosave.loaded is None:
             return []
         (_, there), here = saved_header(self.autosave.loaded), self.learner.parameters()
         live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
         here = json.loads(json.dumps(here))
-        return [
+        told = [
             f"{name} {there[name]} (here {value})"
             for name, value in here.items()
-            if name not in live and there.get(name, value) != value
+            if name not in (*live, LOCKED) and there.get(name, value) != value
         ]
+        before = there.get(LOCKED, {})
+        for name, lock in self._checks["locks"].items():
+            if not lock.holds(before.get(name, 0.0)):
+                stood, stands = before.get(name, 0.0), lock.position
+                told.append(f"another position of {name}, {stood:g} (here {stands:g})")
+        return told
 
     def finish(self) -> None:
         """Learn what still waits and save unsaved changes, unless autosave is off.

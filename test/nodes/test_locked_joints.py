@@ -11,7 +11,10 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 
+from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.stream import MOVED
 
 from ..robot.standing_arm import LEARNED, URDF, moving
@@ -132,6 +135,20 @@ def test_a_saved_model_is_resumed_where_the_torso_stands_as_before(torso) -> Non
     same = node.session
     again.send(0.327)  # rounded alone it would be 0.35
     assert node.session is same and not node._model_services.set_aside
+
+
+@pytest.mark.parametrize("mass", [0.01, 1.0])
+def test_a_gripper_that_stood_elsewhere_is_told_where_it_matters(tmp_path: Path, mass) -> None:
+    urdf = URDF.replace('<mass value="0.01"/>', f'<mass value="{mass}"/>')
+    config = replace(InverseDynamicsNodeConfig(), joints=LEARNED)
+    for finger in (0.04, 0.0, 0.045):
+        session = Session(urdf, config, {"tilt": 0.3, "finger": finger})
+        if finger == 0.04:
+            session.save(tmp_path / "arm.npz")
+        session.load(tmp_path / "arm.npz")
+        told = ["another position of finger, 0.04 (here 0)"] if mass > 0.5 and not finger else []
+        assert session.differences() == told
+        session.finish()
 
 
 def test_joints_that_nobody_publishes_cost_one_session_more(drive, tmp_path: Path) -> None:  # noqa: F811
