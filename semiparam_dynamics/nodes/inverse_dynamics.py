@@ -40,15 +40,20 @@ from semiparam_dynamics.nodes.serialized import JointStateReader
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.urdf import (
+    UrdfTree,
+    carrying,
     locked_positions,
     parse_urdf,
     positions_told,
     read_urdf,
+    turned_up,
 )
 from semiparam_dynamics.samples.stream import FIRST_MESSAGES, joint_positions, joints_together
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 # So many may wait: other work holds a node up for half a second at times, 500 messages at 1 kHz.
+# Samples, some 20 s of motion: those who learned more of a few joints may have meant to.
+LITTLE = 1000
 SENSORS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -73,7 +78,10 @@ class InverseDynamicsNode(ManagedNode):
         self._joints: tuple[str, ...] = ()  # chosen by what is published
         self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
         self._looked = 0  # joint states, of the first ones
-        self._tree_joints: tuple[str, ...] = ()  # of the URDF
+        self._tree: UrdfTree | None = None  # of the URDF
+        self._found: tuple[str, ...] = ()  # joints that were published together a second ago
+        self._others = ""  # a sentence on joints that are published and not learned
+        self._resumed = 0  # samples that the saved model had learned
         self._waited = 0  # joint states that had come a second ago
         self.session: Session | None = None
         self._outputs: Outputs | None = None
@@ -109,6 +117,7 @@ class InverseDynamicsNode(ManagedNode):
             raise ConfigurationError(self._waiting())
         # Once: when the first messages choose joints, its file may be another, or gone.
         self._text = read_urdf(self._urdf)
+        self._tree = parse_urdf(self._text)
         if not is_compiled():
             self.get_logger().info(
                 "compiling the numerical core takes some 20 s on two cores, this once "
@@ -127,6 +136,7 @@ class InverseDynamicsNode(ManagedNode):
                 self._joints = chosen
                 session = Session(self._text, self._config, self._locked(self._config))
         self.session = session
+        self._resumed, self._found, self._others = session.learner.estimator.n_learned, (), ""
         self._lost.clear()
         self._outputs = Outputs(self, session, self._lost, self._config.real_bodies)
         self._contacts = ContactOutputs(self, session, self._lost)
@@ -196,7 +206,7 @@ class InverseDynamicsNode(ManagedNode):
         """
         if not self._joints and config.autoload and not config.learner.robot.joints:
             saved = tuple(self._model_services.saved()[0].get("joints", ()))
-            if set(saved) <= set(parse_urdf(self._text).joints):
+            if set(saved) <= set(self._known_tree().joints):
                 self._joints = saved
         if not self._joints or config.learner.robot.joints:
             return config
@@ -210,28 +220,74 @@ class InverseDynamicsNode(ManagedNode):
         """
         stream, model = session.stream, session.model
         waited, self._waited = self._waited, stream.received["joint states"]
-        if self._config.learner.robot.joints or session.measured or not waited:
+        if self._config.learner.robot.joints or self._choose_anew(session):
+            return
+        if session.measured or not waited:
             return
         joints = joints_together(stream.lists, model.joint_names)
         if not joints or joints == model.joint_names or stream.dropped["missing joint"] < waited:
             return
-        others = [
-            name for name in model.joint_names if name not in joints and name not in self._published
-        ]
-        unknown = f"nobody publishes {', '.join(others)}: they are taken to stand at 0; "
+        others = [name for name in model.joint_names if name not in joints]
+        unknown = [name for name in others if name not in self._published]
+        apart = [name for name in others if name in self._published]
+        told = f"nobody publishes {', '.join(unknown)}: they are taken to stand at 0; "
+        told = told if unknown else ""
+        if apart:
+            told += f"other messages name {', '.join(apart)}: taken to stand still; "
         self.get_logger().warning(
-            f"{unknown if others else ''}learned are {', '.join(joints)}, which are published "
-            "together (the parameter 'joints' chooses)"
+            f"{told}learned are {', '.join(joints)}, which are published together (the parameter "
+            "'joints' chooses)"
         )
         self._joints = joints
         self._rebuild()
+
+    def _choose_anew(self, session: Session) -> bool:
+        """Learn more joints that turned up where little is known of those chosen; or tell of them.
+
+        A gripper's driver may be there before the arm's, which must not decide what is learned,
+        nor may the model that was saved then. True where the session is another one.
+        """
+        tree, learned = self._known_tree(), session.model.joint_names
+        joints = joints_together(session.stream.lately(), tree.actuated())
+        # Seen in two seconds, since a single stray message is nothing to begin anew for.
+        again, self._found = joints == self._found, joints
+        if not again or not turned_up(tree, joints, learned):
+            return False
+        total = session.learner.estimator.n_learned
+        before = min(self._resumed, total)  # less after ~/reset
+        known = total - before > LITTLE
+        # What a saved model knows of an arm stays, whatever hangs on it and is published now.
+        if known or (before > LITTLE and not carrying(tree, joints, learned)):
+            self._tell_others([name for name in joints if name not in learned], learned)
+            return False
+        self.get_logger().warning(
+            f"{', '.join(joints)} are published together: they are learned from now on, instead "
+            f"of {', '.join(learned)}, which came first (the parameter 'joints' chooses)"
+        )
+        self._joints, self._looked = joints, 0
+        self._rebuild()
+        return True
+
+    def _tell_others(self, others: Sequence[str], learned: Sequence[str]) -> None:
+        if not self._others:
+            self._others = (
+                f"messages name {', '.join(others)}, too, which the model of "
+                f"{', '.join(learned)}, of which much is known, leaves out: set the parameter "
+                "'joints' to those to be learned"
+            )
+            self.get_logger().warning(self._others)
+
+    def _known_tree(self) -> UrdfTree:
+        if self._tree is None:
+            raise ConfigurationError(self._waiting())
+        return self._tree
 
     def _look(self, message: JointState) -> None:
         """Lock joints that are not learned where the first messages say that they stand."""
         session = self.session
         if session is None or self._looked >= FIRST_MESSAGES:
             return
-        found = joint_positions(message, self._tree_joints)
+        found = joint_positions(message, self._known_tree().joints)
         new = found.keys() - self._published.keys()
         self._published = found | self._published
         if not self._published.keys() >= set(session.model.joint_names):
@@ -242,8 +298,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _locked(self, config: InverseDynamicsNodeConfig) -> dict[str, float]:
         """Where to lock the joints that are not learned; before any message as the saved model."""
-        tree = parse_urdf(self._text)
-        self._tree_joints = tuple(tree.joints)
+        tree = self._known_tree()
         joints = config.learner.robot.joints or tree.actuated()
         before = self._model_services.saved()[1].get(LOCKED, {}) if config.autoload else {}
         published = {**before, **self._published}
@@ -403,6 +458,8 @@ class InverseDynamicsNode(ManagedNode):
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
         if self._model_services.set_aside:
             values["model set aside"] = self._model_services.set_aside
+        if self._others:
+            values["other joints"] = self._others
         values |= outputs.values()
         if self._desired is not None:
             values |= self._desired.values()

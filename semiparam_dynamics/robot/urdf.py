@@ -200,6 +200,22 @@ def locked_positions(
     return locked
 
 
+def turned_up(tree: UrdfTree, joints: Sequence[str], learned: Sequence[str]) -> bool:
+    """Whether `joints` are the ones to learn, more than those that are, which came first.
+
+    Such as the arm's where its gripper's are learned; but not a hand's that hang on the arm.
+    """
+    if len(joints) <= len(learned):
+        return False
+    return set(learned) <= set(joints) or carrying(tree, joints, learned)
+
+
+def carrying(tree: UrdfTree, joints: Sequence[str], learned: Sequence[str]) -> bool:
+    """Whether some of `joints` neither are among those learned nor hang on one of them."""
+    hanging = {below.name for name in learned for below in tree.below(tree.joints[name].child)}
+    return not set(joints) <= hanging | set(learned)
+
+
 def lock(joint: UrdfJoint, position: float) -> Lock:
     """A joint's lock at a position (rad or m), with the tolerance of its type."""
     slides = joint.type == "prismatic"

@@ -183,13 +183,18 @@ class MeasurementStream:
         """Stamp of the last joint state in ns; 0 before the first."""
         return self._last_joint_state or 0
 
+    def lately(self) -> set[tuple[str, ...]]:
+        """The lists of joint names that came since the last call, with efforts where they count."""
+        return self._matcher.lately()
+
     def flush(self) -> list[Measurement]:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""
         return self._pairer.flush()
 
     def _joint_state(self, message: Any) -> list[Measurement]:
         matcher = self._matcher
-        if matcher.match(message.name) is None:
+        useful = not self._effort or len(message.effort) > 0
+        if matcher.match(message.name, useful) is None:
             return self._drop(matcher.problem, matcher.detail)
         n = len(message.name)
         n_dq, n_effort = len(message.velocity), len(message.effort)
@@ -392,7 +397,19 @@ class MeasurementStream:
             for name, position in sorted(self._elsewhere_now.items())
         )
         joints = "; ".join(told)
-        return f"{joints}: nothing is learned until it is back there" if joints else ""
+        if not joints:
+            return ""
+        apart = [name for name in sorted(self._elsewhere_now) if self._comes_apart(name)]
+        why = (
+            f"; no message names {', '.join(apart)} together with the joints that are learned, "
+            "which is needed for all to be learned"
+        )
+        return f"{joints}: nothing is learned until it is back there{why if apart else ''}"
+
+    def _comes_apart(self, name: str) -> bool:
+        """Whether no message names a joint together with those that are learned."""
+        wanted = set(self._matcher.joint_names)
+        return not any(name in names and wanted.issubset(names) for names in self.lists)
 
     def _elsewhere(self, frame: str) -> str:
         return (
@@ -508,12 +525,16 @@ class JointMatcher:
         self.lists: set[tuple[str, ...]] = set()
         self.problem = ""
         self.detail = ""
+        self._lately: set[tuple[str, ...]] = set()
         self._seen: list[str] | None = None
         self._index: list[int] | None = None
         self._pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
 
-    def match(self, names: Sequence[str]) -> list[int] | None:
-        """Positions of the wanted joints in `names`, in the wanted order; None where refused."""
+    def match(self, names: Sequence[str], useful: bool = True) -> list[int] | None:
+        """Positions of the wanted joints in `names`, in the wanted order; None where refused.
+
+        useful: whether :meth:`lately` is to tell of them.
+        """
         if len(names) > MAX_NAMES:
             # Before anything is made of them: a list of millions would be counted each time.
             self._seen, self.problem = None, "too many joints"
@@ -522,7 +543,15 @@ class JointMatcher:
         if self._seen is None or names != self._seen:
             self._seen = list(names)
             self._index = self._find(self._seen)
+            if useful and len(self._lately) < MAX_LISTS:
+                self._lately.add(tuple(names))
         return self._index
+
+    def lately(self) -> set[tuple[str, ...]]:
+        """The lists of names that came since the last call, at most `MAX_LISTS`."""
+        lately, self._lately = self._lately, set()
+        self._seen = None  # one that goes on is told again
+        return lately
 
     def select(self, values: Any) -> tuple[float, ...]:
         """The wanted joints' entries of a message's `values`, for the names accepted last."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.robot.model import RobotModel, message_checks
-from semiparam_dynamics.robot.urdf import Lock, locked_positions, parse_urdf
+from semiparam_dynamics.robot.urdf import Lock, carrying, locked_positions, parse_urdf, turned_up
 
 from .standing_arm import LEARNED, URDF, model
 
@@ -25,6 +25,15 @@ def test_what_carries_or_hangs_on_learned_joints_is_locked_on_a_grid() -> None:
 def test_a_saved_model_s_positions_stay_where_they_are_near(tilt, expected) -> None:
     locked = locked_positions(TREE, LEARNED, {"tilt": tilt}, {"tilt": 0.3, "gone": 1.0})
     assert locked == pytest.approx({"tilt": expected})
+
+
+def test_more_joints_turn_up_unless_they_are_a_hand_on_the_learned_arm() -> None:
+    assert turned_up(TREE, LEARNED, ("finger",)) and carrying(TREE, LEARNED, ("finger",))
+    assert turned_up(TREE, (*LEARNED, "finger"), LEARNED)  # those and more
+    assert not carrying(TREE, (*LEARNED, "finger"), LEARNED)
+    assert not turned_up(TREE, ("finger",), LEARNED) and not turned_up(TREE, LEARNED, LEARNED)
+    assert not turned_up(TREE, ("elbow", "finger"), ("shoulder",))
+    assert turned_up(TREE, ("tilt", "elbow"), ("shoulder",))
 
 
 def test_only_joints_that_change_the_predictions_matter() -> None:

@@ -616,3 +616,31 @@ def test_what_was_taken_together_counts_for_what_follows(parts) -> None:
             assert m.y is None or m.y.tobytes() == e.y.tobytes()
         assert together.dropped == one_by_one.dropped
         assert together.details == one_by_one.details
+
+
+def test_the_lists_of_names_that_came_lately_are_those_with_efforts() -> None:
+    stream = MeasurementStream(["a"])
+    for k, (names, efforts) in enumerate([("ab", [1.0, 2.0]), ("abc", []), ("cd", [1.0, 2.0])]):
+        message = joint_state((k + 1) * SECOND, list(names), [0.1] * len(names), effort=efforts)
+        stream.joint_state(message)
+    assert stream.lately() == {("a", "b"), ("c", "d")}
+    assert stream.lately() == set()
+    for k in (4, 5):  # one that goes on is told each time
+        stream.joint_state(joint_state(k * SECOND, ["c", "d"], [0.1, 0.1], effort=[1.0, 2.0]))
+        assert stream.lately() == {("c", "d")}
+    wrenches = MeasurementStream(["a"], "wrench")
+    wrenches.joint_state(joint_state(SECOND, ["a"], [0.1]))
+    assert wrenches.lately() == {("a",)}
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_locked_joint_that_moves_in_other_messages_is_told_so(together) -> None:
+    stream = MeasurementStream(["a"], locks={"b": Lock(0.0, 0.05, True)})
+    messages = [(["a", "b"], [0.1, 0.4])] if together else [(["b"], [0.4]), (["a"], [0.1])]
+    for k, (names, positions) in enumerate(messages):
+        stream.joint_state(joint_state((k + 1) * SECOND, names, positions))
+    told = "b is at 0.4, and locked at 0: nothing is learned until it is back there"
+    assert stream.moved().startswith(told)
+    assert (
+        "no message names b together with the joints that are learned" in stream.moved()
+    ) != together
