@@ -137,6 +137,7 @@ class SessionReport:
         """Level and one sentence; `silent` says which topics bring nothing."""
         session = self._session
         dropped = session.dropped() + session.learner.bounded + self._lost
+        details = session.stream.recent_details()
         since = dropped - self._before
         learned = session.learner.estimator.n_learned
         if session.predicted < self._predicted:  # by ~/reset
@@ -159,7 +160,7 @@ class SessionReport:
             return WARN, "; ".join(problems)
         if since and since.total() > max(1, new // 100):
             reason, count = since.most_common(1)[0]
-            detail = session.stream.details.get(reason, "")
+            detail = details.get(reason, "")
             often = "once" if count == 1 else f"{count} times"
             return WARN, f"{often} in the last second: {detail or reason}"
         if not session.predicted:

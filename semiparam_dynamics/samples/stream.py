@@ -69,7 +69,7 @@ class MeasurementStream:
         give none. ``clock jumped`` is counted once a jump; that message is accepted, and a stamp
         may then be below the last one.
     details: reason -> a sentence on the first message dropped for it, where there is more to say;
-        of efforts one for each joint.
+        of efforts one for each joint. First means since the last :meth:`recent_details`.
     frames: the frame_ids seen in wrenches.
     lists: different lists of joint names that came, at most `MAX_LISTS`.
     """
@@ -186,6 +186,13 @@ class MeasurementStream:
     def lately(self) -> set[tuple[str, ...]]:
         """The lists of joint names that came since the last call, with efforts where they count."""
         return self._matcher.lately()
+
+    def recent_details(self) -> dict[str, str]:
+        """What `details` has, which is then forgotten: the next ones are of later messages."""
+        details = self.details.copy()
+        self.details.clear()
+        self._told.clear()
+        return details
 
     def flush(self) -> list[Measurement]:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""

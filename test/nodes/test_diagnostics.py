@@ -123,6 +123,16 @@ def test_a_wrong_effort_is_told_while_it_is_wrong_and_errors_are_those_of_the_ot
     assert level == OK and "MSE: rigid body" in sentence and "nan" not in sentence
 
 
+def test_a_sentence_is_about_the_last_second_alone(say) -> None:
+    messages = moving(300)
+    for part, joint, told in ((100, 1, "elbow"), (200, 0, "shoulder")):
+        for message in messages[part : part + 50]:
+            message.effort[joint] = float("nan")
+        say(messages[part - 100 : part])
+        _, sentence = say(messages[part : part + 100])
+        assert sentence == f"50 times in the last second: the effort of {told} is nan"
+
+
 def test_what_was_wrong_most_often_is_told_with_how_often(say) -> None:
     messages = moving(60)
     messages[20].position[0] = messages[30].position[0] = float("nan")

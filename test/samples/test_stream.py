@@ -146,6 +146,19 @@ def test_a_position_is_of_use_without_effort_or_velocity(velocity, effort, reaso
     assert reason in stream.INCOMPLETE
 
 
+def test_details_asked_for_live_are_of_what_came_since() -> None:
+    stream = MeasurementStream(NAMES, config=StreamConfig(clock_jump=0.5))
+    for effort in ([NAN, 1.0], [1.0, NAN]):
+        stream.joint_state(joint_state(stream.newest + SECOND, NAMES, [1.0, 2.0], effort=effort))
+        told = stream.recent_details()
+    assert told == {"effort not finite": "the effort of b is nan"}
+    for stamp in (9000, 8998, 9000, 5400):
+        stream.joint_state(joint_state(stamp * SECOND, NAMES, [1.0, 2.0], effort=[1.0, 1.0]))
+        told = stream.recent_details() or told
+    assert "stamps went back by 3600.000 s" in told["clock jumped"]
+    assert not stream.details
+
+
 def test_a_velocity_of_zeros_counts_only_once_another_was_seen() -> None:
     stream = MeasurementStream(NAMES)
     velocities = [[0.0, 0.0], [], [0.0, 0.1], [0.0, 0.0]]
