@@ -444,6 +444,8 @@ class InverseDynamicsNode(ManagedNode):
             if self.state == "active":
                 outputs.publish_parameters(session.learner.estimator.rigid_body)
             level, summary = report.summary(silent)
+        for sentence in session.stream.news():
+            self.get_logger().warning(sentence)
         yield
         with session.paused():
             values = report.values()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, Array, Indices, Mask, Stamps
+from semiparam_dynamics.arrays import NANO, SECOND, WRENCH_AXES, Array, Indices, Mask, Stamps
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.urdf import Lock
@@ -26,6 +26,7 @@ from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import (
     SATURATED,
     SUSPECTED,
+    TURN,
     SensorFaults,
     StuckPositions,
 )
@@ -38,6 +39,10 @@ FRAMES_KEPT = 16
 MOVED = "locked joint moved"
 EFFORTS_APART = SECOND // 10  # ns: between efforts that are further apart none is interpolated
 OTHER_FRAME = "wrench in another frame"
+VELOCITY_SPAN = 0.01  # s: velocities that stand in are no noisier than differences over so long
+LACKING_AFTER = 200  # messages without one number of a joint's: it has no such sensor
+LISTED = 8  # joints that a sentence names
+NO_EFFORT = "joint without effort"
 LATE_IN_A_ROW = 3  # late messages, in order among themselves: the clock was set back
 
 
@@ -77,6 +82,7 @@ class MeasurementStream:
     INCOMPLETE = (
         "no effort",
         "effort not finite",
+        NO_EFFORT,
         "effort stuck",
         SATURATED,
         SUSPECTED,
@@ -127,7 +133,14 @@ class MeasurementStream:
         scale = one_or_each("samples.effort_scale", config.effort_scale, len(joint_names), "joints")
         self._effort_scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
         self._positions = StuckPositions(self._matcher.joint_names, config)
+        # Of the last joint state that was not stuck, with the velocity that it was taken to have.
         self._q: Sequence[float] | None = None
+        self._dq: Sequence[float] | None = None
+        self._q_stamp = 0
+        names = self._matcher.joint_names
+        self._no_effort, self._no_velocity = LackingJoints(names), LackingJoints(names)
+        self._placed: set[int] = set()  # joints that had a position while others never had one
+        self._news: list[str] = []
         self._locks = locks or {}
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
         self._moved = False  # the driver has given a velocity other than zero
@@ -194,6 +207,14 @@ class MeasurementStream:
         self._told.clear()
         return details
 
+    def news(self) -> list[str]:
+        """Sentences, each given once, on what joints lack for good, so that nothing else is said.
+
+        joint_state_broadcaster publishes NaN for each interface that a joint does not have.
+        """
+        news, self._news = self._news, []
+        return news
+
     def flush(self) -> list[Measurement]:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""
         return self._pairer.flush()
@@ -211,7 +232,7 @@ class MeasurementStream:
         # For a handful of numbers plain Python is faster than NumPy: checks are of lists.
         position = matcher.select(message.position)
         if problem := _problem(position):
-            return self._drop(problem)
+            return self._drop(problem, self._misplaced(position))
         q = np.array(position, dtype=np.float64)
         stamp = _stamp(message)
         jumped = self._out_of_order(stamp, self._last_joint_state, self._late_joint_states)
@@ -222,12 +243,14 @@ class MeasurementStream:
             limit = 0 if self._effort else stamp + self._clock_jump  # efforts jump as well
             released = self._pairer.restart_joint_states(limit)
         self._last_joint_state = stamp
-        velocity = self._velocity(matcher.select(message.velocity)) if n_dq else None
+        velocity = None
+        if n_dq:
+            velocity = self._velocity(stamp, matcher.select(message.velocity), position)
         dq = None if velocity is None else np.array(velocity, dtype=np.float64)
         if stuck := self._positions(stamp, position, velocity):
             self._drop("position stuck", stuck)
             return released
-        self._q = position
+        self._q, self._dq, self._q_stamp = position, velocity, stamp
         if self._effort:
             y = self._efforts(stamp, message.effort)
             if not self._delay:
@@ -282,7 +305,12 @@ class MeasurementStream:
         self._late_joint_states.clear()
         self._last_joint_state = times[-1]
         self._q = position = tuple(q[last].tolist())
-        self._positions.pass_over(times[-1], position, None if dq is None else dq[last].tolist())
+        self._dq = velocity = None if dq is None else tuple(dq[last].tolist())
+        self._q_stamp = times[-1]
+        self._no_effort.unknown.clear()
+        if velocity is not None:
+            self._no_velocity.unknown.clear()
+        self._positions.pass_over(times[-1], position, velocity)
         self._faults.pass_over(times[-1], tuple(y[last].tolist()), position)
         velocities: Iterable[Array | None] = itertools.repeat(None) if dq is None else dq[rows]
         return list(map(Measurement, times, q[rows], velocities, y[rows]))
@@ -296,7 +324,8 @@ class MeasurementStream:
         force, torque = message.wrench.force, message.wrench.torque
         values = [force.x, force.y, force.z, torque.x, torque.y, torque.z]
         if problem := _problem(values):
-            return self._drop(problem)
+            told = "; ".join(f"{WRENCH_AXES[k]} of the wrench is {x:g}" for k, x in _wrong(values))
+            return self._drop(problem, told)
         wrench = np.array(values, dtype=np.float64)
         stamp = _stamp(message)
         jumped = self._out_of_order(stamp, self._last_wrench, self._late_wrenches)
@@ -341,17 +370,72 @@ class MeasurementStream:
         self._drop("clock jumped", f"stamps went back by {back:.3f} s: a restarted clock or bag")
         return True
 
-    def _velocity(self, values: tuple[float, ...]) -> tuple[float, ...] | None:
+    def _velocity(
+        self, stamp: int, values: tuple[float, ...], position: Sequence[float]
+    ) -> tuple[float, ...] | None:
         if not self._moved:
             # Drivers that never fill velocity leave zeros. Until one isn't zero it is unknown
             # which kind this is; the velocity of a robot at rest is zero by differences as well.
             if not any(values):
                 return None
-            self._moved = all(map(math.isfinite, values))
+            self._moved = any(0.0 < abs(value) <= IMPLAUSIBLE for value in values)
         if _problem(values):
-            self._drop("velocity not finite")
-            return None
+            return self._mended(stamp, values, position)
+        self._no_velocity.unknown.clear()
         return values
+
+    def _mended(
+        self, stamp: int, values: tuple[float, ...], position: Sequence[float]
+    ) -> tuple[float, ...] | None:
+        """Velocities with differences of positions in place of those that are no numbers.
+
+        None where most joints have none: positions of all are differentiated later, and better.
+        """
+        wrong = _wrong(values)
+        if lacking := self._no_velocity(values):
+            self._news.append(
+                f"{self._listed(lacking)}: no velocity has ever been a number; differences of "
+                "positions take its place from now on, without a further word"
+            )
+        told = self._told_of("velocity", wrong)
+        self._drop("velocity not finite", f"{told}: differences of positions take its place")
+        before, step = self._q, (stamp - self._q_stamp) * NANO
+        if not self._moved or before is None or step <= 0.0 or 2 * len(wrong) > len(values):
+            return None
+        mended = list(values)
+        for k, _ in wrong:
+            moved = position[k] - before[k]
+            moved -= TURN * round(moved / TURN)  # a driver may wrap
+            last = 0.0 if self._dq is None else self._dq[k]
+            mended[k] = last + (moved - last * step) / max(step, VELOCITY_SPAN)
+        return tuple(mended)
+
+    def _misplaced(self, position: Sequence[float]) -> str:
+        """Say which of these positions are none, and which joints have never had one."""
+        wrong = _wrong(position)
+        bad = {k for k, _ in wrong}
+        told = self._told_of("position", wrong)
+        if self._q is not None:
+            return told
+        self._placed |= set(range(len(position))) - bad
+        if not (never := sorted(bad - self._placed)):
+            return told
+        return (
+            f"{told}; no joint state can be used before each joint has had a position, and "
+            f"{self._listed(never)} never had one: have it published, or leave such joints out "
+            "by the parameter 'joints'"
+        )
+
+    def _told_of(self, field: str, wrong: list[tuple[int, float]]) -> str:
+        names = self._matcher.joint_names
+        told = [f"the {field} of {names[k]} is {value:g}" for k, value in wrong[:LISTED]]
+        more = len(wrong) - LISTED
+        return "; ".join(told) + (f"; and of {more} more joints" if more > 0 else "")
+
+    def _listed(self, joints: Sequence[int]) -> str:
+        names = [self._matcher.joint_names[k] for k in joints]
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        return ", ".join(names[:LISTED]) + more
 
     def _efforts(self, stamp: int, values: Any) -> Array | None:
         if not len(values):
@@ -363,21 +447,30 @@ class MeasurementStream:
         y = np.array(effort, dtype=np.float64)
         faults = self._faults(stamp, effort, self._q)
         if _problem(effort):
-            faults += [
-                (
-                    k,
-                    "effort not finite",
-                    f"the effort of {self._matcher.joint_names[k]} is {value:g}",
-                )
-                for k, value in enumerate(effort)
-                if not abs(value) <= IMPLAUSIBLE
-            ]
+            faults += self._no_numbers(effort)
+        else:
+            self._no_effort.unknown.clear()
         if faults:
             self._leave_out(faults, y)
         if self._elsewhere_now:
             self._drop(MOVED, self.moved())
             return None
         return None if faults and np.isnan(y).all() else y
+
+    def _no_numbers(self, effort: tuple[float, ...]) -> list[tuple[int, str, str]]:
+        """The joints whose efforts are no numbers, each with the reason and a sentence."""
+        if lacking := self._no_effort(effort):
+            self._news.append(
+                f"{self._listed(lacking)}: no effort has ever been a number; the other joints are "
+                "learned, without a further word (the parameter 'joints' chooses the joints)"
+            )
+        known = self._matcher.joint_names
+        return [
+            (k, NO_EFFORT, f"{known[k]} never has an effort: the other joints are learned")
+            if k in self._no_effort.lacking
+            else (k, "effort not finite", f"the effort of {known[k]} is {value:g}")
+            for k, value in _wrong(effort)
+        ]
 
     def _leave_out(self, faults: list[tuple[int, str, str]], y: Array) -> None:
         """Put NaN where an effort in y (n_joints,) is none, and count the message."""
@@ -450,6 +543,11 @@ def _problem(numbers: Sequence[float]) -> str:
     return ""
 
 
+def _wrong(numbers: Sequence[float]) -> list[tuple[int, float]]:
+    """Those of the numbers that can't be a measurement, each with its index."""
+    return [(k, value) for k, value in enumerate(numbers) if not abs(value) <= IMPLAUSIBLE]
+
+
 def _stamp(message: Any) -> int:
     stamp = message.header.stamp
     return int(stamp.sec) * SECOND + int(stamp.nanosec)
@@ -511,6 +609,38 @@ def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:
             f"{edit[1]}/' robot.urdf > renamed.urdf, and name it with --urdf"
         )
     return ""
+
+
+class LackingJoints:
+    """Tells the joints that have no sensor of a kind from those whose sensor fails.
+
+    Asked of every message of which a reading is no number; of one where all are, `unknown` is to
+    be cleared. While no joint has had a number none lacks it: then all of them are to be mended.
+
+    Attributes
+    ----------
+    unknown: joints of which no reading has been a number.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self._count = len(joint_names)
+        self.unknown = set(range(self._count))
+        self._messages = 0
+
+    def __call__(self, values: Sequence[float]) -> list[int]:
+        """The joints that have no such sensor, at the message that shows it; else none."""
+        if not self.unknown:
+            return []
+        self.unknown &= {k for k, _ in _wrong(values)}
+        if len(self.unknown) == self._count:
+            return []
+        self._messages += 1
+        return sorted(self.unknown) if self._messages == LACKING_AFTER else []
+
+    @property
+    def lacking(self) -> set[int]:
+        """The joints that have no such sensor, as far as is known."""
+        return self.unknown if self._messages >= LACKING_AFTER else set()
 
 
 class JointMatcher:

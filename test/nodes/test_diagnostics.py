@@ -12,6 +12,7 @@ from semiparam_dynamics.dynamics.filtering import PARTIAL
 from semiparam_dynamics.nodes import diagnostics
 from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
 from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.samples.stream import NO_EFFORT
 
 from .conftest import moving, take
 
@@ -123,6 +124,19 @@ def test_a_wrong_effort_is_told_while_it_is_wrong_and_errors_are_those_of_the_ot
     assert level == OK and "MSE: rigid body" in sentence and "nan" not in sentence
 
 
+def test_a_joint_without_an_effort_is_no_lasting_warning(say) -> None:
+    messages = moving(400)
+    for message in messages:
+        message.effort[1] = float("nan")
+    level, sentence = say(messages[:150])
+    assert level == WARN and "the effort of elbow is nan" in sentence
+    say(messages[150:250])
+    assert len(say.session.stream.news()) == 1
+    level, sentence = say(messages[250:])
+    assert level == OK and not say.session.stream.news()
+    assert say.session.dropped()[NO_EFFORT] == 201
+
+
 def test_a_sentence_is_about_the_last_second_alone(say) -> None:
     messages = moving(300)
     for part, joint, told in ((100, 1, "elbow"), (200, 0, "shoulder")):
@@ -137,8 +151,9 @@ def test_what_was_wrong_most_often_is_told_with_how_often(say) -> None:
     messages = moving(60)
     messages[20].position[0] = messages[30].position[0] = float("nan")
     messages[40].header.stamp = messages[39].header.stamp
-    assert say(messages) == (WARN, "2 times in the last second: not finite")
+    told = "the position of shoulder is nan"
+    assert say(messages) == (WARN, f"2 times in the last second: {told}")
     messages = moving(120)[60:]
     messages[20].position[0] = float("nan")
     messages[40].header.stamp = messages[39].header.stamp
-    assert say(messages) == (WARN, "once in the last second: not finite")
+    assert say(messages) == (WARN, f"once in the last second: {told}")

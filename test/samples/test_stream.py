@@ -17,7 +17,9 @@ from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.stream import (
+    LACKING_AFTER,
     MOVED,
+    NO_EFFORT,
     JointMatcher,
     MeasurementStream,
     joint_positions,
@@ -144,6 +146,100 @@ def test_a_position_is_of_use_without_effort_or_velocity(velocity, effort, reaso
     assert (m.dq is None) == ("velocity" in reason)
     assert stream.dropped == {reason: 1}
     assert reason in stream.INCOMPLETE
+
+
+def with_finger(**lacks: float) -> tuple[MeasurementStream, list]:
+    """An arm's joint at 0.1 sin t and a finger that opens, 300 messages 10 ms apart."""
+    stream, given = MeasurementStream(["arm", "finger"]), []
+    for k in range(1, 301):
+        t = 0.01 * k
+        fields = {
+            "position": [0.1 * math.sin(t), 0.01 * t],
+            "velocity": [0.1 * math.cos(t), 0.01],
+            "effort": [math.sin(9.0 * t), 0.3 + 0.1 * math.cos(7.0 * t)],
+        }
+        for field, value in lacks.items():
+            fields[field][1] = value
+        given += stream.joint_state(joint_state(k * SECOND // 100, ["arm", "finger"], **fields))
+    return stream, given
+
+
+def test_a_joint_without_velocities_costs_the_others_none_of_theirs() -> None:
+    stream, given = with_finger(velocity=NAN)
+    assert len(given) == 300 and given[0].dq is None
+    for k, m in enumerate(given[1:], start=2):
+        assert m.dq[0] == 0.1 * math.cos(0.01 * k)  # the driver's own
+        assert m.dq[1] == pytest.approx(0.01, rel=1e-6)  # by differences
+    assert stream.dropped == {"velocity not finite": 300}
+    assert stream.recent_details() == {
+        "velocity not finite": "the velocity of finger is nan: differences of positions take its "
+        "place"
+    }
+    (told,) = stream.news()
+    assert told.startswith("finger: no velocity has ever been a number") and not stream.news()
+
+
+def test_a_joint_without_efforts_is_told_once_and_then_only_counted() -> None:
+    stream, given = with_finger(effort=NAN)
+    assert [np.isnan(m.y).tolist() for m in given] == [[False, True]] * 300
+    # The message that shows it counts as the later ones do.
+    faults = {"effort not finite": LACKING_AFTER - 1, NO_EFFORT: 301 - LACKING_AFTER}
+    assert stream.dropped == faults and NO_EFFORT in stream.INCOMPLETE
+    assert stream.details["effort not finite"] == "the effort of finger is nan"
+    assert "finger never has an effort" in stream.details[NO_EFFORT]
+    (told,) = stream.news()
+    assert told.startswith("finger: no effort has ever been a number")
+
+
+def test_an_effort_that_fails_or_comes_late_is_no_lacking_one() -> None:
+    stream = MeasurementStream(NAMES)
+    for k in range(1, 3 * LACKING_AFTER):
+        second = 1.0 if k in (2, LACKING_AFTER + 1) else NAN
+        stream.joint_state(joint_state(k, NAMES, [0.1 * k, 0.2], effort=[float(k % 7), second]))
+    assert set(stream.dropped) == {"effort not finite"} and not stream.news()
+    # Where no joint has any, nothing can be learned: that stays a fault.
+    stream = MeasurementStream(NAMES)
+    for k in range(1, 2 * LACKING_AFTER):
+        stream.joint_state(joint_state(k, NAMES, [0.1 * k, 0.2], effort=[NAN, NAN]))
+    assert stream.dropped == {"effort not finite": 2 * LACKING_AFTER - 1} and not stream.news()
+
+
+def test_a_joint_that_never_has_a_position_is_named_with_what_to_do() -> None:
+    stream, given = with_finger(position=NAN)
+    assert not given and stream.dropped == {"not finite": 300}
+    told = stream.details["not finite"]
+    assert told.startswith("the position of finger is nan; ") and "the parameter 'joints'" in told
+    assert "finger never had one" in told and "arm" not in told
+    # One that had a position is only named.
+    stream = MeasurementStream(NAMES)
+    for stamp, position in enumerate([[NAN, 1.0], [1.0, NAN]], start=1):
+        stream.joint_state(joint_state(stamp, NAMES, position))
+        told = stream.recent_details()["not finite"]
+    assert told == "the position of b is nan"
+    stream.joint_state(joint_state(3, NAMES, [2e9, INF]))
+    assert stream.details["not finite"] == "the position of a is 2e+09; the position of b is inf"
+
+
+def test_a_single_velocity_that_is_no_number_is_made_up_and_a_joint_may_wrap() -> None:
+    stream, step = MeasurementStream(NAMES), 0.01
+    for k, (a, b) in enumerate([(3.13, 1.0), (3.15, 1.0), (3.17, 1.0)], start=1):
+        position = [(a + np.pi) % (2.0 * np.pi) - np.pi, 0.0]
+        velocity = [NAN, 1.0] if k == 2 else [2.0, b]
+        message = joint_state(k * SECOND // 100, NAMES, position, velocity)
+        (m,) = stream.joint_state(message)
+        assert m.dq == pytest.approx([0.02 / step, 1.0] if k == 2 else [2.0, b])
+    # Of two stamps that nearly are one, no velocity beyond all bounds follows.
+    (m,) = stream.joint_state(joint_state(3 * SECOND // 100 + 10, NAMES, [-3.1, 0.0], [NAN, 1.0]))
+    assert abs(m.dq[0]) < 10.0
+    # Where most joints have none, the filter's own differences serve better.
+    (m,) = stream.joint_state(joint_state(4 * SECOND // 100, NAMES, [-3.1, 0.0], [NAN, NAN]))
+    assert m.dq is None
+
+
+def test_the_entry_of_a_wrench_that_is_no_number_is_named() -> None:
+    stream = MeasurementStream(NAMES, "wrench")
+    stream.wrench(wrench(1, [0.0, NAN, 0.0, 0.0, 0.0, INF]))
+    assert stream.details == {"not finite": "fy of the wrench is nan; tz of the wrench is inf"}
 
 
 def test_details_asked_for_live_are_of_what_came_since() -> None:
@@ -466,6 +562,11 @@ def recorded(rng: np.random.Generator) -> tuple[list[SimpleNamespace], StreamCon
         if happens(0.4):
             rows = rng.integers(k, size=rng.integers(1, 4))
             signal[rows, rng.integers(n)] = rng.choice([np.nan, np.inf, -1e10, 0.0])
+    for signal in (dq, effort):
+        if happens(0.2):  # a joint without such a sensor, or one that comes late
+            signal[: rng.choice([100, 300, k]), rng.integers(n)] = np.nan
+    if happens(0.05):
+        q[: rng.choice([100, k]), rng.integers(n)] = np.nan
     stamps = (time * SECOND).astype(np.int64) + SECOND
     if happens(0.5):
         rows = rng.integers(k, size=3)
@@ -516,6 +617,7 @@ def in_blocks(messages: list[SimpleNamespace], size: int) -> list[JointStateBloc
 def test_joint_states_taken_together_give_what_they_give_one_by_one(monkeypatch) -> None:
     alone, whole = [], MeasurementStream.joint_state
     problems: set[str] = set()
+    told: list[str] = []
     total = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
@@ -544,13 +646,18 @@ def test_joint_states_taken_together_give_what_they_give_one_by_one(monkeypatch)
             assert [e.stamp for e in a] == [e.stamp for e in b]
         for name in ("received", "dropped", "details", "lists", "newest"):
             assert getattr(together, name) == getattr(one_by_one, name)
+        news = one_by_one.news()
+        assert together.news() == news and together.recent_details() == one_by_one.recent_details()
         problems |= set(one_by_one.dropped)
+        told += news
     assert len(alone) < 0.85 * total
     assert problems >= {
         *("effort stuck", "effort saturated", "position stuck", "effort not finite", "not finite"),
         *("velocity not finite", "out of order", "clock jumped", "zero stamp", "no effort", MOVED),
-        *("duplicate joint name", "implausible value", "repeated stamp"),
+        *("duplicate joint name", "implausible value", "repeated stamp", NO_EFFORT),
     }
+    for kind in ("velocity", "effort"):
+        assert any(f"no {kind} has ever been a number" in sentence for sentence in told)
 
 
 def moving(rows: range, names: tuple[str, ...] = ("a", "b")) -> list[SimpleNamespace]:
