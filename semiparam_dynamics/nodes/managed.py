@@ -22,6 +22,8 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SUCCESS = TransitionCallbackReturn.SUCCESS
 LASTS = 3.0  # s that something has been wrong before it is logged
 REPEAT = 60.0  # s until it is logged again
+# How often, and how much: what may change from one second to the next in the same sentence.
+NUMBERS = re.compile(r"\bonce\b|\d+ times|[-+]?\d[\d.]*(?:e[-+]?\d+)?|-?\b(?:nan|inf)\b")
 REPORT_PERIOD = 1.0  # s
 OFTEN = 100  # messages a second, from which on the report is made in parts after them
 
@@ -43,7 +45,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.interruptible = False
         self.managed = False  # others have changed its state: it changes it no more by itself
         self._changing = False  # it changes its state by itself
-        self._wrong, self._tell_at = "", 0.0  # what was wrong a second ago; when to log it, s
+        self._lasting = LastingWarnings()
         self._answered = 0  # calls of `continue_report` since the last report was due
         self._left: Iterator[None] = iter(())  # what is left to do of the report
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
@@ -210,14 +212,10 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self._diagnostics.publish(message)
 
     def _tell(self, status: DiagnosticStatus) -> None:
-        """Log what is wrong once it has lasted, and again now and then; numbers may change."""
-        wrong = "" if status.level == DiagnosticStatus.OK else re.sub(r"[\d.]+", "", status.message)
-        now = time.monotonic()
-        if wrong != self._wrong:
-            self._wrong, self._tell_at = wrong, now + LASTS
-        if wrong and now >= self._tell_at and status.message != self.problem:
-            self._tell_at = now + REPEAT
-            self.get_logger().warning(status.message)
+        """Log what is wrong once it has lasted, and again now and then."""
+        wrong = "" if status.level == DiagnosticStatus.OK else status.message
+        if self._lasting.due(wrong) and wrong != self.problem:
+            self.get_logger().warning(wrong)
 
     def status(self, level: bytes, summary: str, values: dict[str, str]) -> DiagnosticStatus:
         """A status of this node."""
@@ -226,6 +224,46 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         # With its namespace: nodes of one name must be told apart.
         name = self.get_fully_qualified_name().removeprefix("/")
         return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
+
+
+class LastingWarnings:
+    """Decides which of the sentences on what is wrong, one a second, are worth a line of the log.
+
+    One that is the same for `LASTS` seconds but for its numbers is, and again after `REPEAT`. Where
+    more than numbers changes, such as which joints are listed, so is the newest one as soon as none
+    that was logged has come for that long; the next one of such only after twice that time, and so
+    on, up to `REPEAT`, until nothing is wrong.
+    """
+
+    def __init__(self) -> None:
+        self._kind = ""  # what was wrong a second ago
+        self._since = 0.0  # when it began, s
+        self._unsaid_since = 0.0  # when something began to be wrong that was not logged
+        self._patience = LASTS
+        self._logged: dict[str, float] = {}  # when each kind was, s
+
+    def due(self, sentence: str) -> bool:
+        """Whether to log the sentence; empty where nothing is wrong."""
+        now = time.monotonic()
+        if not sentence:
+            self._kind, self._patience = "", LASTS
+            self._logged.clear()
+            return False
+        kind = NUMBERS.sub("", sentence)
+        if not self._kind or self._kind in self._logged:
+            self._unsaid_since = now
+        if kind != self._kind:
+            self._kind, self._since = kind, now
+        if kind in self._logged:
+            if now - self._logged[kind] < REPEAT:
+                return False
+        elif now - self._since < LASTS:
+            if now - self._unsaid_since < self._patience:
+                return False
+            self._patience = min(2.0 * self._patience, REPEAT)
+        self._logged = {k: at for k, at in self._logged.items() if now - at < REPEAT}
+        self._logged[kind] = now
+        return True
 
 
 def publish_status(

@@ -23,6 +23,7 @@ from semiparam_dynamics.nodes import managed
 from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
 from semiparam_dynamics.nodes.managed import (
     LATE,
+    LastingWarnings,
     ManagedNode,
     MonitoredSubscription,
     QueueDelay,
@@ -99,6 +100,45 @@ def test_what_is_wrong_is_logged_once_it_lasts(ros_environment, monkeypatch, cap
     lines = [line for line in capfd.readouterr().err.splitlines() if "late" in line]
     assert [int(line.split(": ")[1].split()[0]) for line in lines] == [3, 34]
     rclpy.try_shutdown()
+
+
+def logged(sentences: list[str], monkeypatch) -> list[int]:
+    """At which seconds these sentences, one a second, are logged."""
+    now, warnings = 100.0, LastingWarnings()
+    monkeypatch.setattr(managed.time, "monotonic", lambda: now)
+    seconds = []
+    for second, sentence in enumerate(sentences):
+        if warnings.due(sentence):
+            seconds.append(second)
+        now += 1.0
+    return seconds
+
+
+def test_numbers_with_a_sign_or_none_at_all_make_no_other_sentence(monkeypatch) -> None:
+    values = ["-0.5", "1e-05", "once", "nan", "-inf", "2 times", "3.25", "-7"]
+    sentences = [f"late: the effort of elbow is {value}" for value in values] * 9
+    assert logged(sentences, monkeypatch) == [3, 63]
+
+
+def test_a_warning_whose_list_changes_each_second_is_logged_ever_more_rarely(monkeypatch) -> None:
+    joints = ["hip", "knee", "elbow", "wrist"]
+    sentences = [
+        f"{k} times: no effort of {', '.join(joints[: 1 + k % 4])} and {'x' * k}"
+        for k in range(150)
+    ]
+    assert logged(sentences, monkeypatch) == [3, 10, 23, 48, 97]
+    # The same few by turns are each logged once a minute at most.
+    few = [f"no effort of {joints[k % 4]}" for k in range(60)]
+    assert 1 <= len(logged(few, monkeypatch)) <= 4
+    assert logged(few, monkeypatch)[0] == 3
+
+
+def test_what_was_wrong_for_a_moment_beside_a_known_warning_is_not_logged(monkeypatch) -> None:
+    waiting, moment, other = "nobody publishes", "messages arrive", "out of order"
+    assert logged([waiting] * 20 + [moment] + [""] * 5, monkeypatch) == [3]
+    assert logged([waiting] * 20 + [other] * 9, monkeypatch) == [3, 23]
+    assert logged([waiting] * 5 + [""] + [waiting] * 5, monkeypatch) == [3, 9]
+    assert logged([waiting, ""] * 30, monkeypatch) == []
 
 
 class InParts(Wrong):
