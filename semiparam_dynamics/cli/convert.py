@@ -21,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     parser.add_argument("log", metavar="LOG", help="an npz or CSV file, or a LeRobot folder")
     parser.add_argument("bag", metavar="BAG", help="the folder to make")
-    parser.add_argument("--names", metavar="A,B,...", help="the joints' names, in the log's order")
+    parser.add_argument(
+        "--names",
+        metavar="A,B,...",
+        help="the joints' names, in the log's order; of q1, q2, ... by number",
+    )
     parser.add_argument(
         "--urdf",
         metavar="FILE",

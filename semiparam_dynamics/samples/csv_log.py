@@ -41,9 +41,10 @@ def read_csv(
     without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``), a wrench's by `WRENCH`, with
     something before it or not. A unit may follow in brackets (``q1 [deg]``): degrees become
-    radians, unless `degrees` says that the caller converts all of them. Of joints that are only
-    numbers there are no names, and of paths, as PlotJuggler writes them
-    (``/joint_states/elbow/position``, beside ``__time``), the last part is.
+    radians, unless `degrees` says that the caller converts all of them. Joints that are only
+    numbers, from 0 or 1 on without a gap, come in the order of the numbers and have no names, and
+    of paths, as PlotJuggler writes them (``/joint_states/elbow/position``, beside ``__time``), the
+    last part is.
 
     Raises SampleError where the text is no such table.
     """
@@ -66,18 +67,37 @@ def read_csv(
         raise SampleError(f"{path} has no column of times; {HOW}. It has: {', '.join(header)}")
     if not parts["q"]:
         raise SampleError(f"{path} has no joint positions; {HOW}. It has: {', '.join(header)}")
-    joints = tuple(parts["q"])
+    joints, names = _joints(path, tuple(parts["q"]))
     (scale,) = times.values()
-    arrays = {"t": rows[:, time_at] * scale, "q": rows[:, list(parts["q"].values())]}
+    arrays = {"t": rows[:, time_at] * scale, "q": rows[:, [parts["q"][joint] for joint in joints]]}
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
-    last = tuple(joint.rpartition("/")[2] for joint in joints)
-    names = last if all(last) and len(set(last)) == len(last) else joints
-    return arrays, () if all(name.isdigit() for name in names) else names, unused
+    return arrays, names, unused
+
+
+def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The joints as columns call them, in order, and their names; none where they are numbers.
+
+    Names come from elsewhere then, such as a URDF, by position: columns of which one is left out,
+    or that are sorted as text (1, 10, 2), would give a joint the readings of another.
+    """
+    last = tuple(joint.rpartition("/")[2] for joint in found)
+    names = last if all(last) and len(set(last)) == len(last) else found
+    if not all(name.isdecimal() for name in names):
+        return found, names
+    numbered = sorted(zip(map(int, names), found, strict=True))
+    numbers = [number for number, _ in numbered]
+    if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise SampleError(
+            f"{path} has positions of the joints {', '.join(map(str, numbers))}: numbers tell "
+            "joints only where they go from 0 or 1 on without a gap; add the columns that are "
+            "missing, or write the joints' names in place of the numbers, such as q_elbow"
+        )
+    return tuple(joint for _, joint in numbered), ()
 
 
 def _table(path: Path, text: str) -> tuple[list[str], Array]:

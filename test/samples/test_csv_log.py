@@ -82,6 +82,36 @@ def test_the_efforts_order_is_that_of_the_positions() -> None:
     np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, [4, 3]])
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(
+    ("q", "tau"),
+    [
+        ("q{}", "tau{}"),
+        ("q_{} [deg]", "effort[{}]"),
+        ("/joint_states/{}/position", "/joint_states/{}/effort"),
+    ],
+)
+def test_numbered_joints_are_ordered_by_number(first: int, q: str, tau: str) -> None:
+    numbers = [first + k for k in range(11)]
+    by_text = sorted(numbers, key=str)  # 1, 10, 11, 2, ...
+    names = [*map(q.format, by_text), *map(tau.format, reversed(numbers))]
+    values = [*by_text, *(100.0 + k for k in reversed(numbers))]
+    rows = [[0.01 * k, *values] for k in range(3)]
+    arrays, found, _ = read_csv(Path("x"), table(",".join(["t", *names]), rows), degrees=True)
+    assert found == ()
+    np.testing.assert_array_equal(arrays["q"][0], numbers)
+    np.testing.assert_array_equal(arrays["tau"][0], [100.0 + k for k in numbers])
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 4), (2, 3, 4), (0, 2, 3), (1, 2, "02")])
+def test_numbers_that_leave_a_joint_out_are_refused(numbers: tuple[object, ...]) -> None:
+    header = ",".join(["t", *(f"q{n}" for n in numbers), *(f"tau{n}" for n in numbers)])
+    rows = [[0.01 * k] + [1.0] * 6 for k in range(3)]
+    with pytest.raises(SampleError, match="without a gap; .* such as q_elbow") as told:
+        read_csv(Path("x"), table(header, rows))
+    assert f"joints {', '.join(str(int(str(n))) for n in numbers)}:" in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("unit", "scale"), [("time_ms", 1e-3), ("stamp_ns", 1e-9), ("t [us]", 1e-6)]
 )
