@@ -5,6 +5,7 @@ Such logs are arrays over time, as scripts, MATLAB, spreadsheets and LeRobot lea
 
 from __future__ import annotations
 
+import codecs
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,9 +35,9 @@ MAGICS = {
 }
 LONGEST_MAGIC = 256  # bytes: enough to tell text from numbers
 TABLE = "text"
-BOM = b"\xef\xbb\xbf"  # with which spreadsheets begin text
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets begin such text with one
 EMPTY = np.zeros(0)  # in place of a table's column that is not used
-TEXT = frozenset(b"\t\n\r" + bytes(range(32, 127)))
+CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}  # bytes that no text has
 TO_NPZ = (
     "load its arrays in Python (scipy.io.loadmat for MATLAB's files) and "
     "write them with numpy.savez('log.npz', t=..., q=..., dq=..., tau=...)"
@@ -218,7 +219,10 @@ def _load(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
         raise SampleError(f"there is no file {path}")
     try:
         with path.open("rb") as stream:
-            kind = _other_kind(stream.read(LONGEST_MAGIC))
+            start = stream.read(LONGEST_MAGIC)
+        if not start:
+            raise SampleError(f"{path}: the file is empty")
+        kind = _other_kind(start)
         if kind == TABLE:
             return _from_table(path, degrees)
         if kind:
@@ -232,12 +236,24 @@ def _load(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
 
 
 def _from_table(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise SampleError(f"{path} is text in another encoding than UTF-8") from None
-    read, names, unused = read_csv(path, text, degrees=degrees)
+    read, names, unused = read_csv(path, _decoded(path, path.read_bytes()), degrees=degrees)
     return _named(read, names, unused)
+
+
+def _decoded(path: Path, text: bytes) -> str:
+    """A table's text, UTF-8 or, where it begins with a mark of that, UTF-16."""
+    try:
+        return text.decode("utf-16" if text.startswith(UTF_16) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        if text.startswith(UTF_16):
+            raise SampleError(f"{path} is damaged text in UTF-16: {error.reason}") from None
+        before = text[: error.start]
+        line = before.count(b"\n") + 1
+        shown = before.rpartition(b"\n")[2].decode("utf-8", "replace").lstrip("\ufeff")[-20:]
+        raise SampleError(
+            f"{path} is text in another encoding than UTF-8: byte 0x{text[error.start]:02x} in "
+            f"line {line} after '{shown}' is none of it; save the file as UTF-8"
+        ) from None
 
 
 def _from_lerobot(
@@ -265,8 +281,9 @@ def _other_kind(start: bytes) -> str:
     for magic, kind in MAGICS.items():
         if start.startswith(magic):
             return kind
-    is_text = start and not set(start.removeprefix(BOM)) - TEXT
-    return TABLE if is_text else "of another kind, or damaged"
+    if start.startswith(UTF_16) or not CONTROL & set(start):
+        return TABLE  # letters beyond ASCII are for the decoder to judge
+    return "of another kind, or damaged"
 
 
 def _plain(path: Path, name: str, file: Mapping[str, Any]) -> npt.NDArray[np.generic]:

@@ -136,7 +136,7 @@ def test_a_bad_log_is_explained_and_writes_nothing(log, tmp_path, changes, messa
     ("content", "message"),
     [
         (None, "there is no file"),
-        (b"", "of another kind, or damaged"),
+        (b"", r"log\.npz: the file is empty$"),
         (b"\x00\x01\x02", "of another kind, or damaged"),
         (b"t,q1,q2\n0,1.5,-2e-3\n0.1,1,1\n", "has neither 'tau' nor 'wrench'"),
         (b"\x89HDF\r\n\x1a\n", "is an HDF5 file, as MATLAB's"),

@@ -76,6 +76,39 @@ def test_degrees_are_converted_once(tmp_path: Path) -> None:
         np.testing.assert_allclose(read_log(path, degrees=degrees).q[:, 0], [np.pi / 2, np.pi])
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_letters_beyond_ascii(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "log.csv"
+    text = "t,q_Schlüssel [°],dq_Schlüssel [°/s],tau_Schlüssel [N·m]\n0,90,180,1\n0.1,180,90,2\n"
+    path.write_text(text, encoding=encoding)
+    log = read_log(path)
+    assert log.names == ("Schlüssel",)
+    np.testing.assert_allclose(log.q[:, 0], [np.pi / 2, np.pi])
+    np.testing.assert_array_equal(log.tau, [[1.0], [2.0]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "t,q1 [°],tau1\n0,1,2\n".encode("latin-1"),
+            r"than UTF-8: byte 0xb0 in line 1 after 't,q1 \[' is none of it; save the file as UTF",
+        ),
+        (
+            b"t,q1,tau1\n" + b"0,1,2\n" * 100 + "# Prüfstand\n".encode("latin-1"),
+            "byte 0xfc in line 102 after '# Pr'",
+        ),
+        (b"\xff\xfet\x00,\x00q", "is damaged text in UTF-16: truncated data"),  # cut in a letter
+    ],
+)
+def test_other_encodings_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(content)
+    with pytest.raises(SampleError, match=message) as told:
+        read_log(path)
+    assert "MATLAB" not in str(told.value)
+
+
 def test_the_efforts_order_is_that_of_the_positions() -> None:
     arrays, names, _ = read_csv(Path("x"), table("t,q_b,q_a,tau_a,tau_b"))
     assert names == ("b", "a")
