@@ -19,7 +19,7 @@ from semiparam_dynamics.arrays import SECOND, Array, Stamps
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
-from semiparam_dynamics.samples.csv_log import read_csv
+from semiparam_dynamics.samples.csv_log import first_back, read_csv
 from semiparam_dynamics.samples.lerobot_log import INFO, is_lerobot, read_lerobot
 from semiparam_dynamics.storage import MALFORMED
 
@@ -327,9 +327,7 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> St
         if np.ptp(t) > MAX_SPAN:
             raise SampleError(f"{path}: 't' spans {np.ptp(t):.3g} s: is it in seconds?")
         time: Stamps = np.rint((t - t[0]) * SECOND).astype(np.int64)
-        back = np.flatnonzero(np.diff(time) <= 0)
-        if len(back):
-            row = int(back[0]) + 1
+        if (row := first_back(t)) is not None:
             raise SampleError(f"{path}: 't' doesn't increase at row {row}: {t[row - 1]}, {t[row]}")
         period = float(np.median(np.diff(time))) / SECOND
         if period >= LONGEST_PERIOD:

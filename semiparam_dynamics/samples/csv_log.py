@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.errors import SampleError
 
 SEPARATORS = ",;\t"  # or else spaces, which names may have in them
@@ -48,7 +48,7 @@ def read_csv(
 
     Raises SampleError where the text is no such table.
     """
-    header, rows = _table(path, text)
+    header, rows, lines = _table(path, text)
     times: dict[str, float] = {}
     parts: dict[str, dict[str, int]] = {kind: {} for kind in (*KINDS, "wrench")}
     unused, time_at = [], -1
@@ -68,8 +68,17 @@ def read_csv(
     if not parts["q"]:
         raise SampleError(f"{path} has no joint positions; {HOW}. It has: {', '.join(header)}")
     joints, names = _joints(path, tuple(parts["q"]))
+    used = [time_at, *(at for columns in parts.values() for at in columns.values())]
+    _check_finite(path, rows, sorted(used), header, lines)
     (scale,) = times.values()
-    arrays = {"t": rows[:, time_at] * scale, "q": rows[:, [parts["q"][joint] for joint in joints]]}
+    time = rows[:, time_at] * scale
+    if (row := first_back(time)) is not None:
+        was, then = rows[row - 1 : row + 1, time_at].tolist()
+        raise SampleError(
+            f"{path}: the time, column {header[time_at]}, doesn't increase at line {lines[row]}: "
+            f"{was:.12g}, then {then:.12g}"
+        )
+    arrays = {"t": time, "q": rows[:, [parts["q"][joint] for joint in joints]]}
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
@@ -77,6 +86,24 @@ def read_csv(
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
     return arrays, names, unused
+
+
+def first_back(time: Array) -> int | None:
+    """The first row of times (n,), s, that is not later than the one before in whole ns."""
+    back = np.flatnonzero(np.diff(np.rint((time - time[0]) * SECOND)) <= 0)
+    return int(back[0]) + 1 if back.size else None
+
+
+def _check_finite(
+    path: Path, rows: Array, used: list[int], header: list[str], lines: list[int]
+) -> None:
+    bad = np.argwhere(~np.isfinite(rows[:, used]))
+    if len(bad):
+        row, at = bad[0]
+        raise SampleError(
+            f"{path}: {len(bad)} value{'s are' if len(bad) > 1 else ' is'} not finite, the first "
+            f"in line {lines[row]}, column {header[used[at]]}"
+        )
 
 
 def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -100,43 +127,47 @@ def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
     return tuple(joint for _, joint in numbered), ()
 
 
-def _table(path: Path, text: str) -> tuple[list[str], Array]:
-    """The names of the columns, and the numbers below them (n, columns)."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < 2:
+def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
+    """The names of the columns, the numbers below them (n, columns), and these rows' lines (n,)."""
+    filled = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if len(filled) < 2:
         raise SampleError(f"{path} has no rows; {HOW}")
-    first = lines[0].lstrip("#% ")
+    first = filled[0][1].lstrip("#% ")
     separator = max(SEPARATORS, key=first.count)
     separator = separator if separator in first else " "
+    reader = csv.reader(
+        [first, *(line for _, line in filled[1:])], delimiter=separator, skipinitialspace=True
+    )
     try:
-        read = list(csv.reader([first, *lines[1:]], delimiter=separator, skipinitialspace=True))
+        # A row may go over several lines, in quotes: its last one counts.
+        read = [(filled[reader.line_num - 1][0], cells) for cells in reader]
     except csv.Error as error:
         raise SampleError(
             f"{path} can't be read as a table: {error} (is a quotation mark left open?)"
         ) from None
-    header = [name.strip() for name in read[0]]
+    header = [name.strip() for name in read[0][1]]
     if _is_number(header[0]):
         raise SampleError(f"{path} begins with numbers: {HOW}")
     rows = np.empty((len(read) - 1, len(header)))
-    for k, cells in enumerate(read[1:]):
+    for k, (line, cells) in enumerate(read[1:]):
         cells = cells[:-1] if len(cells) == len(header) + 1 and not cells[-1].strip() else cells
         if len(cells) != len(header):
             raise SampleError(
-                f"{path}: row {k + 1} has {len(cells)} values for {len(header)} columns"
+                f"{path}: line {line} has {len(cells)} values for {len(header)} columns"
             )
         for at, cell in enumerate(cells):
             if not cell.strip():
                 raise SampleError(
-                    f"{path}: row {k + 1} has no value in column {header[at]}: fill it in, or take "
-                    "the row out of the file (the steps of time may be uneven)"
+                    f"{path}: line {line} has no value in column {header[at]}: fill it in, or take "
+                    "the line out of the file (the steps of time may be uneven)"
                 )
             if not _is_number(cell):
                 raise SampleError(
-                    f"{path}: '{cell.strip()}' in row {k + 1}, column {header[at]}, is no number "
+                    f"{path}: '{cell.strip()}' in line {line}, column {header[at]}, is no number "
                     "(decimals are written with a point)"
                 )
             rows[k, at] = float(cell)
-    return header, rows
+    return header, rows, [line for line, _ in read[1:]]
 
 
 def _is_number(text: str) -> bool:

@@ -160,6 +160,8 @@ def test_wrenches_and_columns_that_are_not_used() -> None:
         Path("x"), table("t,q1,force_x,force_y,wrench.fz,mx,torque.y,tz,temperature", rows)
     )
     assert unused == ["temperature"]
+    empty = [[*row[:-1], np.nan] for row in rows]
+    read_csv(Path("x"), table("t,q1,fx,fy,fz,tx,ty,tz,temperature", empty))  # what isn't used may
     np.testing.assert_array_equal(arrays["wrench"], np.array(rows)[:, 2:8])
     arrays, _, unused = read_csv(Path("x"), table("t,q_1,tau_1,tau_desired_1,dq_1"))
     assert unused == ["tau_desired_1"]  # no position is of such a joint
@@ -186,15 +188,20 @@ def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
         ("0.0,1.0,2.0\n0.1,1.0,2.0\n", "begins with numbers: a log's first line"),
         ("q1,tau1\n1,2\n1,2\n", "has no column of times"),
         ("t,tau1\n1,2\n1,2\n", "has no joint positions"),
-        ("t,q1,tau1\n0,1,2\n0.1,x,2\n", "'x' in row 2, column q1, is no number"),
-        ("t,q1,tau1\n0,1,2\n0.1,,2\n", "row 2 has no value in column q1: fill it in"),
-        ("t,q1,tau1\n0,1,2\n0.1,1\n", "row 2 has 2 values for 3 columns"),
+        ("t,q1,tau1\n0,1,2\n0.1,x,2\n", "'x' in line 3, column q1, is no number"),
+        (
+            "t,q1,tau1\n0,1,2\n0.1,,2\n",
+            "line 3 has no value in column q1: fill it in, or take the li",
+        ),
+        ("t,q1,tau1\n0,1,2\n0.1,1\n", "line 3 has 2 values for 3 columns"),
         ("t;q1;tau1\n0,1;1;2\n0,2;1;2\n", "decimals are written with a point"),
         ("t,q1,q2,tau1\n0,1,2,3\n1,2,3,4\n", "'tau' of some, not of 2"),
         ("t,q1,fx,fy\n0,1,2,3\n1,2,3,4\n", "'wrench' of some, not of fz, tx"),
         ("t,q1\n0,1\n0.1,2\n", "neither 'tau' nor 'wrench'"),
-        ("t,q1,tau1\n0,1,2\n0,1,2\n", "doesn't increase at row 1"),
-        ("t,q1,tau1\n0,1,nan\n0.1,1,2\n", "not finite"),
+        ("t,q1,tau1\n0,1,2\n0,1,2\n", "time, column t, doesn't increase at line 3: 0, then 0"),
+        ("t,q1,tau1\n0,1,nan\n0.1,1,2\n", "1 value is not finite, .* line 2, column tau1"),
+        ("t [ms],q1,tau1\n\n0,1,2\n\n5,1,2\n4,1,2\n", r"column t \[ms\], .* line 6: 5, then 4"),
+        ("t,q2,q1,tau1,tau2\n0,1,2,3,4\n1,nan,nan,2,3\n", "2 values .* line 3, column q2"),
         ('t,q1,tau1\n0,"1,2\n' + "0.1,1,2\n" * 20000, "is a quotation mark left open"),
         ("t,q1,tau1\n0,1,2\n1,1,2\n2,1,2\n", "steps of 't' are 1 s: is it in seconds"),
     ],
