@@ -19,6 +19,8 @@ KINDS = {
 }
 _KIND_OF = {word: kind for kind, words in KINDS.items() for word in words}
 TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
+COMMENT = ("#", "%")  # lines that begin so above the names, and what may stand before the names
+TITLES = 20  # lines above the names, at most, that are told from them
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
@@ -130,13 +132,14 @@ def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
 def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
     """The names of the columns, the numbers below them (n, columns), and these rows' lines (n,)."""
     filled = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    filled = _from_names(path, filled)
     if len(filled) < 2:
         raise SampleError(f"{path} has no rows; {HOW}")
-    first = filled[0][1].lstrip("#% ")
-    separator = max(SEPARATORS, key=first.count)
-    separator = separator if separator in first else " "
+    first = _uncommented(filled[0][1])
     reader = csv.reader(
-        [first, *(line for _, line in filled[1:])], delimiter=separator, skipinitialspace=True
+        [first, *(line for _, line in filled[1:])],
+        delimiter=_separator(first),
+        skipinitialspace=True,
     )
     try:
         # A row may go over several lines, in quotes: its last one counts.
@@ -145,12 +148,14 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
         raise SampleError(
             f"{path} can't be read as a table: {error} (is a quotation mark left open?)"
         ) from None
-    header = [name.strip() for name in read[0][1]]
-    if _is_number(header[0]):
+    header = _filled([name.strip() for name in read[0][1]])
+    if header and _is_number(header[0]):
         raise SampleError(f"{path} begins with numbers: {HOW}")
+    # Tables of pandas have a first column without a name: the rows' numbers.
+    header = [name or f"number {at + 1} (no name)" for at, name in enumerate(header)]
     rows = np.empty((len(read) - 1, len(header)))
     for k, (line, cells) in enumerate(read[1:]):
-        cells = cells[:-1] if len(cells) == len(header) + 1 and not cells[-1].strip() else cells
+        cells = _filled(cells, least=len(header))
         if len(cells) != len(header):
             raise SampleError(
                 f"{path}: line {line} has {len(cells)} values for {len(header)} columns"
@@ -168,6 +173,69 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
                 )
             rows[k, at] = float(cell)
     return header, rows, [line for line, _ in read[1:]]
+
+
+def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Lines (their numbers, and texts) from that of the names on.
+
+    Comments may stand above it, or it may be one itself, as numpy.savetxt writes it. Raises
+    SampleError where a title without a mark stands above it.
+    """
+    comments = 0
+    while comments < len(filled) and filled[comments][1].lstrip().startswith(COMMENT):
+        comments += 1
+    if comments == len(filled):
+        return filled[-1:]
+    cells = _cells(filled[comments][1])
+    if cells and _is_number(cells[0]):
+        above = [(line, _cells(line[1])) for line in filled[:comments]]
+        named = [line for line, words in above if _names_columns(words)]
+        named = named or [line for line, words in above if len(words) == len(cells)]
+        return [*named[-1:], *filled[comments:]]
+    if not _names_columns(cells):
+        for line, text in filled[comments + 1 : comments + 1 + TITLES]:
+            if _names_columns(_cells(text)):
+                number, title = filled[comments]
+                raise SampleError(
+                    f"{path}: line {number}, '{title.strip()[:60]}', is a title; the columns' "
+                    f"names are in line {line}: begin what is above it with #, or take it out"
+                )
+    return filled[comments:]
+
+
+def _names_columns(cells: list[str]) -> bool:
+    """Whether cells name a time and a joint's position at least."""
+    names = [_without_unit(cell)[0] for cell in cells]
+    joints = (joint_column(name) for name in names if _time_scale(name) is None)
+    return any(_time_scale(name) is not None for name in names) and any(
+        found is not None and found[0] == "q" for found in joints
+    )
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line, which may be a comment; none where quotes are left open."""
+    line = _uncommented(line)
+    try:
+        (cells,) = csv.reader([line], delimiter=_separator(line), skipinitialspace=True)
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in cells]
+
+
+def _uncommented(line: str) -> str:
+    return line.strip(" ").lstrip("".join(COMMENT) + " ")
+
+
+def _separator(line: str) -> str:
+    separator = max(SEPARATORS, key=line.count)
+    return separator if separator in line else " "
+
+
+def _filled(cells: list[str], least: int = 0) -> list[str]:
+    """Cells without the empty ones after the last, which spreadsheets leave, beyond `least`."""
+    while len(cells) > least and not cells[-1].strip():
+        cells = cells[:-1]
+    return cells
 
 
 def _is_number(text: str) -> bool:

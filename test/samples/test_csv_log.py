@@ -168,6 +168,47 @@ def test_wrenches_and_columns_that_are_not_used() -> None:
     np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 2:3])
 
 
+@pytest.mark.parametrize(
+    ("above", "header"),
+    [
+        ("# my log\n", "t,q1,q2,tau1,tau2"),
+        ("# made by: x, y, z, u, v\n\n%% 7 joints\n", "t,q1,q2,tau1,tau2"),
+        ("# my log\n", "# t,q1,q2,tau1,tau2"),
+        ("", "# t,q1,q2,tau1,tau2\n# made by: x, y, z, u"),
+        ("", "t,q1,q2,tau1,tau2,"),
+        ("", "t,q1,q2,tau1,tau2,,,"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", ",", ",,"])
+def test_comments_and_empty_columns_around_the_names(above: str, header: str, end: str) -> None:
+    text = above + "\n".join([header, *(",".join(map(repr, row)) + end for row in ROWS)])
+    arrays, names, unused = read_csv(Path("x"), text)
+    assert names == () and unused == []
+    np.testing.assert_array_equal(arrays["q"], np.array(ROWS)[:, 1:3])
+    np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 3:])
+
+
+def test_lines_count_from_the_top_of_the_file() -> None:
+    text = "# a\n# b\n" + table("t,q1,q2,tau1,tau2", [*ROWS[:2], [0.02, 1.0, 2.0, 3.0]])
+    with pytest.raises(SampleError, match="x: line 6 has 4 values for 5 columns"):
+        read_csv(Path("x"), text)
+
+
+@pytest.mark.parametrize("title", ["My log of the arm", "Log of 7 joints;;;;", "Arm,1,2", '"'])
+def test_titles_are_told_from_names(title: str) -> None:
+    text = f"{title}\nsecond line\n{table('t,q1,q2,tau1,tau2')}"
+    with pytest.raises(SampleError) as told:
+        read_csv(Path("x"), text)
+    assert f"line 1, '{title}', is a title; the columns' names are in line 3: " in str(told.value)
+
+
+def test_a_column_without_a_name_is_not_used() -> None:
+    rows = [[float(k), *row[:4]] for k, row in enumerate(ROWS)]
+    arrays, _, unused = read_csv(Path("x"), table(",t,q1,q2,fx", rows).replace(",fx", ",volt"))
+    assert unused == ["number 1 (no name)", "volt"]
+    np.testing.assert_array_equal(arrays["q"], np.array(ROWS)[:, 1:3])
+
+
 def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(
@@ -188,10 +229,13 @@ def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
         ("0.0,1.0,2.0\n0.1,1.0,2.0\n", "begins with numbers: a log's first line"),
         ("q1,tau1\n1,2\n1,2\n", "has no column of times"),
         ("t,tau1\n1,2\n1,2\n", "has no joint positions"),
+        ("# a log\n# t,tau1\n1,2\n1,2\n", "has no joint positions"),
+        ("# a log\n0.0,1.0,2.0\n0.1,1.0,2.0\n", "begins with numbers: a log's first line"),
+        ("# t,q1,tau1\n", "has no rows"),
         ("t,q1,tau1\n0,1,2\n0.1,x,2\n", "'x' in line 3, column q1, is no number"),
         (
             "t,q1,tau1\n0,1,2\n0.1,,2\n",
-            "line 3 has no value in column q1: fill it in, or take the li",
+            "line 3 has no value in column q1: fill it in, or take",
         ),
         ("t,q1,tau1\n0,1,2\n0.1,1\n", "line 3 has 2 values for 3 columns"),
         ("t;q1;tau1\n0,1;1;2\n0,2;1;2\n", "decimals are written with a point"),
