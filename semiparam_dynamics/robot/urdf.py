@@ -26,6 +26,15 @@ ONE_DOF = ("revolute", "continuous", "prismatic")
 MAX_LENGTH = 10_000_000  # characters of a URDF; the iCub's has 130 000
 MAX_JOINTS = 2000  # or links: what follows would take long for more
 _TYPES = (*ONE_DOF, "fixed", "floating", "planar")
+POSE = {"xyz": 3, "rpy": 3}
+# By tag: how many numbers each attribute has that the dynamics needs.
+_INERTIAL_NUMBERS = {
+    "origin": POSE,
+    "mass": {"value": 1},
+    "inertia": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), 1),
+}
+_ORIGIN_NUMBERS = {"origin": POSE}
+_AXIS_NUMBERS = {"axis": {"xyz": 3}}  # of joints that have one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +99,7 @@ class UrdfTree:
     def mass(self, link: str) -> float:
         """The mass (kg) of `link` and everything that hangs on it."""
         links = [link, *(joint.child for joint in self.below(link))]
-        return sum(_mass(self.inertials[name], name) for name in links)
+        return sum(_mass(self.inertials[name]) for name in links)
 
     def to_xml(self) -> str:
         """The URDF text of links, inertias and joints alone."""
@@ -140,6 +149,12 @@ def parse_urdf(text: str) -> UrdfTree:
         zip(links, (element.find("inertial") for element in robot.findall("link")), strict=True)
     )
     root = _root(links, joints)
+    # The rigid-body library goes on without an inertial that it can't read.
+    for link, inertial in inertials.items():
+        _check_numbers(f"link '{link}'", inertial, _INERTIAL_NUMBERS)
+    for joint in joints:
+        numbers = _ORIGIN_NUMBERS | (_AXIS_NUMBERS if joint.type in ONE_DOF else {})
+        _check_numbers(f"joint '{joint.name}'", joint.element, numbers)
     return UrdfTree(robot.get("name") or "robot", root, inertials, {j.name: j for j in joints})
 
 
@@ -167,6 +182,7 @@ def _joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Arra
         except ValueError:
             raise RobotModelError(
                 f"joint '{name}' of the URDF has a limit of {attribute} that is no number: '{text}'"
+                f"{_remedy(text)}"
             ) from None
         if value > 0.0:
             limits[k] = value
@@ -345,10 +361,51 @@ def _joint(element: ET.Element) -> UrdfJoint:
         lower, upper = (float(bounds.get(bound, "0")) for bound in ("lower", "upper"))
     except ValueError:
         raise RobotModelError(
-            f"joint '{name}' of the URDF has limits that are not numbers"
+            f"joint '{name}' of the URDF has limits that are not numbers: "
+            f"'{bounds.get('lower', '0')}' and '{bounds.get('upper', '0')}'"
+            + _remedy("".join(bounds.values()))
         ) from None
     mimic = element.find("mimic") is not None
     return UrdfJoint(name, kind, ends[0], ends[1], mimic, lower, upper, element)
+
+
+def _check_numbers(
+    owner: str, element: ET.Element | None, numbers: Mapping[str, Mapping[str, int]]
+) -> None:
+    """Raise RobotModelError where an attribute of `element`'s inner elements is no number.
+
+    numbers : how many each attribute has, by the inner element's tag and its own name.
+    """
+    for tag, attributes in numbers.items():
+        inner = None if element is None else element.find(tag)
+        found = {} if inner is None else inner.attrib
+        for attribute, count in attributes.items():
+            text = found.get(attribute)
+            if text is None or _are_numbers(text, count):
+                continue
+            what = {"mass": "a mass", "inertia": f"an inertia {attribute}"}.get(
+                tag, f"an {tag} ({attribute})"
+            )
+            wanted = "no number" if count == 1 else f"not {count} numbers"
+            raise RobotModelError(
+                f"{owner} of the URDF has {what} that is {wanted}: '{text}'{_remedy(text)}"
+            )
+
+
+def _are_numbers(text: str, count: int) -> bool:
+    try:
+        values = [float(part) for part in text.split()]
+    except ValueError:
+        return False
+    # Python's digits may be grouped by _, the URDF's may not.
+    return len(values) == count and all(map(math.isfinite, values)) and "_" not in text
+
+
+def _remedy(text: str) -> str:
+    """The end of a sentence on text that is no number: what to do about it."""
+    if "${" in text or "$(" in text:
+        return ": expand it with xacro first"
+    return " (decimals are written with a point)" if "," in text else ""
 
 
 def _plain_joint(joint: UrdfJoint) -> ET.Element:
@@ -363,15 +420,9 @@ def _plain_joint(joint: UrdfJoint) -> ET.Element:
     return element
 
 
-def _mass(inertial: ET.Element | None, link: str) -> float:
+def _mass(inertial: ET.Element | None) -> float:
     mass = None if inertial is None else inertial.find("mass")
-    try:
-        value = 0.0 if mass is None else float(mass.get("value", "0"))
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise RobotModelError(f"link '{link}' of the URDF has a mass that is no number")
-    return value
+    return 0.0 if mass is None else float(mass.get("value", "0"))
 
 
 def _root(links: list[str], joints: list[UrdfJoint]) -> str:

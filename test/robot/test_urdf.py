@@ -110,9 +110,45 @@ def test_only_what_the_dynamics_needs_is_kept() -> None:
 
 
 def test_masses_must_be_numbers() -> None:
-    tree = parse_urdf(robot("<link name='a'><inertial><mass value='x'/></inertial></link>"))
     with pytest.raises(RobotModelError, match="link 'a' of the URDF has a mass that is no number"):
-        tree.mass("a")
+        parse_urdf(robot("<link name='a'><inertial><mass value='x'/></inertial></link>"))
+
+
+BODY = (
+    "<inertial><origin xyz='0 0 0.1' rpy='0 0 0'/><mass value='2.6054'/><inertia ixx='0.1' "
+    "iyy='0.1' izz='0.1' ixy='0' ixz='0' iyz='0'/></inertial>"
+)
+MOVES = (
+    "<joint name='j' type='revolute'><parent link='a'/><child link='b'/><origin xyz='0 0 0.3'/>"
+    "<axis xyz='0 0 1'/><limit lower='-1.5' upper='1.5' effort='20' velocity='2.5'/></joint>"
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "message"),
+    [
+        ("2.6054", "2,6054", r"'b' of the URDF has a mass that is no number: '2,6054' \(decimals"),
+        ("2.6054", "${m3}", r"'b' .* a mass that is no number: '\$\{m3\}': expand it with xacro"),
+        ("2.6054", "nan", "link 'b' of the URDF has a mass that is no number: 'nan'$"),
+        ("iyy='0.1'", "iyy='0,1'", "link 'b' of the URDF has an inertia iyy that is no number: '0"),
+        ("0 0 0.1", "0 0 0,1", r"link 'b' .* an origin \(xyz\) that is not 3 numbers: '0 0 0,1'"),
+        ("rpy='0 0 0'", "rpy='0 0'", r"link 'b' .* an origin \(rpy\) that is not 3 numbers: '0 0'"),
+        ("0 0 0.3", "0 0 $(arg h)", r"joint 'j' .* an origin \(xyz\) .* expand it with xacro"),
+        ("0 0 1'", "0 0 ${s}'", r"joint 'j' .* an axis \(xyz\) .* expand it with xacro first$"),
+        ("lower='-1.5'", "lower='-1,5'", "limits that are not numbers: '-1,5' and '1.5' .decimals"),
+        ("'2.5'", "'2,5'", "'j' .* limit of velocity that is no number: '2,5' .decimals"),
+    ],
+)
+def test_numbers_that_cannot_be_read_are_refused(written: str, instead: str, message: str) -> None:
+    text = robot("<link name='a'/>", f"<link name='b'>{BODY}</link>", MOVES)
+    assert RobotModel(text).inertial_prior[0] == 2.6054 and text.count(written) == 1
+    with pytest.raises(RobotModelError, match=message):
+        RobotModel(text.replace(written, instead))
+
+
+def test_an_axis_of_a_fixed_joint_is_not_read() -> None:
+    fixed = MOVES.replace("revolute", "fixed").replace("0 0 1'", "'")
+    assert parse_urdf(robot("<link name='a'/>", "<link name='b'/>", fixed)).joints["j"]
 
 
 def test_long_lists_of_names_are_cut() -> None:
