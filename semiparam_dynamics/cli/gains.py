@@ -1,4 +1,4 @@
-"""`semiparam gains BAG --urdf FILE [--loaded BAG --load-mass KG]`."""
+"""`semiparam gains BAG [--urdf FILE] [--loaded BAG --load-mass KG]`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ their ratios, the URDF's masses their common factor. With a second bag, --loaded
 load of known mass in the hand, they are absolute. --out writes the parameters with the gains as
 samples.effort_scale and their deviations, for the other commands (--params) and the node."""
 EXAMPLES = (
-    "semiparam gains BAG --urdf robot.urdf",
+    "semiparam gains BAG",
     "semiparam gains BAG --urdf robot.urdf --out gains.yaml",
     "semiparam gains BAG --urdf robot.urdf --loaded BAG2 --load-mass 1.5",
 )
@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from semiparam_dynamics.config import InverseDynamicsConfig
 
     parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
-    parser.add_argument("--urdf", metavar="FILE", required=True, help="the robot")
+    parser.add_argument(
+        "--urdf", metavar="FILE", default="", help="default: the robot_description in the bag"
+    )
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
     )

@@ -33,7 +33,7 @@ from semiparam_dynamics.doctor.dynamics import (
     anchored_fit,
     make_columns,
 )
-from semiparam_dynamics.doctor.joint_log import read_joint_log, read_locks
+from semiparam_dynamics.doctor.joint_log import read_description, read_joint_log, read_locks
 from semiparam_dynamics.doctor.messages import JointFacts, liveliest_stretch, repaired
 from semiparam_dynamics.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
@@ -97,16 +97,18 @@ def drive_gains_of_bags(
     bag: str | Path,
     config: InverseDynamicsConfig,
     *,
-    urdf: str | Path,
+    urdf: str | Path = "",
     joint_states: str = "",
     loaded: str | Path = "",
     load: KnownLoad | None = None,
 ) -> tuple[DriveGains, InverseDynamicsConfig]:
     """Identify the gains on a bag, and one with a known load; with the configuration that has them.
 
-    Raises BagError, RobotModelError or LearningError where that can't be.
+    The URDF is the file, or the robot_description in the first bag that has one. Raises BagError,
+    RobotModelError or LearningError where that can't be.
     """
-    tree = parse_urdf(text := read_urdf(urdf))
+    bags = [bag, loaded] if loaded else [bag]
+    tree = parse_urdf(text := read_urdf(urdf or read_description(bags)))
     joints = config.robot.joints or tree.actuated()
     given = one_or_each("samples.effort_scale", config.samples.effort_scale, len(joints), "joints")
     settings = to_flat(config) | {"joints": joints, "target": "effort"}
@@ -114,7 +116,7 @@ def drive_gains_of_bags(
     model = RobotModel(text, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
     turning = np.array([tree.joints[name].type != "prismatic" for name in joints])
     facts, recordings = JointFacts(turning, *model.position_limits), []
-    for path in (bag, loaded) if loaded else (bag,):
+    for path in bags:
         log = read_joint_log(path, joints, joint_states)
         if log.names != tuple(joints):
             lacking = ", ".join(log.missing)

@@ -14,7 +14,12 @@ from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.doctor.dynamics import make_columns
 from semiparam_dynamics.doctor.finding import Finding
-from semiparam_dynamics.doctor.joint_log import JointLog, read_joint_log, read_locks
+from semiparam_dynamics.doctor.joint_log import (
+    JointLog,
+    read_description,
+    read_joint_log,
+    read_locks,
+)
 from semiparam_dynamics.doctor.messages import (
     JointFacts,
     liveliest_stretch,
@@ -76,13 +81,7 @@ def examine_bag(
     """
     from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
 
-    if not urdf:
-        with BagReader(path) as bag:
-            text = bag.robot_description()
-        if text is None:
-            raise BagError(f"{path} holds no robot_description: name the robot's file with --urdf")
-        urdf = text
-    text = read_urdf(urdf)
+    text = read_urdf(urdf or read_description([path]))
     tree = parse_urdf(text)
     joints = config.robot.joints or tree.actuated()
     moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]

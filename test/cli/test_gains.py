@@ -17,10 +17,14 @@ from ..doctor.logs import arm_log
 from ..doctor.test_drive_gains import GAINS, MASS, loaded_log
 from ..dynamics.arms import URDF
 
+FOLDERS = {"bare": "", "described": URDF.read_text()}  # with their robot_description
 
-def write(path: Path, log) -> Path:
+
+def write(path: Path, log, urdf: str = "") -> Path:
     log = dataclasses.replace(log, y=log.y / GAINS)
     with BagWriter(path) as bag:
+        if urdf:
+            bag.robot_description(urdf, int(log.stamps[0]))
         for stamp, *rows in zip(log.stamps.tolist(), log.q, log.dq, log.y, strict=True):
             bag.joint_state(stamp, log.names, *rows)
     return path
@@ -48,6 +52,18 @@ def test_relative_by_one_bag_and_absolute_by_a_known_load(
     assert 0.0 < config.changes.effort_gain_common_std < 0.1
     # With the file the same efforts are in N m.
     assert main(["gains", str(bare), "--urdf", str(URDF), "--params", str(out)]) == 0
+
+
+def test_the_robot_description_in_the_bag_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare, described = (write(tmp_path / n, arm_log(14.0), u) for n, u in FOLDERS.items())
+    assert main(["gains", str(described)]) == 0
+    said = capsys.readouterr().out
+    assert main(["gains", str(bare), "--urdf", str(URDF)]) == 0
+    assert capsys.readouterr().out == said and "relative" in said
+    assert main(["gains", str(bare)]) == 2
+    assert f"{bare} holds no robot_description: name the robot's" in capsys.readouterr().err
 
 
 def test_a_loaded_bag_needs_its_mass(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
