@@ -141,8 +141,13 @@ class Motion:
     @property
     def seconds(self) -> float:
         """Duration of the motion: gaps of more than a second do not count."""
-        steps = np.diff(self.stamps) * 1e-9
-        return float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
+        return seconds_of(self.stamps)
+
+
+def seconds_of(stamps: Indices) -> float:
+    """Duration of motion whose samples have these stamps (n,), ns: gaps of over 1 s are none."""
+    steps = np.diff(stamps) * 1e-9
+    return float(steps[(steps > 0.0) & (steps <= 1.0)].sum())
 
 
 ROWS = ("stamps", "q", "dq", "ddq", "y", "weights", "entries")  # of a motion, one for each sample

@@ -21,6 +21,7 @@ from semiparam_dynamics.doctor.messages import GAP, MISSING, stamp_findings
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError, RobotModelError, listing
+from semiparam_dynamics.evaluation.enough import check_varies
 from semiparam_dynamics.evaluation.experiment import Evaluation, Origin, Recording, evaluate
 from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import parameters, replace, to_flat
@@ -156,7 +157,10 @@ def measurements_of(
     config: InverseDynamicsConfig,
     dropped: Counter[str],
 ) -> list[Measurement]:
-    """A bag's measurements in order; what could not be read is counted in `dropped`."""
+    """A bag's measurements in order; what could not be read is counted in `dropped`.
+
+    Raises BagError where it can't be read, or what is measured never varies.
+    """
     recording = read_measurements(
         path,
         model.joint_names,
@@ -178,6 +182,7 @@ def measurements_of(
             f"{path} has faults ({listing(faults)}): {_doctor(path, bags, config)} shows how "
             "large they are and what to do."
         )
+    check_varies(path, recording.measurements, model.axes, config.robot.target)
     return recording.measurements
 
 

@@ -17,6 +17,7 @@ from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE
 from semiparam_dynamics.errors import BagError, ConfigurationError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
+from semiparam_dynamics.evaluation.enough import check_motion
 from semiparam_dynamics.evaluation.experiment import CoveredTime
 from semiparam_dynamics.identification.consistent import (
     AxisFactors,
@@ -79,18 +80,22 @@ def identify_on_bags(
     train, test = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
     paths = (*bags.train, *bags.test)
     number, covered = -1, CoveredTime((), 0.0)
+    stamps: list[int] = []
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         for k, measurements, sample in samples_of(paths, bags, model, config, progress):
             if k != number:
                 number, covered = k, CoveredTime(measurements, config.filter.max_gap)
             border = (1.0 - hold_out) * covered.total
             to_train = k < len(bags.train) and covered.at(sample.stamp) <= border
-            (train if to_train else test).add(sample)
+            if (train if to_train else test).add(sample) and to_train:
+                stamps.append(sample.stamp)
         if train.n_samples == 0:
             raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
         started = time.perf_counter()
         base = unconstrained(model, train, config.estimator.rigid_body)
         found = consistent(model, train, weight)
+    if little := check_motion(stamps):
+        bags.warnings.append(little)
     return Identification(model, base, found, train, test, time.perf_counter() - started)
 
 

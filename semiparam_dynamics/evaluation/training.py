@@ -17,6 +17,7 @@ from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
+from semiparam_dynamics.evaluation.enough import check_motion
 from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.parameters import to_flat
@@ -53,6 +54,8 @@ def train_on_bags(
         samples = [sample for _, _, sample in read if sample.teaches]
     if not samples:
         raise BagError("no sample measured in motion was found to train on")
+    if little := check_motion([sample.stamp for sample in samples]):
+        bags.warnings.append(little)
     started = time.perf_counter()
     with threadpool_limits(limits=1):
         data = training_data(model, config.estimator, samples)

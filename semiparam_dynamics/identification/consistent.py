@@ -210,15 +210,19 @@ class AxisFactors:
         self._rows: list[Array] = []
         self.n_samples = 0
 
-    def add(self, sample: Sample) -> None:
-        """Add a sample's regressor and measurement, if it has all of one and is of motion."""
+    def add(self, sample: Sample) -> bool:
+        """Add a sample's regressor and measurement, if it has all of one and is of motion.
+
+        Returns whether it did.
+        """
         if sample.y is None or not sample.informative or np.isnan(sample.y).any():
-            return
+            return False
         self._rows.append(np.column_stack((sample.regressor, sample.y)))
         self._sum += sample.y
         self.n_samples += 1
         if len(self._rows) == _CHUNK:
             self._reduce()
+        return True
 
     def _reduce(self) -> None:
         if self._rows:

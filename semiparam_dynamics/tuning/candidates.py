@@ -32,7 +32,7 @@ class FoldScore:
     @property
     def worst_mean(self) -> float:
         """Frozen, mean over the axes, times the rigid body's."""
-        return float(self.frozen.mean() / self.rigid_frozen.mean())
+        return _relative(float(self.frozen.mean()), float(self.rigid_frozen.mean()))
 
     @property
     def worst_axis(self) -> float:
@@ -48,7 +48,12 @@ class FoldScore:
     @property
     def ratio(self) -> float:
         """Delayed, mean over the axes, times the rigid body's."""
-        return self.late / float(self.rigid_delayed.mean())
+        return _relative(self.late, float(self.rigid_delayed.mean()))
+
+
+def _relative(error: float, rigid: float) -> float:
+    """An error over the rigid body's; what never varies in a part has none, and counts as alike."""
+    return error / rigid if rigid > 0.0 else 1.0
 
 
 def score(

@@ -28,6 +28,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIde
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion
 from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.errors import BagError, listing
+from semiparam_dynamics.evaluation.enough import LEAST_SECONDS
 from semiparam_dynamics.evaluation.protocols import BLOCK
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -39,7 +40,6 @@ MOST_FOLDS = 5
 DIRECTIONS = 3
 REGION_SHARE = 0.35  # of the samples, at one end of a direction
 LEAST_VARIANCE = 0.02  # of all the positions', for a direction to count
-LEAST_SECONDS = 1.5  # of each part of a recording
 STEP = 100  # measurements, to which the motion of a recording is cut
 WINDOW_SHARE = 0.25  # of a short motion, to standardize by
 

@@ -121,3 +121,10 @@ def test_a_memory_is_tried_where_the_recordings_are_ten_times_as_long() -> None:
     kept = {0.0: [(1.0, 1.0), (1.0, 1.0)], 30.0: [(0.5, 1.0), (0.5, 1.1)]}
     assert choose_memory(kept, 0.0) == 0.0
     assert choose_memory({**kept, 60.0: [(0.9, 1.0), (0.8, 0.9)]}, 0.0) == 60.0
+
+
+def test_a_part_in_which_nothing_varies_counts_as_alike() -> None:
+    nothing = np.zeros(2)
+    still = FoldScore("rest", nothing, nothing, nothing, nothing, 0.0)
+    assert still.ratio == still.worst_mean == 1.0
+    assert Outcome({}, (still,)).harm == 0.0
