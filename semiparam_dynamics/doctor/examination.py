@@ -181,12 +181,14 @@ def _physics(
         return None, "there are no efforts"
     if not len(clean):
         return None, "no message has stamp, positions and efforts in order"
+    if len(clean) < 3:
+        return None, "there is too little motion"
     y = clean.y
     used = np.isfinite(y).all(axis=0)
     used &= np.ptp(np.where(np.isfinite(y), y, 0.0), axis=0) > 0.0
     if not used.any():
-        return None, "no joint has efforts"
-    active = moving(clean) if len(clean) > 2 else np.zeros(len(clean), dtype=bool)
+        return None, "no joint has efforts that vary"
+    active = moving(clean)
     if active.sum() < 100 or clean.times[active][-1] - clean.times[active][0] < 3.0:
         return None, "there is too little motion"
     first, last = np.flatnonzero(active)[[0, -1]]

@@ -39,6 +39,7 @@ ALIKE = 1.1  # times the least error: as likely
 SAME = 1.02  # times the error: gravity explains nothing
 WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
 NOTED, LATE = 0.005, 0.017  # s of delay: worth a note, and a fault
+SLIGHT = 0.97  # of the squared errors that a shift leaves: other columns that lack explain as much
 SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
 DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
 EXCHANGED = "exchanged joints"
@@ -397,7 +398,8 @@ def _delay(columns: Columns, fit: FreeFit) -> tuple[list[Finding], float]:
     a, b, c = errors[k - 1 : k + 2]
     lag = float(LAGS[k] + 0.5 * (LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300))
     now = squares[int(np.argmin(np.abs(LAGS)))]
-    if abs(lag) < NOTED or _deviations(columns.times, now - squares[k]) < SURE:
+    slight = errors[k] > SLIGHT * now.sum()
+    if abs(lag) < NOTED or slight or _deviations(columns.times, now - squares[k]) < SURE:
         return [], lag
     finding = Finding(
         "effort delay",

@@ -113,8 +113,30 @@ def test_columns() -> None:
     assert kinds(changed(dq=-LOG.dq))[0] in ("velocity", "velocity scale")
     (finding, *_) = message_findings(changed(dq=np.degrees(LOG.dq)), facts(LOG))
     assert finding.kind == "velocity scale" and "degrees" in finding.evidence
+    assert "always 0" in next(
+        f.evidence
+        for f in message_findings(changed(y=LOG.y * [1.0, -0.0, 1.0, 1.0] * 0.0), facts(LOG))
+        if f.kind == "effort missing"
+    )
     step = 0.3 * LOG.y.std(axis=0)
     assert set(kinds(changed(y=step * np.round(LOG.y / step)))) == {"coarse steps"}
+
+
+def test_coarse_steps_in_little_motion_are_no_fault() -> None:
+    step = 0.3 * LOG.y.std(axis=0)
+    short = changed(y=step * np.round(LOG.y / step)).rows(slice(0, 400))
+    found = [f for f in message_findings(short, facts(LOG)) if f.kind == "coarse steps"]
+    assert found and not any(f.fault for f in found)
+    assert all("in more motion it may be less" in f.evidence for f in found)
+
+
+def test_velocities_of_zero_are_true_at_rest_alone() -> None:
+    moved = {f.kind: f.evidence for f in message_findings(changed(dq=0.0 * LOG.dq), facts(LOG))}
+    assert moved["no velocities"] == "all velocities are 0 though the arm moves"
+    none = {f.kind: f.evidence for f in message_findings(changed(dq=None), facts(LOG))}
+    assert none["no velocities"] == "the messages have no velocities"
+    rest = changed(q=np.broadcast_to(LOG.q[0], LOG.q.shape), dq=0.0 * LOG.dq)
+    assert "no velocities" not in {f.kind for f in message_findings(rest, facts(LOG))}
 
 
 def test_clipped_efforts_get_a_limit() -> None:
