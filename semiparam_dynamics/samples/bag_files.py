@@ -24,7 +24,7 @@ from typing import BinaryIO
 import yaml  # type: ignore[import-untyped]
 from rosbags.rosbag2 import Reader
 
-from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.errors import BagError, listing
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -75,7 +75,12 @@ def _open_folder(path: Path, stack: ExitStack, warnings: list[str]) -> list[BagF
         listed = _listed(path / "metadata.yaml")
     except FileNotFoundError:
         if not there:
-            raise BagError(f"{path} is no rosbag2 folder: it has no .db3 and no .mcap") from None
+            inside = sorted(part.parent.name for part in path.glob("*/*") if _is_storage(part))
+            inside = list(dict.fromkeys(inside))
+            told = f"; bags are in it, name one: {listing(inside)}" if inside else ""
+            raise BagError(
+                f"{path} is no rosbag2 folder: it has no .db3 and no .mcap{told}"
+            ) from None
         warnings.append(f"{path} has no metadata.yaml: the recording was not ended")
         listed = []
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:

@@ -255,6 +255,19 @@ def test_a_folder_that_is_no_bag_is_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_a_folder_of_bags_names_them(tmp_path: Path) -> None:
+    for name in ("second", "first"):
+        (tmp_path / name).mkdir()
+        for number in range(2):
+            (tmp_path / name / f"{name}_{number}.mcap").touch()
+    (tmp_path / "notes").mkdir()
+    with (
+        pytest.raises(BagError, match="; bags are in it, name one: first and second$"),
+        BagReader(tmp_path),
+    ):
+        pass
+
+
 def test_a_recorded_robot_s_bare_file(data_file) -> None:
     joints = ["shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint"]
     joints += [f"wrist_{k}_joint" for k in (1, 2, 3)]
