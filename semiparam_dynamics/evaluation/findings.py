@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,11 @@ WHEN = {
     "frozen": "on motion after learning was stopped (frozen)",
     "sequential": "learning each sample right after predicting it (sequential)",
 }
+# The same where nearly all states that are scored had been learned.
+WHEN_KNOWN = WHEN | {
+    "delayed": "on states that it had learned, in blocks of half a second (delayed)",
+    "frozen": "on such motion after learning was stopped (frozen)",
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ def find(evaluation: Evaluation) -> Findings:
     """Put an evaluation in words."""
     judged = {name: evaluation.runs[name] for name in WHEN if name in evaluation.runs}
     judged = {name: run for name, run in judged.items() if run.scores.samples}
-    verdicts = [_verdict(name, run.scores) for name, run in judged.items()]
+    when = WHEN_KNOWN if (evaluation.repeated_share() or 0.0) > 1.0 - LEAST_PART else WHEN
+    verdicts = [_verdict(name, run.scores, when) for name, run in judged.items()]
     if doubt := _doubt(evaluation):
         verdicts.insert(0, doubt)  # learning hides the mistake, so that the rest sounds well
     return Findings(
@@ -105,10 +111,10 @@ def _split(evaluation: Evaluation) -> str:
     )
 
 
-def _verdict(protocol: str, scores: RunningScores) -> str:
+def _verdict(protocol: str, scores: RunningScores, whens: Mapping[str, str]) -> str:
     semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
     if not (np.isfinite(semi) and rigid > 0.0):
-        when = WHEN[protocol][0].upper() + WHEN[protocol][1:]
+        when = whens[protocol][0].upper() + whens[protocol][1:]
         if np.isfinite(mean_nmse(scores, "urdf")) and not np.isfinite(semi):
             return f"{when}, the semiparametric model diverged."
         return f"{when}, the measurement never varied: there is nothing to compare with."
@@ -118,7 +124,7 @@ def _verdict(protocol: str, scores: RunningScores) -> str:
         how = "The same squared error as the rigid body"
     else:
         how = f"{percent} % {'less' if semi < rigid else 'more'} squared error than the rigid body"
-    words = f"{how} {WHEN[protocol]}"
+    words = f"{how} {whens[protocol]}"
     if semi > WORSE * rigid:
         words += ": the learned model is worse than the rigid body alone"
     return f"{words} (nmse {number(semi)} against {number(rigid)})."

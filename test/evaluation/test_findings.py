@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -60,6 +61,17 @@ def test_headline_gives_the_delayed_ratio() -> None:
     assert len(findings.verdicts) == 2
     assert "400 samples, 40.0 s of motion at 10 Hz" in findings.subject
     assert "4 joints" in findings.subject
+
+
+@pytest.mark.parametrize(("share", "known"), [(1.0, True), (0.5, False), (None, False)])
+def test_the_headline_does_not_call_repeated_states_new(
+    share: float | None, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = judged(GOOD)
+    monkeypatch.setattr(evaluation, "repeated_share", lambda: share)
+    headline = find(evaluation).headline
+    assert ("on states that it had learned, in blocks" in headline) == known
+    assert ("on motion it had not seen" in headline) == (not known)
 
 
 def test_good_models_raise_no_warning_about_models() -> None:
