@@ -52,9 +52,9 @@ from semiparam_dynamics.samples.stream import FIRST_MESSAGES, joint_positions, j
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 # So many may wait: other work holds a node up for half a second at times, 500 messages at 1 kHz.
+SENSORS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Samples, some 20 s of motion: those who learned more of a few joints may have meant to.
 LITTLE = 1000
-SENSORS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class InverseDynamicsNode(ManagedNode):
