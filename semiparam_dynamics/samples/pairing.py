@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import SECOND, Array
 from semiparam_dynamics.samples.measurement import Measurement
 
 LIMIT = 10_000  # messages held of either topic, for stamps that hardly advance
@@ -30,15 +30,25 @@ class WrenchPairer:
     dropped: where ``unpaired joint state`` (passed on without a wrench) and ``unpaired wrench``
         (no joint state within `tolerance` of it) are counted.
     what: what is paired, in that reason: a wrench, or anything else that has its own stamp.
+    details: where the offset between the topics' stamps is told, once for each reason, as a
+        sentence; None: nowhere.
     """
 
     def __init__(
-        self, tolerance: int, wait: int, dropped: Counter[str], what: str = "wrench"
+        self,
+        tolerance: int,
+        wait: int,
+        dropped: Counter[str],
+        what: str = "wrench",
+        details: dict[str, str] | None = None,
     ) -> None:
         self._tolerance = tolerance
         self._hold = wait + tolerance
         self._dropped = dropped
         self._unpaired = f"unpaired {what}"
+        self._details = details
+        self._newest: int | None = None  # stamp of the newest joint state, and of the newest wrench
+        self._newest_wrench: int | None = None
         self._pending: deque[Measurement] = deque()
         self._wrenches: deque[tuple[int, Array]] = deque()
         self._released: int | None = None  # stamp of the joint state that left last
@@ -47,8 +57,8 @@ class WrenchPairer:
     def joint_state(self, measurement: Measurement) -> list[Measurement]:
         """Take one joint state in; return what is complete now."""
         self._pending.append(measurement)
+        self._newest = newest = measurement.stamp
         released = self._release()
-        newest = measurement.stamp
         while self._pending and (
             newest - self._pending[0].stamp > self._hold or len(self._pending) > LIMIT
         ):
@@ -58,6 +68,7 @@ class WrenchPairer:
     def wrench(self, stamp: int, values: Array) -> list[Measurement]:
         """Take one wrench (6,) in; return what is complete now."""
         self._wrenches.append((stamp, values))
+        self._newest_wrench = stamp
         released = self._release()
         while self._wrenches[0][0] < stamp - self._hold or len(self._wrenches) > LIMIT:
             self._discard(None)
@@ -66,6 +77,7 @@ class WrenchPairer:
     def restart_joint_states(self, limit: int) -> list[Measurement]:
         """The joint states' clock went back: release those waiting, forget wrenches after limit."""
         released = self.flush()
+        self._newest = None
         self._wrenches = deque(entry for entry in self._wrenches if entry[0] <= limit)
         self._released, self._oldest_near = None, False
         return released
@@ -100,7 +112,7 @@ class WrenchPairer:
         self._released = stamp
         y = self._at(stamp)
         if y is None:
-            self._dropped["unpaired joint state"] += 1
+            self._count("unpaired joint state")
             return measurement
         return Measurement(stamp, measurement.q, measurement.dq, y)
 
@@ -120,10 +132,34 @@ class WrenchPairer:
         """Forget the oldest wrench, counted if no joint state was near it."""
         stamp, _ = self._wrenches.popleft()
         if not (self._oldest_near or self._near(stamp, following)):
-            self._dropped[self._unpaired] += 1
+            self._count(self._unpaired)
         self._oldest_near = False
 
     def _near(self, stamp: int, following: int | None) -> bool:
         """Whether the joint state released before, or the `following` one, is near to `stamp`."""
         before = self._released is not None and 0 <= stamp - self._released <= self._tolerance
         return before or (following is not None and following - stamp <= self._tolerance)
+
+    def _count(self, reason: str) -> None:
+        self._dropped[reason] += 1
+        if self._details is not None and reason not in self._details and (told := self._offset()):
+            self._details[reason] = told
+
+    def _offset(self) -> str:
+        """How far the topics' stamps are apart, and what to do; empty while one has none."""
+        if self._newest is None or self._newest_wrench is None:
+            return ""
+        apart = self._newest_wrench - self._newest
+        if abs(apart) <= self._hold:
+            return (
+                "joint states and wrenches do not pair: their stamps are further apart than "
+                f"samples.pair_tolerance ({self._tolerance / SECOND:g} s), by which a joint state "
+                "needs a wrench before and after it"
+            )
+        where = "ahead of" if apart > 0 else "behind"
+        return (
+            f"the wrenches' stamps are some {abs(apart) / SECOND:.1f} s {where} the joint states', "
+            "and none are paired: if their clocks differ, stamp both by one clock or synchronise "
+            "the machines (chrony, PTP); if one topic only comes so late, raise samples.pair_wait "
+            f"({(self._hold - self._tolerance) / SECOND:g} s)"
+        )

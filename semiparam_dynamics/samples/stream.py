@@ -119,6 +119,7 @@ class MeasurementStream:
                 round(config.pair_tolerance * SECOND),
                 round(config.pair_wait * SECOND),
                 self.dropped,
+                details=self.details,
             )
         self._clock_jump = round(config.clock_jump * SECOND)
         given = [wrench_frame] if isinstance(wrench_frame, str) else wrench_frame

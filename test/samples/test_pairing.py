@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.pairing import LIMIT, WrenchPairer
 
@@ -98,3 +100,44 @@ def test_buffers_are_bounded_where_stamps_hardly_advance() -> None:
     for k in range(1, LIMIT + 11):
         pairer.wrench(k, value(k))
     assert dropped["unpaired wrench"] == 10
+
+
+@pytest.mark.parametrize(
+    ("ahead", "told"),
+    [
+        (-3 * SECOND, "stamps are some 3.0 s behind"),
+        (-3 * SECOND // 10, "stamps are some 0.3 s behind"),
+        (2 * SECOND, "stamps are some 2.0 s ahead of"),
+        (-1_700_000_000 * SECOND, "stamps are some 1700000000.0 s behind"),  # counted from the boot
+    ],
+)
+def test_the_offset_of_two_clocks_is_told_with_what_to_do(ahead: int, told: str) -> None:
+    details: dict[str, str] = {}
+    dropped: Counter[str] = Counter()
+    pairer = WrenchPairer(SECOND // 50, SECOND // 10, dropped, details=details)
+    for k in range(1000):
+        stamp = 1_700_000_010 * SECOND + k * SECOND // 100
+        pairer.joint_state(measurement(stamp))
+        pairer.wrench(stamp + ahead, value(stamp))
+        if k == 500:
+            details.clear()  # what is told is the offset of now
+    assert dropped["unpaired joint state"] > 900 and details.keys() == dropped.keys()
+    for sentence in details.values():
+        assert told in sentence and "chrony" in sentence and "samples.pair_wait (0.1 s)" in sentence
+
+
+def test_wrenches_that_are_too_rare_are_told_from_another_clock() -> None:
+    details: dict[str, str] = {}
+    pairer = WrenchPairer(SECOND // 50, SECOND // 10, Counter(), details=details)
+    for k in range(100):
+        pairer.joint_state(measurement(SECOND + k * SECOND // 100))
+        if k % 8 == 0:
+            pairer.wrench(SECOND + k * SECOND // 100, value(k))
+    assert "samples.pair_tolerance (0.02 s)" in details["unpaired joint state"]
+    assert "clock" not in details["unpaired joint state"]
+    # Of one topic alone nothing can be said.
+    alone: dict[str, str] = {}
+    pairer = WrenchPairer(TOLERANCE, WAIT, Counter(), details=alone)
+    for stamp in range(1, 1000, 10):
+        pairer.joint_state(measurement(stamp))
+    assert not alone
