@@ -32,7 +32,7 @@ from semiparam_dynamics.jit import compiled_as_written, compiled_in_turn
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import advance_stops, fill
-from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement
 
 BLOCK = 256  # measurements filtered in one call: more would not stay in the processor's cache
 STILL = 0.01  # rad/s or m/s
@@ -56,6 +56,8 @@ TURN = 2.0 * math.pi
 
 BETWEEN = "not learned, too soon after one that was (filter.learn_ratio)"
 STANDING = "not learned, standing still (filter.rest_velocity)"
+UNREAD = "effort or wrench not measured"
+AFTER_UNREAD = "not learned, the filters forget a missing effort or wrench"
 PARTIAL = "learned without the joints whose efforts are missing or wrong"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
@@ -75,6 +77,8 @@ REASONS = {
     "still": STANDING,
     "between": BETWEEN,
     "partial": PARTIAL,
+    "unread": UNREAD,
+    "after_unread": AFTER_UNREAD,
 }
 
 # The filter's settings and its memory, one record; stamps in ns.
@@ -98,6 +102,11 @@ MEMORY = np.dtype(
         ("suspect", np.int64),  # stamp of a message left out as an outlier since then, or NEVER
         ("measured", np.bool_),  # whether y is used at the last instant
         ("unmeasured", np.int64),  # stamp of the last measurement without y
+        # The same of the last whose y had no axis, apart from what the filters forget besides; and
+        # of the last instant whether it had none, and whether it is still too near to such a one.
+        ("read_none", np.int64),
+        ("lacked", np.bool_),
+        ("forgets", np.bool_),
         ("stopped", np.int64),  # stamp at which motion began or ended at once
         ("last_sample", np.int64),
         ("last_kept", np.int64),  # stamp of the last measured sample that isn't `between`
@@ -213,6 +222,7 @@ class SampleFilter:
             memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
         for stamp in (
             "unmeasured",
+            "read_none",
             "stopped",
             "last_sample",
             "last_kept",
@@ -387,7 +397,7 @@ def filter_rows(
 
     instants : (k, 3) stamp in ns, and whether dq and y were measured.
     signals : (k, 2 n_joints + n_axes) [q, dq, y], filtered in place; 0 where not measured, NaN or
-        infinite where one axis of y was not.
+        beyond `IMPLAUSIBLE` where one axis of y was not.
     rows : (k, size) of each sample [q, dq, ddq, y, regressor], filtered; y of an axis is NaN where
         and as long after it was not measured as all of y is unused where none was.
     before : (k, size) of each sample the same before the narrow low-pass; (0, size): not wanted.
@@ -468,15 +478,19 @@ def filter_rows(
             m.unmeasured = m.last
         # Prediction continues where the effort is missing: the filters are fed the last one, and
         # nothing is learned until they have forgotten it.
-        if not instants[i, 2]:
-            m.unmeasured = stamp
+        lacks = True
         for j in range(2 * n, c.size):
-            if instants[i, 2] and math.isfinite(c[j]):
+            # What is no effort that a robot could have would never leave what is learned again.
+            if instants[i, 2] and abs(c[j]) <= IMPLAUSIBLE:
                 past[2, j] = c[j]
+                lacks = False
             else:
                 if instants[i, 2]:
                     unread[0, j - 2 * n] = stamp
                 c[j] = past[2, j]
+        if lacks:
+            m.unread += 1
+            m.unmeasured = m.read_none = stamp
         if has_velocity:
             m.moved = _reaches(c[n : 2 * n], STILL)
         else:
@@ -528,6 +542,8 @@ def filter_rows(
                 since = (m.last - m.last_kept) * NANO
                 between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
                 measured = m.measured and known > 0
+                if not measured and not m.lacked:
+                    m.after_unread += m.forgets or known == 0
                 if measured:
                     m.between += between
                     m.still += not between and not informative
@@ -552,6 +568,7 @@ def filter_rows(
         m.last, m.step = stamp, step
         m.late_run, m.suspect = 0, NEVER
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
+        m.lacked, m.forgets = lacks, stamp <= m.read_none + m.settling
         m.count = min(m.count + 1, FULL)
     return samples
 
@@ -567,6 +584,7 @@ def _go_back(m: Any, unread: Stamps, stamp: int) -> None:
     """Start anew at `stamp`, which may be earlier than what the filters have to forget."""
     m.count = 0
     m.unmeasured, m.stopped = min(m.unmeasured, stamp), min(m.stopped, stamp)
+    m.read_none = min(m.read_none, stamp)
     for j in range(unread.shape[1]):
         unread[0, j], unread[1, j] = min(unread[0, j], stamp), min(unread[1, j], stamp)
 

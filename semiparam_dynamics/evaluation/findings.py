@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
+from semiparam_dynamics.dynamics.filtering import AFTER_UNREAD, BETWEEN, PARTIAL, STANDING, UNREAD
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.errors import listing
 from semiparam_dynamics.evaluation.experiment import UNSCORED, Evaluation
@@ -22,7 +22,7 @@ UNFIT = 0.2  # mean nmse of the identified rigid body, which arms in order are f
 ABSURD = 20.0  # nmse on one axis that puts a whole recording in doubt
 CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 # Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
-ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL)
+ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL, UNREAD, AFTER_UNREAD)
 
 NOTICING = (
     "Changes were looked for and corrected as the node does it (changes.detect), frozen too, where "
@@ -266,7 +266,8 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
     dropped = sum(count for _, count in skipped)
     if dropped:
         # Samples are scored: those at rest and in part too, those between two that are learned not.
-        scored = evaluation.skipped[STANDING] + evaluation.skipped[PARTIAL]
+        # What was unread is counted where messages are read.
+        scored = sum(evaluation.skipped[reason] for reason in (STANDING, PARTIAL, UNREAD))
         unscored = evaluation.skipped.total() - scored
         share = 100.0 * dropped / (unscored + evaluation.samples)
         reasons = [f"{reason}: {count}" for reason, count in skipped]

@@ -11,7 +11,13 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes.config import ESTIMATING, PayloadStatus
-from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
+from semiparam_dynamics.dynamics.filtering import (
+    AFTER_UNREAD,
+    BETWEEN,
+    PARTIAL,
+    STANDING,
+    UNREAD,
+)
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.messages import number
 from semiparam_dynamics.nodes.session import LEFT_OUT, STOPPED, Session
@@ -112,7 +118,7 @@ OTHERS = ("missing joint", "velocity not finite", NO_EFFORT)
 # As it is meant to be, or what follows from a fault that is counted by itself.
 INTENDED = (
     *("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED),
-    LEFT_OUT,
+    *(LEFT_OUT, UNREAD, AFTER_UNREAD),
 )
 
 

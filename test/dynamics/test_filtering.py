@@ -15,10 +15,12 @@ from scipy.signal import StateSpace, lsim
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.filtering import (
+    AFTER_UNREAD,
     BETWEEN,
     PARTIAL,
     REASONS,
     STANDING,
+    UNREAD,
     FilterConfig,
     SampleFilter,
     lowpass_row,
@@ -483,6 +485,46 @@ def test_what_is_no_number_is_left_out(name: str, value: float, first: bool) -> 
     got, wanted = (SampleFilter(model, FilterConfig()) for _ in range(2))
     equal(list(got.filter_recording(stream)), list(wanted.filter_recording(other)))
     assert got.dropped[REASONS["no_number"]] == (name != "y")
+
+
+@pytest.mark.parametrize("value", [1.1e9, -1e100, 1e160, 1e300])
+def test_an_effort_beyond_what_a_robot_has_is_as_good_as_none(value: float) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 4.0))
+    absurd, missing = ([dataclasses.replace(m, y=m.y.copy()) for m in stream] for _ in "ab")
+    for at, axis in ((150, 0), (250, slice(None))):
+        absurd[at].y[axis], missing[at].y[axis] = value, np.nan
+    got, wanted = (SampleFilter(model, FilterConfig(), fast=True) for _ in range(2))
+    equal(list(got.filter_recording(absurd)), list(wanted.filter_recording(missing)))
+    assert got.dropped == wanted.dropped and got.dropped[UNREAD] == 1
+    assert got.dropped[PARTIAL] > 0
+
+
+@pytest.mark.parametrize("gone", ["none", "nan", "inf", "1e12"])
+def test_measurements_without_any_effort_are_counted_and_so_is_what_they_cost(gone: str) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 6.0))
+    for at in (200, 201, 300):
+        y = None if gone == "none" else np.full(model.n_axes, float(gone))
+        stream[at] = dataclasses.replace(stream[at], y=y)
+    sampler = SampleFilter(model, FilterConfig())
+    samples = list(sampler.filter_recording(stream))
+    lost = sum(sample.y is None for sample in samples)
+    assert lost == 3 + 40 + 40
+    assert sampler.dropped[UNREAD] == 3 and sampler.dropped[AFTER_UNREAD] == lost - 3
+    one_by_one = SampleFilter(model, FilterConfig())
+    for measurement in stream:
+        one_by_one.push(measurement)
+    assert one_by_one.dropped == sampler.dropped
+
+
+def test_what_the_filters_forget_for_another_reason_is_counted_there() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 6.0))
+    sampler = SampleFilter(model, FilterConfig())
+    samples = list(sampler.filter_recording(stream[:200] + stream[212:]))
+    assert sum(sample.y is None for sample in samples) > 10
+    assert sampler.dropped[REASONS["gaps"]] == 1 and sampler.dropped[AFTER_UNREAD] == 0
 
 
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (5, 5, 5), (4, 4, 6), (5, 3, 4)])
