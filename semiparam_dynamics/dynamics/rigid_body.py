@@ -279,7 +279,7 @@ class RigidBodyIdentifier:
         """:meth:`leverage` of each regressor, (k, n_axes) for (k, n_axes, n_parameters)."""
         # Of rows that are not divided by their scale: a leverage goes with the row's square.
         rows = regressors.reshape(-1, self.n_parameters)
-        return self.core.leverages(rows).reshape(len(regressors), -1) * self._per_square
+        return self.core.leverages(rows).reshape(regressors.shape[:2]) * self._per_square
 
     @property
     def _per_square(self) -> Array:

@@ -152,6 +152,17 @@ def test_feedforward_is_predict_at_desired_states(kind: str, stream: list[Sample
     assert np.abs(said.values["semiparametric"] - said.values["rigid_body"]).max() > 1e-3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_feedforward_of_no_states_is_empty(kind: str, stream: list[Sample]) -> None:
+    target = estimator(kind, **{"nystrom.max_centers": 40})
+    for part in ([], stream[:600]):  # before anything was learned, and after
+        run(target, part)
+        said = target.feedforward(*np.zeros((3, 0, MODEL.n_joints)))
+        for arrays in (said.values, said.stds):
+            assert arrays.keys() == {"rigid_body", "semiparametric"}
+            assert all(array.shape == (0, MODEL.n_axes) for array in arrays.values())
+
+
 def test_feedforward_between_a_prediction_and_its_learning_changes_nothing(
     stream: list[Sample],
 ) -> None:
