@@ -486,7 +486,8 @@ def _joint_at(tree: UrdfTree, frame: str) -> UrdfJoint:
     if not frame:
         raise RobotModelError(
             "the wrench target needs 'sensor_frame', a joint or link of the URDF, where messages "
-            f"name none: --set sensor_frame=NAME; the URDF has {listing(_frames(tree))}"
+            "name none: --set sensor_frame=NAME, at a node -p sensor_frame:=NAME; the URDF has "
+            f"{listing(_frames(tree))}"
         )
     joint = tree.joints.get(frame) or tree.parent_joint(frame)
     if joint is None and frame in tree.inertials:

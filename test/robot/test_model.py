@@ -227,7 +227,7 @@ def test_wrong_sizes_are_refused() -> None:
         ({"locked": {"lfit": 0.1}, "joints": ("slew",)}, "did you mean 'lift'"),
         ({"locked": {"lift": 0.1}}, "both learned and locked"),
         ({"locked": {"lift": math.nan}, "joints": ("slew",)}, "can't be locked at nan"),
-        ({"target": "wrench"}, "needs 'sensor_frame'"),
+        ({"target": "wrench"}, "needs 'sensor_frame'.*: --set sensor_.*, at a node -p sensor_"),
         ({"target": "wrench", "sensor_frame": "bom_sensor"}, "did you mean 'boom_sensor'"),
         ({"target": "wrench", "sensor_frame": "base"}, "root: nothing carries it"),
         ({"target": "wrench", "sensor_frame": "mark"}, "'boom_sensor' lies in the same place"),
