@@ -70,6 +70,7 @@ class LivePageNode(Node):  # type: ignore[misc]
         self._config = config = parameters.declare(self, LivePageNodeConfig)
         parameters.follow(self, config, lambda _: None)
         # As its diagnostics have it, with the namespace.
+        parameters.check_name(self, "learner", config.learner)
         self._status = self.resolve_topic_name(config.learner).removeprefix("/")
         self._feed = Feed()
         self._server = LiveServer(self._feed, config.port)

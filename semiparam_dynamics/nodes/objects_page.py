@@ -78,6 +78,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         super().__init__("objects_page")
         self._config = config = parameters.declare(self, ObjectsPageNodeConfig)
         parameters.follow(self, config, lambda _: None)
+        parameters.check_name(self, "recognition", config.recognition)
         self._feed = Feed()
         self._orders: SimpleQueue[Order] = SimpleQueue()
         self._messages: dict[str, bytes] = {}

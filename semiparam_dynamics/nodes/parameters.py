@@ -16,8 +16,10 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
+from rclpy.exceptions import NameValidationException
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
+from rclpy.validate_topic_name import validate_topic_name
 
 from semiparam_dynamics.config_files import ROS_PARAMETERS, applies, parameter_names
 from semiparam_dynamics.errors import ConfigurationError
@@ -82,6 +84,22 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
         node.set_parameters([RosParameter(parameter.name, kind, ros_value(values[parameter.name]))])
         node.set_descriptor(parameter.name, descriptor(parameter))
     return config
+
+
+def check_name(node: Node, parameter: str, name: str) -> str:
+    """A parameter's value that names another node or a service.
+
+    Raises ConfigurationError where ROS cannot take it, which would be told by a traceback as soon
+    as a topic of that name is subscribed.
+    """
+    try:
+        validate_topic_name(name)
+        node.resolve_topic_name(name)
+    except (NameValidationException, RuntimeError) as error:  # RCLError has no public name
+        told = " ".join(str(error).split()).partition("topic name ")[2].partition(", at /")[0]
+        why = told.partition(": '")[0] or "is what ROS takes"
+        raise ConfigurationError(f"{parameter}: '{name}' is no name in ROS: a name {why}") from None
+    return name
 
 
 def _files(arguments: Sequence[str]) -> Iterator[tuple[str, dict[str, set[str]]]]:

@@ -97,7 +97,8 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         self._driver = DRIVERS[config.driver]
         kind = self._driver.service_type()
         self._request = kind.Request
-        self._client = self.create_client(kind, config.service or self._driver.service)
+        service = parameters.check_name(self, "service", config.service or self._driver.service)
+        self._client = self.create_client(kind, service)
         self.bridge: PayloadBridge | None = None
         self._problem = ""
         self._refused = ""  # why the last estimate was

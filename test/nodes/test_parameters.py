@@ -16,6 +16,8 @@ from rclpy.parameter import Parameter
 
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters as bridge
+from semiparam_dynamics.nodes.live_page import LivePageNode
+from semiparam_dynamics.nodes.objects_page import ObjectsPageNode
 from semiparam_dynamics.parameters import group, parameter, to_flat
 
 
@@ -53,6 +55,38 @@ def make_node(ros_environment: dict[str, str]) -> Iterator[Callable[..., Node]]:
     yield make
     for context in contexts:
         rclpy.try_shutdown(context=context)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("/left/inverse dynamics", "must not contain characters other than .*'}'$"),
+        ("", "must not be empty string$"),
+        ("left/", "must not end with a forward slash$"),
+        ("left//learner", "must not contain repeated '/'$"),
+        ("left/1st", "token must not start with a number$"),
+    ],
+)
+def test_a_name_that_ros_does_not_take_is_refused_in_a_sentence(make_node, name, why) -> None:
+    node = make_node()
+    for good in ("learner", "/left/learner", "~/learner"):
+        assert bridge.check_name(node, "learner", good) == good
+    with pytest.raises(ConfigurationError, match=f"learner: '{name}' is no name in ROS: .*{why}"):
+        bridge.check_name(node, "learner", name)
+
+
+@pytest.mark.parametrize(
+    ("make", "parameter"), [(LivePageNode, "learner"), (ObjectsPageNode, "recognition")]
+)
+def test_a_page_refuses_such_a_name_of_the_node_it_shows(
+    ros_environment, make: Callable[[], Node], parameter: str
+) -> None:
+    rclpy.init(args=["--ros-args", "-p", f"{parameter}:=left arm", "-p", "port:=0"])
+    try:
+        with pytest.raises(ConfigurationError, match=f"{parameter}: 'left arm' is no name in ROS"):
+            make()
+    finally:
+        rclpy.try_shutdown()
 
 
 def test_declares_type_range_choices_and_description(make_node):
