@@ -365,7 +365,8 @@ def test_an_alarm_in_what_was_kept_is_told_with_the_joints_that_turned_round(
     errors[2000:2050, 1] += 20.0  # a push, and then what is none
     errors[2800:2850, 0] += 20.0
     speeds[2790:, 1] = -1.0
-    shown = np.column_stack((times, np.ones(3000), np.ones(3000), errors, speeds))
+    predicted = np.full((3000, 2), np.nan)  # not needed at this rate
+    shown = np.column_stack((times, np.ones(3000), np.ones(3000), errors, speeds, predicted))
     pushes = np.array([[times[2000] - 0.005, times[2050], 10.0]])
     np.savez(tmp_path / "kept.npz", shown=shown, pushes=pushes, scales=np.ones(2))
     said = run("contact.py", "again", "--kept", str(tmp_path / "kept.npz"))

@@ -257,7 +257,8 @@ def test_a_push_is_told_and_nothing_of_it_is_learned(peer, robot) -> None:
     measured = {stamp_of(m): m.effort for m in external}
     told = robot.topics["contact_external"]
     first = stamp_of(robot.topics["changes"][0])
-    assert 0 <= first - before < 0.05e9 and first <= stamp_of(told[0])
+    # At this rate behind the narrow low-pass.
+    assert 0 <= first - before < 0.08e9 and first <= stamp_of(told[0])
     for m in told:
         np.testing.assert_array_equal(m.effort, measured[stamp_of(m)])
     assert list(told[0].name) == ["shoulder", "elbow"]
