@@ -92,9 +92,7 @@ class Kept(ContactDetector):
         longest: float = np.inf,
     ) -> str:
         """Keep a sample, and test it."""
-        assert speeds is not None
-        changed = np.full_like(error, np.nan) if expected is None else expected
-        self.shown.append([stamp * 1e-9, 1.0, confidence, *error, *speeds, *changed])
+        self._keep(1.0, stamp, error, confidence, speeds, expected)
         return super().add(stamp, error, confidence, speeds, expected, longest)
 
     def observe(
@@ -106,10 +104,13 @@ class Kept(ContactDetector):
         expected: Array | None = None,
     ) -> None:
         """Keep a sample, and count it."""
-        assert speeds is not None
-        changed = np.full_like(error, np.nan) if expected is None else expected
-        self.shown.append([stamp * 1e-9, 0.0, confidence, *error, *speeds, *changed])
+        self._keep(0.0, stamp, error, confidence, speeds, expected)
         super().observe(stamp, error, confidence, speeds, expected)
+
+    def _keep(self, tested: float, stamp: int, error: Array, *others: Any) -> None:
+        confidence, speeds, expected = others
+        changed = np.full_like(error, np.nan) if expected is None else expected
+        self.shown.append([stamp * 1e-9, tested, confidence, *error, *speeds, *changed])
 
 
 class Watched:

@@ -121,17 +121,15 @@ class ErrorSizes:
 
     def follow(self, usual: Usual) -> None:
         """Count the errors of the sample looked at for the level, `LEVEL_DELAY_S` later."""
-        squares = usual.scaled**2 * np.maximum(self._levels / USUAL_LEVEL, 1.0)
-        np.minimum(squares, LEVEL_CLIPPED**2, out=squares)
-        squares[np.isnan(usual.error)] = np.nan
+        squares = np.empty_like(self._levels)
+        _fill_squares(usual.error, usual.scaled, self._levels, squares)
         self._recent.append((usual.stamp, squares))
         while usual.stamp - self._recent[0][0] > LEVEL_DELAY_S * 1e9:
             stamp, squares = self._recent.popleft()
             # After a pause one sample would count for all of it.
             ahead = min(max((stamp - self._followed) * 1e-9, 0.0), LEVEL_DELAY_S)
             self._followed = stamp
-            change = (1.0 - math.exp(-ahead / LEVEL_S)) * (squares - self._levels)
-            self._levels += np.where(np.isnan(squares), 0.0, change)
+            _follow_levels(squares, 1.0 - math.exp(-ahead / LEVEL_S), self._levels)
 
     def drop_recent(self) -> None:
         """Count none of the last errors for the level: they may be a contact's."""
@@ -321,6 +319,21 @@ def _fill_spread(
             square = _mean_square(squares, weights, classes[j], j)
             square *= max(levels[j] / USUAL_LEVEL, 1.0)
             spread[j] = math.hypot(max(math.sqrt(square) * unknown, least[j]), between[j])
+
+
+@compiled_in_turn
+def _fill_squares(error: Array, scaled: Array, levels: Array, squares: Array) -> None:
+    """What errors count for in the level, see `ErrorSizes.follow`; NaN where not measured."""
+    for j in range(error.size):
+        size = scaled[j] ** 2 * max(levels[j] / USUAL_LEVEL, 1.0)
+        squares[j] = math.nan if math.isnan(error[j]) else min(size, LEVEL_CLIPPED**2)
+
+
+@compiled_in_turn
+def _follow_levels(squares: Array, share: float, levels: Array) -> None:
+    for j in range(squares.size):
+        if not math.isnan(squares[j]):
+            levels[j] += share * (squares[j] - levels[j])
 
 
 @compiled_in_turn

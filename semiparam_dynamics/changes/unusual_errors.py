@@ -58,10 +58,9 @@ class UnusualErrors:
     Attributes
     ----------
     scaled: (n_axes,) the last errors, in standard deviations, with their sign.
-    ratios: (n_axes + 1,) the last deviations, in shares of their limits; 0 where nothing is tested.
     axis: nearest to its limit; n_axes: all together.
     deviation: the last one of that axis, in standard deviations.
-    limit: that it is compared with; 0 where nothing is tested.
+    limit, share: that it is compared with, and its share of it; 0 where nothing is tested.
     since: stamp of the first sample that adds up to a contact, ns.
     last_beyond, last_large: stamps of the last sample that is about a contact's, and that is too
         large for the end of one, ns.
@@ -91,8 +90,7 @@ class UnusualErrors:
 
     def reset(self) -> None:
         """Forget what is under way, but not what is usual."""
-        self.axis, self.deviation, self.limit = 0, 0.0, 0.0
-        self.ratios: Array = np.zeros(len(self._each))
+        self.axis, self.deviation, self.limit, self.share = 0, 0.0, 0.0, 0.0
         self.since = self.last_beyond = self.last_large = 0
         self._peak: Array = np.zeros_like(self._usual)  # during a contact
         self._sums: Array = np.zeros(len(self._each))  # of each axis, and of all: 1 is a contact
@@ -108,6 +106,11 @@ class UnusualErrors:
         Those of the last sample's motion, by a threshold in standard deviations; infinite where
         that is 0.
         """
+        chosen: Array = self._both_limits(threshold)[self._turning, self._each]
+        return chosen
+
+    def _both_limits(self, threshold: float) -> Array:
+        """(2, n_axes + 1) in other motion and in reversals."""
         of, known = (threshold, self._usual), self._limits_of
         if of[0] != known[0] or of[1] is not known[1]:
             limits: Array = USUAL_FACTOR * self._usual
@@ -115,8 +118,7 @@ class UnusualErrors:
             np.maximum(limits[:, :n], limit, out=limits[:, :n])
             np.maximum(limits[:, n], as_rare(limit, n), out=limits[:, n])
             self._limits, self._limits_of = limits, of
-        chosen: Array = self._limits[self._turning, self._each]
-        return chosen
+        return self._limits
 
     def look(
         self,
@@ -151,34 +153,27 @@ class UnusualErrors:
         is over before. Samples that are further apart are tested one by one.
         """
         ahead, self._at = usual.stamp - self._at, usual.stamp
-        self._turning = usual.turning
-        deviations, limits = usual.deviations, self.limits(threshold)
-        self.ratios = deviations / limits
-        self.axis = int(np.argmax(self.ratios if threshold > 0.0 else deviations))
-        self.deviation = float(deviations[self.axis])
-        self.limit = float(limits[self.axis]) if threshold > 0.0 else 0.0
+        self._turning, tested = usual.turning, threshold > 0.0
+        if not accumulate or self._seen < FEW_S:
+            part = -1.0
+        else:
+            part = min(max(ahead, 0) * 1e-9 / TEST_TIME_S, 1.0)
+        limits = self._both_limits(threshold)
+        ends = end_shares(self._above * threshold, len(self.scaled))
+        found = usual.deviations, usual.turning
+        self.axis, large, anew, begins = _compare(
+            *found, limits, ends, self._counted, tested, part, self._sums
+        )
+        self.deviation = float(usual.deviations[self.axis])
+        self.limit = float(limits[usual.turning[self.axis], self.axis]) if tested else 0.0
+        self.share = self.deviation / self.limit if tested else 0.0
         if self.share > SHORT_SHARE:
             self.last_beyond = usual.stamp
-        if self.share > END_SHARE and (self.ratios > self._end_shares(threshold)).any():
+        if large:
             self.last_large = usual.stamp
-        if not accumulate or self._seen < FEW_S:
-            self._sums = np.zeros_like(self.ratios)
-            return False
-        share = min(max(ahead, 0) * 1e-9 / TEST_TIME_S, 1.0)
-        if share == 1.0 or not self._sums.any():
+        if anew:
             self.since = usual.stamp
-            self._sums = np.zeros_like(self.ratios)
-        beyond = (self.ratios - self._counted) / (1.0 - self._counted)
-        self._sums = np.maximum(self._sums + share * beyond, 0.0)
-        return bool(self._sums.max() >= 1.0)
-
-    @property
-    def share(self) -> float:
-        """Of the limit that is nearest, in which the last deviation is."""
-        return self.deviation / self.limit if self.limit > 0.0 else 0.0
-
-    def _end_shares(self, threshold: float) -> Array:
-        return end_shares(self._above * threshold, len(self.scaled))
+        return begins
 
     def begin_peak(self) -> None:
         """A contact begins: what is large from now on may be a short error's peak."""
@@ -311,6 +306,39 @@ def _deviate(
             value += white[i, j] * scaled[j]
         total += value * value
     deviations[n] = math.sqrt(total)
+
+
+@compiled_in_turn
+def _compare(
+    deviations: Array,
+    turning: Indices,
+    limits: Array,
+    ends: Array,
+    counted: Array,
+    tested: bool,
+    part: float,
+    sums: Array,
+) -> tuple[int, bool, bool, bool]:
+    """See `UnusualErrors.test`.
+
+    part : of `TEST_TIME_S`, for which the sample counts; negative: nothing adds up.
+    Returns the axis that is nearest to its limit, whether any is too large for the end of a
+    contact, whether `sums` began anew, and whether a contact begins.
+    """
+    axis, largest, large, anew, begins = 0, -1.0, False, True, False
+    for j in range(deviations.size):
+        anew = anew and sums[j] == 0.0
+    anew = part >= 0.0 and (anew or part == 1.0)
+    for j in range(deviations.size):
+        ratio = deviations[j] / limits[turning[j], j]
+        size = ratio if tested else deviations[j]
+        if size > largest:
+            axis, largest = j, size
+        large = large or ratio > ends[j]
+        before = 0.0 if anew or part < 0.0 else sums[j]
+        sums[j] = max(before + max(part, 0.0) * (ratio - counted[j]) / (1.0 - counted[j]), 0.0)
+        begins = begins or (part >= 0.0 and sums[j] >= 1.0)
+    return axis, large and largest > END_SHARE, anew, begins
 
 
 @lru_cache

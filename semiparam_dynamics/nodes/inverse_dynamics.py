@@ -230,8 +230,9 @@ class InverseDynamicsNode(ManagedNode):
         others = [name for name in model.joint_names if name not in joints]
         unknown = [name for name in others if name not in self._published]
         apart = [name for name in others if name in self._published]
-        told = f"nobody publishes {', '.join(unknown)}: they are taken to stand at 0; "
-        told = told if unknown else ""
+        told = ""
+        if unknown:
+            told = f"nobody publishes {', '.join(unknown)}: they are taken to stand at 0; "
         if apart:
             told += f"other messages name {', '.join(apart)}: taken to stand still; "
         self.get_logger().warning(

@@ -398,8 +398,10 @@ class MeasurementStream:
                 f"{self._listed(lacking)}: no velocity has ever been a number; differences of "
                 "positions take its place from now on, without a further word"
             )
-        told = self._told_of("velocity", wrong)
-        self._drop("velocity not finite", f"{told}: differences of positions take its place")
+        reason, told = "velocity not finite", ""
+        if reason not in self.details:  # a joint may lack it in every message
+            told = f"{self._told_of('velocity', wrong)}: differences of positions take its place"
+        self._drop(reason, told)
         before, step = self._q, (stamp - self._q_stamp) * NANO
         if not self._moved or before is None or step <= 0.0 or 2 * len(wrong) > len(values):
             return None

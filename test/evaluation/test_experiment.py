@@ -217,15 +217,19 @@ def test_a_node_scores_as_an_evaluation_and_its_recent_scores_are_of_motion() ->
     assert (recent < 0.1 * learner.scores.nmse("rigid_body")).all()
 
 
+def standing_before(first: Measurement) -> list[Measurement]:
+    """Nine seconds of the same position, with other efforts, until a second before it."""
+    return [
+        Measurement(first.stamp - (1000 - k) * 10_000_000, first.q, 0.0 * first.q, first.y + 9.0)
+        for k in range(900)
+    ]
+
+
 def test_what_stands_before_the_first_motion_is_not_scored() -> None:
     """The efforts that hold the arm, which nobody has learned yet, would outweigh all errors."""
     model = small_arm()
     moving = list(measurements(model, 6.0, start=11_000_000_000))
-    first = moving[0]
-    stands = [
-        Measurement(first.stamp - (1000 - k) * 10_000_000, first.q, 0.0 * first.q, first.y + 9.0)
-        for k in range(900)
-    ]
+    stands = standing_before(moving[0])
     found, alone = (evaluate(model, CONFIG, [log]) for log in ([*stands, *moving], moving))
     assert found.skipped[UNSCORED] == found.skipped[STANDING] == found.samples - alone.samples > 890
     assert not alone.skipped
@@ -240,11 +244,7 @@ def test_a_learner_scores_the_samples_that_an_evaluation_does(tmp_path: Path) ->
     """From its first motion on, or from the start where something was learned before."""
     model = small_arm()
     moving = list(measurements(model, 4.0, start=11_000_000_000))
-    first = moving[0]
-    stands = [
-        Measurement(first.stamp - (1000 - k) * 10_000_000, first.q, 0.0 * first.q, first.y + 9.0)
-        for k in range(900)
-    ]
+    stands = standing_before(moving[0])
     log, saved = [*stands, *moving], tmp_path / "model.npz"
     knowing = InverseDynamicsLearner(model, CONFIG)
     fed(knowing, moving).save(saved)
