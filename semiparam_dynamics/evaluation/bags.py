@@ -263,7 +263,7 @@ def _with_joints(
     if config.robot.joints:
         return config
     actuated = tree.actuated()
-    there = joints_together([message.name for message in messages], actuated)
+    there = joints_together(tree, [message.name for message in messages], actuated)
     named = [name for message in messages for name in message.name]
     if not there and (remedy := naming_remedy(named, actuated)):
         raise BagError(f"no joint state names a joint of the URDF: {remedy}")

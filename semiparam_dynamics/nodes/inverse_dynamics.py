@@ -224,7 +224,7 @@ class InverseDynamicsNode(ManagedNode):
             return
         if session.measured or not waited:
             return
-        joints = joints_together(stream.lists, model.joint_names)
+        joints = joints_together(self._known_tree(), stream.lists, model.joint_names)
         if not joints or joints == model.joint_names or stream.dropped["missing joint"] < waited:
             return
         others = [name for name in model.joint_names if name not in joints]
@@ -249,7 +249,7 @@ class InverseDynamicsNode(ManagedNode):
         nor may the model that was saved then. True where the session is another one.
         """
         tree, learned = self._known_tree(), session.model.joint_names
-        joints = joints_together(session.stream.lately(), tree.actuated())
+        joints = joints_together(tree, session.stream.lately(), tree.actuated())
         # Seen in two seconds, since a single stray message is nothing to begin anew for.
         again, self._found = joints == self._found, joints
         if not again or not turned_up(tree, joints, learned):

@@ -149,9 +149,11 @@ def parse_urdf(text: str) -> UrdfTree:
         zip(links, (element.find("inertial") for element in robot.findall("link")), strict=True)
     )
     root = _root(links, joints)
-    # The rigid-body library goes on without an inertial that it can't read.
+    # The rigid-body library goes on without an inertial that it can't read, or that lacks a number.
     for link, inertial in inertials.items():
         _check_numbers(f"link '{link}'", inertial, _INERTIAL_NUMBERS)
+        if inertial is not None:
+            _complete(inertial)
     for joint in joints:
         numbers = _ORIGIN_NUMBERS | (_AXIS_NUMBERS if joint.type in ONE_DOF else {})
         _check_numbers(f"joint '{joint.name}'", joint.element, numbers)
@@ -221,9 +223,25 @@ def turned_up(tree: UrdfTree, joints: Sequence[str], learned: Sequence[str]) -> 
 
     Such as the arm's where its gripper's are learned; but not a hand's that hang on the arm.
     """
-    if len(joints) <= len(learned):
+    if extent(tree, joints) <= extent(tree, learned):
         return False
     return set(learned) <= set(joints) or carrying(tree, joints, learned)
+
+
+def extent(tree: UrdfTree, joints: Iterable[str]) -> tuple[int, int]:
+    """The most of `joints` that are one behind the other, and the number of all of them.
+
+    By the first of these an arm is more than its hand, which may have more joints.
+    """
+    chosen, parents = set(joints), {joint.child: joint for joint in tree.joints.values()}
+    longest = 0
+    for name in chosen:
+        chain, joint = 0, tree.joints.get(name)
+        while joint is not None:
+            chain += joint.name in chosen
+            joint = parents.get(joint.parent)
+        longest = max(longest, chain)
+    return longest, len(chosen)
 
 
 def carrying(tree: UrdfTree, joints: Sequence[str], learned: Sequence[str]) -> bool:
@@ -390,6 +408,16 @@ def _check_numbers(
             raise RobotModelError(
                 f"{owner} of the URDF has {what} that is {wanted}: '{text}'{_remedy(text)}"
             )
+
+
+def _complete(inertial: ET.Element) -> None:
+    """Take what an inertial leaves out as 0: products of inertia, mostly."""
+    for tag in ("mass", "inertia"):
+        inner = inertial.find(tag)
+        if inner is None:
+            inner = ET.SubElement(inertial, tag)
+        for attribute in _INERTIAL_NUMBERS[tag]:
+            inner.attrib.setdefault(attribute, "0")
 
 
 def _are_numbers(text: str, count: int) -> bool:

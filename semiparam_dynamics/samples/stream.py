@@ -19,7 +19,7 @@ import numpy as np
 from semiparam_dynamics.arrays import NANO, SECOND, WRENCH_AXES, Array, Indices, Mask, Stamps
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import one_or_each
-from semiparam_dynamics.robot.urdf import Lock
+from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent
 from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig
 from semiparam_dynamics.samples.pairing import WrenchPairer
@@ -577,14 +577,21 @@ def first_positions(messages: Iterable[Any], wanted: Collection[str]) -> dict[st
     return found
 
 
-def joints_together(lists: Iterable[Sequence[str]], joints: Sequence[str]) -> tuple[str, ...]:
+def joints_together(
+    tree: UrdfTree, lists: Iterable[Sequence[str]], joints: Sequence[str]
+) -> tuple[str, ...]:
     """Those of `joints`, in order, that come in one message, by the messages' lists of names.
 
-    Of messages with different joints, an arm's and its gripper's say, those with the most; of two
-    arms' the first one in `joints`.
+    Of messages with different joints, an arm's and its hand's say, those with the longest chain,
+    see `extent`; of two arms' the first one in `joints`.
     """
-    kinds = (tuple(name for name in joints if name in names) for names in lists)
-    return min(kinds, key=lambda kind: (-len(kind), [*map(joints.index, kind)]), default=())
+    kinds = {tuple(name for name in joints if name in names) for names in lists}
+
+    def rank(kind: tuple[str, ...]) -> tuple[int, int, list[int]]:
+        chain, number = extent(tree, kind)
+        return -chain, -number, [*map(joints.index, kind)]
+
+    return min(kinds, key=rank, default=())
 
 
 def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:

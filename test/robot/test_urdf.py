@@ -146,6 +146,21 @@ def test_numbers_that_cannot_be_read_are_refused(written: str, instead: str, mes
         RobotModel(text.replace(written, instead))
 
 
+def test_numbers_of_an_inertial_that_are_left_out_are_zero() -> None:
+    """urdfdom loses the mass with them, and says so only on the terminal."""
+    links = "<link name='a'/>", f"<link name='b'>{BODY}</link>"
+    whole = RobotModel(robot(*links, MOVES)).inertial_prior
+    assert whole[0] == 2.6054 and np.abs(whole[4:]).max() > 0.09
+    for left_out in (" ixy='0' ixz='0' iyz='0'", " iyz='0'"):
+        text = robot(links[0], links[1].replace(left_out, ""), MOVES)
+        assert left_out not in text
+        np.testing.assert_array_equal(RobotModel(text).inertial_prior, whole)
+    point = re.sub("<inertia .*?/>", "", links[1])
+    prior = RobotModel(robot(links[0], point, MOVES)).inertial_prior
+    np.testing.assert_allclose(prior[:4], whole[:4])
+    assert sorted(set(np.round(prior[4:], 9))) == [0.0, round(2.6054 * 0.01, 9)]  # m z^2
+
+
 def test_an_axis_of_a_fixed_joint_is_not_read() -> None:
     fixed = MOVES.replace("revolute", "fixed").replace("0 0 1'", "'")
     assert parse_urdf(robot("<link name='a'/>", "<link name='b'/>", fixed)).joints["j"]

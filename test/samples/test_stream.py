@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.robot.urdf import Lock
+from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent, parse_urdf, turned_up
 from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.stream import (
@@ -525,13 +525,40 @@ def test_without_any_effort_joint_states_still_pass_and_wait_for_little_only() -
     assert [m.stamp for m in given + stream.flush()] == stamps
 
 
+def chains(*joints: tuple[str, str, str]) -> UrdfTree:
+    """A URDF of (name, parent, child) joints."""
+    links = {link for _, *ends in joints for link in ends}
+    each = [
+        f"<joint name='{name}' type='revolute'><parent link='{parent}'/><child link='{child}'/>"
+        "<limit lower='-1' upper='1' effort='9' velocity='9'/></joint>"
+        for name, parent, child in joints
+    ]
+    named = [f"<link name='{link}'/>" for link in sorted(links)]
+    return parse_urdf(f"<robot name='r'>{''.join(named + each)}</robot>")
+
+
 def test_of_two_arms_that_are_published_apart_it_is_always_the_same_one() -> None:
     """Whatever came first, and in whatever order a set has them."""
+    tree = chains(*(("ab"[k], "l" * k or "0", "l" * (k + 1)) for k in range(2)),
+                  *(("cde"[k], "r" * k or "0", "r" * (k + 1)) for k in range(3)))  # fmt: skip
     arms, gripper = [("c", "d"), ("b", "a")], ("e",)
     for lists in (arms, arms[::-1], [gripper, *arms]):
-        assert joints_together(lists, ("a", "b", "c", "d", "e")) == ("a", "b")
-    assert joints_together([*arms, ("d", "c", "e")], ("a", "b", "c", "d", "e")) == ("c", "d", "e")
-    assert joints_together([], ("a",)) == () == joints_together([("x",)], ("a",))
+        assert joints_together(tree, lists, ("a", "b", "c", "d", "e")) == ("a", "b")
+    together = joints_together(tree, [*arms, ("d", "c", "e")], ("a", "b", "c", "d", "e"))
+    assert together == ("c", "d", "e")
+    assert joints_together(tree, [], ("a",)) == () == joints_together(tree, [("x",)], ("a",))
+
+
+def test_an_arm_goes_before_a_hand_of_more_joints() -> None:
+    arm = [("a", "0", "1"), ("b", "1", "2"), ("c", "2", "palm")]
+    fingers = [f for k in "xyz" for f in ((f"{k}1", "palm", k), (f"{k}2", k, f"{k}{k}"))]
+    tree = chains(*arm, *fingers)
+    names, hand = tree.actuated(), tuple(name for name, *_ in fingers)
+    assert len(hand) == 6 and extent(tree, hand) == (2, 6) and extent(tree, names) == (5, 9)
+    for lists in ([hand, ("a", "b", "c")], [("c", "b", "a"), hand]):
+        assert joints_together(tree, lists, names) == ("a", "b", "c")
+    assert turned_up(tree, ("a", "b", "c"), hand) and not turned_up(tree, hand, ("a", "b", "c"))
+    assert turned_up(tree, names, ("a", "b", "c"))  # all in one message
 
 
 def recorded(rng: np.random.Generator) -> tuple[list[SimpleNamespace], StreamConfig]:
