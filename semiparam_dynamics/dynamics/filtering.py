@@ -43,6 +43,10 @@ GAP_STEPS = 3.0  # steps as long as the one before that a gap lasts at least
 # rad/s^2 or m/s^2 beyond which all joints that stood, or do, don't begin to move, or stop; and what
 # a step lasts at least for positions to tell it, s: nearer in time they show an encoder's counts.
 ABRUPT, TELLING = 30.0, 0.002
+# s within which no motor stops and goes on at once: positions that do so are held, by an encoder
+# that is read less often than messages are sent.
+HELD = 0.05
+GENTLE, UNTOLD, TOLD = 0, 1, 2  # of a rest, how motion ended
 LATE = 3  # late messages in a row, in order among themselves: the clock went back
 FULL = 3  # messages from which on each gives a sample
 
@@ -74,6 +78,7 @@ REASONS = {
     "clock": "filter restarted, the clock went back a little",
     "gaps": "gap that the filters have to forget",
     "stops": "motion that began or ended at once, which the filters have to forget",
+    "unsettled": "not predicted, the filters began in motion and there are no velocities",
     "still": STANDING,
     "between": BETWEEN,
     "partial": PARTIAL,
@@ -91,6 +96,7 @@ MEMORY = np.dtype(
             )
         ),
         ("settling", np.int64),  # ns from the last measurement without y until y is used again
+        ("wide_settling", np.int64),  # ns until the wide filter has forgotten how it began
         ("count", np.int64),  # instants since the last start, at most 3
         ("last", np.int64),  # stamp of the last instant
         ("has_velocity", np.bool_),  # whether the instants since the last start have dq
@@ -108,6 +114,17 @@ MEMORY = np.dtype(
         ("lacked", np.bool_),
         ("forgets", np.bool_),
         ("stopped", np.int64),  # stamp at which motion began or ended at once
+        ("stopped_before", np.int64),  # the same of the one before
+        # Stamp of the first instant since the last start, of the first at which the robot moved and
+        # positions began to tell its speed, and whether the narrow filter has begun.
+        ("began", np.int64),
+        ("jerk", np.int64),
+        ("begun", np.bool_),
+        # How motion ended, at once or `GENTLE`, s for which the robot has stood since, and of the
+        # longest rest that was none, since positions were held.
+        ("rest", np.int64),
+        ("rested", np.float64),
+        ("held", np.float64),
         ("last_sample", np.int64),
         ("last_kept", np.int64),  # stamp of the last measured sample that isn't `between`
         ("last_learned", np.int64),  # stamp of the last sample that may be learned
@@ -220,10 +237,15 @@ class SampleFilter:
         memory["rest_velocity"] = config.rest_velocity
         if cutoff > 0.0:
             memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
+            wide = config.prefilter_ratio * cutoff
+            memory["wide_settling"] = int(min(FORGOTTEN / wide / NANO, 1 << 61))
         for stamp in (
             "unmeasured",
             "read_none",
             "stopped",
+            "stopped_before",
+            "began",
+            "jerk",
             "last_sample",
             "last_kept",
             "last_learned",
@@ -473,9 +495,12 @@ def filter_rows(
                 m.gaps += 1
                 m.unmeasured = stamp
         _accept(c, unwrapped, joints, m.count > 0)
-        if 1 <= m.count <= 2 and not has_velocity and _moves(c, last, n, step):
-            # The filters began in equilibrium: differences of what moves would show a jerk.
-            m.unmeasured = m.last
+        if m.count == 0:
+            m.began, m.begun, m.rest = stamp, False, GENTLE
+        elif not has_velocity and m.jerk < m.began and stamp <= m.began + m.wide_settling:
+            # The wide filter began in equilibrium: differences of what moves show a jerk.
+            if _moves(c, last, n, step):
+                m.jerk = m.last
         # Prediction continues where the effort is missing: the filters are fed the last one, and
         # nothing is learned until they have forgotten it.
         lacks = True
@@ -501,11 +526,7 @@ def filter_rows(
             restart_clock(clock[0])
         speed = _speed(c, last, n, step, has_velocity)
         if m.count > 1 and (has_velocity or step >= TELLING):
-            slow, fast = min(speed, m.speed), max(speed, m.speed)
-            if slow < STILL and fast > ABRUPT * step:
-                # No motor does that, and what the effort does beside it is no motion's.
-                m.stops += 1
-                m.stopped = stamp
+            _follow_stops(m, stamp, speed, step, has_velocity)
         m.speed = speed
         for j in range(c.size):
             last[j] = c[j]
@@ -528,8 +549,11 @@ def filter_rows(
             if len(before) > 0:
                 for j in range(row.size):
                     before[samples, j] = row[j]
-            # The first input is a filter's equilibrium, so that its first step never counts.
-            lowpass_row(row, back, narrow, m.cutoff, m.count > 2)
+            settled = m.last > m.jerk + m.wide_settling
+            if settled:
+                # The first input is a filter's equilibrium, so that its first step never counts.
+                lowpass_row(row, back, narrow, m.cutoff, m.begun)
+                m.begun = True
             known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)
             if len(before) > 0:
                 own = before[samples, 3 * n : n + c.size]
@@ -537,7 +561,8 @@ def filter_rows(
             m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
             # Half a message early counts as in time, else jitter would halve the rate.
             since = (m.last - m.last_sample) * NANO
-            if m.max_rate <= 0.0 or not 0.0 <= since < 1.0 / m.max_rate - 0.5 * back:
+            m.unsettled += not settled
+            if settled and (m.max_rate <= 0.0 or not 0.0 <= since < 1.0 / m.max_rate - 0.5 * back):
                 informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
                 since = (m.last - m.last_kept) * NANO
                 between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
@@ -584,9 +609,37 @@ def _go_back(m: Any, unread: Stamps, stamp: int) -> None:
     """Start anew at `stamp`, which may be earlier than what the filters have to forget."""
     m.count = 0
     m.unmeasured, m.stopped = min(m.unmeasured, stamp), min(m.stopped, stamp)
-    m.read_none = min(m.read_none, stamp)
+    m.stopped_before = min(m.stopped_before, stamp)
+    m.read_none, m.jerk = min(m.read_none, stamp), min(m.jerk, stamp)
     for j in range(unread.shape[1]):
         unread[0, j], unread[1, j] = min(unread[0, j], stamp), min(unread[1, j], stamp)
+
+
+@compiled_as_written
+def _follow_stops(m: Any, stamp: int, speed: float, step: float, has_velocity: bool) -> None:
+    """Note motion that begins or ends at once: what the effort does beside it is no motion's.
+
+    speed : of the fastest joint in the `step` that ends at `stamp`, after `m.speed` in that before.
+    """
+    abrupt = min(speed, m.speed) < STILL and abs(speed - m.speed) > ABRUPT * step
+    if speed < STILL:
+        if m.speed >= STILL:
+            m.rest, m.rested = UNTOLD if abrupt else GENTLE, 0.0
+        m.rested += step
+        tell = m.rest == UNTOLD and (has_velocity or m.rested > m.held + 0.5 * step)
+        if tell:
+            m.rest = TOLD
+    else:
+        tell = abrupt
+        if abrupt and m.rest != GENTLE and m.rested <= HELD and not has_velocity:
+            m.held, tell = max(m.held, m.rested), False
+            if m.rest == TOLD:
+                m.stops -= 1
+                m.stopped = m.stopped_before
+        m.rest = GENTLE
+    if tell:
+        m.stops += 1
+        m.stopped_before, m.stopped = m.stopped, stamp
 
 
 @compiled_as_written

@@ -59,9 +59,12 @@ def test_accelerations_at_even_times_are_those_of_true_stamps(size: float, missi
     t = even_times(missing=missing)
     stamps = jitter(t, size)
     true, found = filtered(swaying(t, t)), filtered(swaying(t, stamps))
-    assert [s.stamp for s in found] == [SECOND + round(s * SECOND) for s in stamps[1:-1]]
-    errors = np.array([a.ddq[0] - b.ddq[0] for a, b in zip(found, true, strict=True)])
-    assert errors[:30].std() > 500.0 * size  # before the clock is known: of at most 2.7 rad/s^2
+    # It begins in motion: what comes in the wide filter's first 0.1 s is none.
+    first, *expected = [SECOND + round(s * SECOND) for s in stamps[:-1]]
+    assert [s.stamp for s in found] == [s for s in expected if s > first + SECOND // 10]
+    n = min(len(found), len(true))
+    errors = np.array([found[k].ddq[0] - true[k].ddq[0] for k in range(-n, 0)])
+    assert errors[:30].std() > 200.0 * size  # before the clock is known: of at most 2.7 rad/s^2
     assert errors[300:].std() < 10.0 * size
 
 
