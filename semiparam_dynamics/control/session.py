@@ -15,14 +15,18 @@ from semiparam_dynamics.control.plan import Answer, Approach, Block, Plan, Point
 from semiparam_dynamics.dynamics.deviations import RunningSquare
 from semiparam_dynamics.parameters import group, parameter
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 NANO = 1e-9
 MAX_GAP_S = 0.5  # between measurements; after a longer one the motion restarts where the arm is
 TRACKING_HORIZON_S = 10.0  # over which tracking errors are averaged
+BEYOND = 1.0  # rad or m beyond its limits, or farther than it can have moved, where no joint is
+FASTEST = 50.0  # rad/s or m/s, of a joint whose URDF states no velocity limit
 N_TIMINGS = 2000  # last commands whose duration is kept
 # Counted reasons.
 OUT_OF_ORDER = "joint states out of order"
-NOT_FINITE = "joint states not finite"
+NOT_FINITE = "joint states not finite, or beyond 1e9"
+ELSEWHERE = "joint states with positions that the arm can't have: beyond its limits, or a jump"
 RESTARTED = "motion restarted after a pause"
 LOST = "motion restarted, following error beyond bounds.following_error"
 NOT_ASKED = "answers without a question, or too late"
@@ -96,6 +100,8 @@ class ControlSession:
         self.command_us: deque[float] = deque(maxlen=N_TIMINGS)
         self._start = self._last = 0  # ns
         self._begun = self._late = 0  # blocks of earlier plans
+        self._q: Array = np.zeros(model.n_joints)  # measured last, of those that were used
+        self._jumped: Array | None = None  # where the last measurement was, if it was not
 
     def configure(self, config: SessionConfig) -> None:
         """Continue with other values of the live parameters."""
@@ -105,10 +111,12 @@ class ControlSession:
     def measured(self, stamp: int, q: Array, dq: Array) -> tuple[Array | None, list[Question]]:
         """Answer a measurement: the efforts (n_joints,) in N m, and questions for the learner.
 
-        stamp: ns. q, dq: (n_joints,) rad and rad/s. None where the measurement is ignored.
+        stamp: ns. q, dq: (n_joints,) rad and rad/s. No efforts where the measurement is ignored.
+        One that shows the arm where it can't be is, since the motion would begin anew from there;
+        after a jump that the next one confirms, such as that of a counter of turns, it does.
         """
         start = time.perf_counter()
-        if not (np.isfinite(q).all() and np.isfinite(dq).all()):
+        if not ((np.abs(q) <= IMPLAUSIBLE).all() and (np.abs(dq) <= IMPLAUSIBLE).all()):
             self.counts[NOT_FINITE] += 1
             return None, []
         step = (stamp - self._last) * NANO
@@ -116,6 +124,9 @@ class ControlSession:
             self.counts[OUT_OF_ORDER] += 1
             return None, []
         if self.plan is None or not 0.0 < step <= MAX_GAP_S:
+            if self._beyond_limits(q):
+                self.counts[ELSEWHERE] += 1
+                return None, []
             if self.plan is not None:
                 self.counts[RESTARTED] += 1
             self._restart(stamp, q)
@@ -123,16 +134,35 @@ class ControlSession:
         self._last = stamp
         blocks, instant, point = self._desired(stamp)
         if (np.abs(point.q - q) > self._config.control.bounds.following_error).any():
+            if self._beyond_limits(q) or self._jumps(q, step):
+                self.counts[ELSEWHERE] += 1
+                return None, self._questions(blocks)
             self.counts[LOST] += 1
             self._restart(stamp, q)
             blocks, instant, point = self._desired(stamp)
+        self._q, self._jumped = q, None
         effort = self.controller.command(instant, q, dq, point)
         name = self.controller.config.feedforward
         if name not in self.tracking:
             self.tracking[name] = RunningSquare(len(q), TRACKING_HORIZON_S)
         self.tracking[name].update(point.q - q, step)
         self.command_us.append((time.perf_counter() - start) * 1e6)
-        return effort, [Question(self._stamp_of(block.first), block) for block in blocks]
+        return effort, self._questions(blocks)
+
+    def _questions(self, blocks: list[Block]) -> list[Question]:
+        return [Question(self._stamp_of(block.first), block) for block in blocks]
+
+    def _beyond_limits(self, q: Array) -> bool:
+        lower, upper = self._model.position_limits
+        return bool(((q < lower - BEYOND) | (q > upper + BEYOND)).any())
+
+    def _jumps(self, q: Array, step: float) -> bool:
+        """Whether the arm can't have come to q in a `step` of s, unless it was there before."""
+        speeds = self._model.velocity_limits
+        reach = BEYOND + np.where(np.isfinite(speeds), speeds, FASTEST) * step
+        near = [self._q] if self._jumped is None else [self._q, self._jumped]
+        self._jumped = q
+        return all(bool((np.abs(q - one) > reach).any()) for one in near)
 
     def answered(self, stamp: int, values: Array, stds: Array) -> None:
         """Use the learner's answer to the question of that stamp: (k, n_joints) in N m.

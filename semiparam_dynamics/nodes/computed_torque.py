@@ -123,10 +123,13 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
             return
         q, dq = (np.asarray(part)[index] for part in (message.position, message.velocity))
         stamp = stamp_of(message)
-        effort, questions = session.measured(stamp, q, dq)
-        if effort is None:
+        try:
+            effort, questions = session.measured(stamp, q, dq)
+        except SampleError:  # one measurement must not end the controller
+            session.counts["joint states that the desired motion can't begin from"] += 1
             return
-        self._commands.publish(self._message(stamp, effort))
+        if effort is not None:
+            self._commands.publish(self._message(stamp, effort))
         if not self._answers:
             return  # the URDF's feed-forward needs no learner
         for question in questions:

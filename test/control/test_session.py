@@ -83,6 +83,43 @@ def test_what_is_out_of_order_or_not_finite_is_left_out(session):
     assert session.counts[sessions.NOT_FINITE] == 1
 
 
+@pytest.mark.parametrize("value", [1e160, -1e12, np.inf])
+def test_what_no_arm_can_have_measured_is_left_out(session, value):
+    """At the beginning, in motion and after a pause; by position and by velocity."""
+    here, there = np.zeros(N), np.array([0.0, value, 0.0, 0.0])
+    for begin in (START, START + 5_000_000_000):
+        assert session.measured(begin, there, here) == (None, [])
+        assert session.measured(begin, here, there) == (None, [])
+        follow(session, 10, begin)
+    assert session.measured(begin + 10 * STEP, there, here) == (None, [])
+    assert session.counts == {sessions.NOT_FINITE: 5, sessions.RESTARTED: 1}
+
+
+def test_positions_beyond_the_limits_or_reach_of_the_joints_move_nothing(session, model):
+    beyond = np.zeros(N)
+    beyond[1] = model.position_limits[1][1] + 1.1
+    assert session.measured(START, beyond, np.zeros(N)) == (None, [])
+    assert session.plan is None
+    follow(session, 100)
+    jump = np.array([2.0, 0.0, 0.0, 0.0])
+    for k, q in enumerate((beyond, beyond, jump, jump - 2.0 * np.eye(N)[0], -jump)):
+        effort, _ = session.measured(START + (100 + k) * STEP, q, np.zeros(N))
+        assert (effort is None) == bool(np.any(q))
+    assert session.counts == {sessions.ELSEWHERE: 5}
+    # The motion goes on, and the learner has been asked meanwhile.
+    assert session.blocks()[0] == 11
+
+
+def test_a_jump_that_stays_begins_the_motion_anew(session):
+    follow(session, 100)
+    jump = np.array([2.0, 0.0, 0.0, 0.0])
+    assert session.measured(START + 100 * STEP, jump, np.zeros(N))[0] is None
+    effort, _ = session.measured(START + 101 * STEP, jump, np.zeros(N))
+    assert effort is not None
+    assert session.counts == {sessions.ELSEWHERE: 1, sessions.LOST: 1}
+    np.testing.assert_allclose(session.plan.at(0.0).q, jump)
+
+
 def test_after_a_pause_and_where_the_arm_is_lost_the_motion_begins_anew(session):
     follow(session, 300)
     later = START + 5_000_000_000

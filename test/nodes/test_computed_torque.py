@@ -12,11 +12,13 @@ pytest.importorskip("trajectory_msgs.msg", reason="the controller needs trajecto
 from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.control import session as sessions
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.nodes.messages import (
     desired_message,
     desired_states,
     effort_message,
+    joint_state_message,
     stamp_of,
 )
 from semiparam_dynamics.nodes.session import Session
@@ -169,6 +171,24 @@ def test_commands_come_from_the_learner_and_without_it_from_the_urdf(peer, start
     assert stamps == sorted(set(stamps))
     efforts = np.array([message.effort for message in commands])
     assert np.isfinite(efforts).all() and (np.abs(efforts) <= 0.9 * 87.0).all()
+
+
+def test_a_joint_state_that_no_arm_sends_ends_nothing_and_moves_nothing(peer, start, urdf) -> None:
+    start("computed_torque", urdf=urdf, feedforward="urdf", motion="exciting")
+    publisher = peer.node.create_publisher(JointState, "joint_states", 10)
+    commands = peer.listen(JointState, "effort_command")
+    peer.meet("/computed_torque", publisher)
+    values = (0.0, 1e160, 1e12, 20.0, 0.0)
+    for k, value in enumerate(values):
+        q = np.array([value, 0.0])
+        message = joint_state_message((1000 + k) * 1_000_000, ("shoulder", "elbow"), q, 0.0 * q, q)
+        publisher.publish(message)
+        peer.flush("/computed_torque")
+    peer.until(lambda: len(commands) >= 2, "commands before and after")
+    assert [stamp_of(command) for command in commands] == [1_000_000_000, 1_004_000_000]
+    peer.fresh()
+    assert peer.figures()[sessions.NOT_FINITE] == "2"
+    assert peer.figures()[sessions.ELSEWHERE] == "1"
 
 
 def test_the_simulator_takes_commands_by_name_and_refuses_others(peer, start, tmp_path):
