@@ -24,10 +24,13 @@ from semiparam_dynamics.nodes.compilation import compile_together, is_compiled
 from semiparam_dynamics.nodes.diagnostics import ERROR, SessionReport
 from semiparam_dynamics.nodes.managed import (
     LATCHED,
+    NO_TEXT,
     PATIENCE,
     ManagedNode,
     MonitoredSubscription,
+    OtherDescriptions,
     QueueDelay,
+    is_text,
 )
 from semiparam_dynamics.nodes.model_services import ModelServices, SnapshotServices, answering
 from semiparam_dynamics.nodes.outputs import (
@@ -93,6 +96,7 @@ class InverseDynamicsNode(ManagedNode):
         self._inputs: list[MonitoredSubscription] = []
         self._desired: DesiredStates | None = None
         self._description: MonitoredSubscription | None = None
+        self._descriptions = OtherDescriptions(self)
         self._model_services = ModelServices(self, self._required_session, self._config.model_file)
         if self._config.learner.changes.detect:
             SnapshotServices(
@@ -391,11 +395,9 @@ class InverseDynamicsNode(ManagedNode):
 
     def _described(self, message: String) -> None:
         if self.session is not None:
-            if message.data != self._urdf:
-                self.get_logger().warning("another robot_description came; the first one is kept")
+            self._descriptions.tell(self._urdf, message.data)
             return
-        if "<" not in message.data:
-            # It would be taken for a file's name, and no message may name a file.
+        if not is_text(message.data):
             self._refuse_description()
             return
         if message.data == self._urdf or self.state != "unconfigured":
@@ -406,10 +408,9 @@ class InverseDynamicsNode(ManagedNode):
             self.bring_to("active")
 
     def _refuse_description(self) -> None:
-        problem = "a robot_description came without a URDF's text: publish the text, not a file"
-        if self.problem != problem:
-            self.get_logger().error(problem)
-        self.problem = problem
+        if self.problem != NO_TEXT:
+            self.get_logger().error(NO_TEXT)
+        self.problem = NO_TEXT
 
     def _required_session(self) -> Session:
         if self.session is None:

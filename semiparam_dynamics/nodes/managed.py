@@ -279,25 +279,62 @@ def publish_status(
     outlet.publish(message)
 
 
+NO_TEXT = "a robot_description came without a URDF's text: publish the text, not a file"
+OTHERS = 20  # that are told of
+
+
+def is_text(description: str) -> bool:
+    """Whether a `robot_description` is a URDF's text: one that isn't would name a file.
+
+    No message may name a file.
+    """
+    return "<" in description
+
+
+class OtherDescriptions:
+    """Warns of each `robot_description` that is not the one that is kept, once."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._told: set[int] = set()
+
+    def tell(self, kept: str, description: str) -> None:
+        """Take one that came while `kept` is in use."""
+        other = hash(description)
+        if description == kept or other in self._told or len(self._told) >= OTHERS:
+            return
+        self._told.add(other)
+        self._node.get_logger().warning("another robot_description came; the first one is kept")
+
+
 def await_description(
     node: Node, set_up: Callable[[str], None], refuse: Callable[[str], None]
 ) -> None:
     """Set a node up by the first `robot_description` that serves, which is kept.
 
-    refuse: is told why one does not, by the SemiparamError of `set_up`.
+    refuse: is told why one does not, by the SemiparamError of `set_up`, or for want of a text.
     """
-    done = False
+    kept: str | None = None
+    tried: str | None = None
+    others = OtherDescriptions(node)
 
     def take(message: String) -> None:
-        nonlocal done
-        if done or "<" not in message.data:  # no message may name a file
+        nonlocal kept, tried
+        if kept is not None:
+            others.tell(kept, message.data)
+            return
+        if message.data == tried:
+            return
+        tried = message.data
+        if not is_text(tried):
+            refuse(NO_TEXT)
             return
         try:
-            set_up(message.data)
+            set_up(tried)
         except SemiparamError as error:
             refuse(str(error))
         else:
-            done = True
+            kept = tried
 
     node.create_subscription(String, "robot_description", take, LATCHED)
 

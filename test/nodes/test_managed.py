@@ -17,16 +17,21 @@ from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, Si
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Int32
+from std_msgs.msg import Int32, String
 
+from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.nodes import managed
 from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
 from semiparam_dynamics.nodes.managed import (
+    LATCHED,
     LATE,
+    NO_TEXT,
+    OTHERS,
     LastingWarnings,
     ManagedNode,
     MonitoredSubscription,
     QueueDelay,
+    await_description,
 )
 
 QUEUE = QoSProfile(depth=100)
@@ -66,6 +71,49 @@ def test_messages_are_answered_in_order_and_a_silent_topic_is_noticed(node: Node
     topic.problem()
     assert topic.problem() == "no message on '/numbers' for 2 s"
     topic.destroy()
+
+
+def test_a_description_without_a_text_is_refused_and_another_one_told_of(
+    node: Node, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tried: list[str] = []
+    refused: list[str] = []
+
+    def set_up(urdf: str) -> None:
+        tried.append(urdf)
+        if "bad" in urdf:
+            raise RobotModelError("it does not serve")
+
+    await_description(node, set_up, refused.append)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    publisher = node.create_publisher(String, "robot_description", LATCHED)
+    until(publisher.get_subscription_count, executor)
+    flushed: list[int] = []
+    node.create_subscription(Int32, "flush", lambda m: flushed.append(m.data), QUEUE)
+    flush = node.create_publisher(Int32, "flush", QUEUE)
+    until(flush.get_subscription_count, executor)
+
+    def send(*descriptions: str) -> None:
+        for description in descriptions:
+            publisher.publish(String(data=description))
+            count = len(flushed)
+            flush.publish(Int32())
+            until(lambda count=count: len(flushed) > count, executor)
+
+    def told() -> int:
+        return capfd.readouterr().err.count("another robot_description came; the first one is kept")
+
+    send("", "", "/robot.urdf", "<bad/>", "<bad/>", "package://robot.urdf")
+    assert refused == [NO_TEXT, NO_TEXT, "it does not serve", NO_TEXT] and tried == ["<bad/>"]
+    send("<good/>", "<good/>")
+    assert told() == 0
+    send("<other/>", "<good/>", "<other/>")
+    assert told() == 1
+    send("<third/>", "")
+    assert told() == 2 and tried == ["<bad/>", "<good/>"] and len(refused) == 4
+    send(*(f"<robot name='{k}'/>" for k in range(30)))
+    assert told() == OTHERS - 3
 
 
 def test_other_topics_are_proposed_and_not_the_nodes_own(node: Node) -> None:

@@ -18,7 +18,7 @@ from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer
 from semiparam_dynamics.control.trajectory_efforts import TrajectoryEfforts, resampled, states_at
 from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.nodes.managed import LATCHED
+from semiparam_dynamics.nodes.managed import LATCHED, NO_TEXT
 from semiparam_dynamics.nodes.messages import (
     STATE,
     desired_message,
@@ -202,8 +202,12 @@ def test_without_a_learner_trajectories_go_on_without_efforts(peer, start, urdf,
     between(sent)
     peer.until(lambda: int(peer.figures().get(missing, "0")) > 1, "the same again")
     description = peer.node.create_publisher(String, "robot_description", LATCHED)
+    description.publish(String(data=str(urdf)))
+    peer.until(lambda: summary(peer) == NO_TEXT, "a file's name")
+    between(sent)
+    peer.until(lambda: summary(peer) == f"no efforts: {NO_TEXT}", "what is missing")
     description.publish(String(data="<robot>"))
-    peer.until(lambda: "URDF" in summary(peer) and summary(peer) != missing, "a bad URDF")
+    peer.until(lambda: "URDF" in summary(peer) and NO_TEXT not in summary(peer), "a bad URDF")
     description.publish(String(data=urdf.read_text()))
     peer.until(lambda: "trajectories with efforts" in summary(peer), "the URDF")
     assert between(sent) == bare(sent)
