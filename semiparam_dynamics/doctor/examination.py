@@ -31,7 +31,7 @@ from semiparam_dynamics.doctor.physics import EXCHANGED, Physics, physics_findin
 from semiparam_dynamics.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
 from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import RobotModel, told_followers
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
@@ -146,6 +146,10 @@ def examine(
         log = replace(log, y=scale * log.y)
     with threadpool_limits(limits=1):  # the products are small, and other work may be running
         findings = list(message_findings(log, facts, config.samples))
+        findings += [
+            Finding("mimic joint", told, "none where the errors are small enough", fault=False)
+            for told in told_followers(model)
+        ]
         clean = repaired(log, facts)
         lively = liveliest_stretch(clean)
         delay = config.samples.effort_delay

@@ -25,7 +25,7 @@ from semiparam_dynamics.evaluation.enough import check_varies
 from semiparam_dynamics.evaluation.experiment import Evaluation, Origin, Recording, evaluate
 from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import parameters, replace, to_flat
-from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.model import RobotModel, message_checks, told_followers
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
     locked_positions,
@@ -147,7 +147,9 @@ def robot_of(
     locked = locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
     if locked:
         bags.warnings.append(f"locked at its published position: {positions_told(locked)}")
-    return RobotModel(urdf, config.robot, locked=locked), config
+    model = RobotModel(urdf, config.robot, locked=locked)
+    bags.warnings.extend(told_followers(model))
+    return model, config
 
 
 def measurements_of(

@@ -42,6 +42,7 @@ from semiparam_dynamics.nodes.outputs import (
 from semiparam_dynamics.nodes.serialized import JointStateReader
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.robot.model import told_followers
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
     carrying,
@@ -83,6 +84,7 @@ class InverseDynamicsNode(ManagedNode):
         self._looked = 0  # joint states, of the first ones
         self._tree: UrdfTree | None = None  # of the URDF
         self._found: tuple[str, ...] = ()  # joints that were published together a second ago
+        self._told: set[str] = set()  # sentences on the URDF
         self._others = ""  # a sentence on joints that are published and not learned
         self._resumed = 0  # samples that the saved model had learned
         self._waited = 0  # joint states that had come a second ago
@@ -152,6 +154,10 @@ class InverseDynamicsNode(ManagedNode):
             f"{model.n_joints} joints ({', '.join(model.joint_names)}), target "
             f"{model.config.target}, {model.n_parameters} base parameters"
         )
+        for told in told_followers(model):
+            if told not in self._told:  # the same joints may be locked elsewhere now
+                self.get_logger().warning(told)
+            self._told.add(told)
         if model.locked:
             seen = model.locked.keys() <= self._published.keys()
             where = "its published position" if seen else "the saved model's position"
@@ -190,6 +196,7 @@ class InverseDynamicsNode(ManagedNode):
         """Give up the session and its topics."""
         self._unsubscribe()
         self._published, self._looked, self._joints = {}, 0, ()
+        self._told = set()
         self._release_session()
 
     def _release_session(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -34,6 +34,7 @@ from semiparam_dynamics.robot.urdf import (
     UrdfTree,
     check_joints,
     effort_limits,
+    followers,
     frame_names,
     lock,
     locked_positions,
@@ -133,7 +134,7 @@ class RobotModel:
     urdf: URDF text (as in ``robot_description``), or a file's path. Meshes are not needed.
     config: the configuration; `overrides` change single fields of it.
     locked: positions (rad or m) of joints that are not learned, 0 where not given. Mimic joints
-        do not follow their leader: they are locked unless asked for.
+        do not follow their leader: they are locked unless asked for; see `told_followers`.
 
     Attributes
     ----------
@@ -408,8 +409,35 @@ MATTERS = 0.01  # of an axis' scale, by which predictions change where a joint i
 REACH = 0.5  # rad or m that a joint is moved where the URDF has no limits
 
 
+def told_followers(model: RobotModel) -> list[str]:
+    """Sentences on joints that move with a learned one by ``<mimic>``, where that matters.
+
+    They are locked all the same, since a model's joints are those with a motor of their own.
+    """
+    tree = parse_urdf(model.urdf_text)
+    following = followers(tree, model.joint_names)
+    return [
+        f"{name} moves with {following[name]} (<mimic>), which the model does not represent: it is "
+        "taken to stand still, and the errors of that are left to the residual"
+        for name in _that_matter(model, tree, following)
+    ]
+
+
 def _locks_that_matter(model: RobotModel, tree: UrdfTree) -> dict[str, Lock]:
-    """The locks of the joints that would change the URDF's own predictions by standing elsewhere.
+    """The locks of joints that matter; but for those that can't be held against them.
+
+    A joint that follows a learned one is never where it was locked for long.
+    """
+    following = followers(tree, model.joint_names)
+    others = [name for name in tree.joints if name not in following]
+    return {
+        name: lock(tree.joints[name], model.locked.get(name, 0.0))
+        for name in _that_matter(model, tree, others)
+    }
+
+
+def _that_matter(model: RobotModel, tree: UrdfTree, joints: Collection[str]) -> list[str]:
+    """Those of `joints` that would change the URDF's own predictions by standing elsewhere.
 
     A lift or a turntable at the base does not, nor do the fingers of a light gripper.
     """
@@ -420,14 +448,13 @@ def _locks_that_matter(model: RobotModel, tree: UrdfTree) -> dict[str, Lock]:
         y: Array = moved.regressors(*states) @ moved.prior
         return y
 
-    every = dict.fromkeys(tree.joints, 0.0)
-    related = locked_positions(tree, model.joint_names, every)
+    related = locked_positions(tree, model.joint_names, dict.fromkeys(joints, 0.0))
     if not related:
-        return {}
+        return []
     here, scale = predicted(model.locked), expected_scales(model).output
-    locks = {}
+    found = []
     for name in related:
-        joint, position = tree.joints[name], model.locked.get(name, 0.0)
+        position = model.locked.get(name, 0.0)
         low, high = _limits(tree, (name,))
         ends = [
             end if math.isfinite(end) else position + way
@@ -435,8 +462,8 @@ def _locks_that_matter(model: RobotModel, tree: UrdfTree) -> dict[str, Lock]:
         ]
         changes = [np.abs(predicted({**model.locked, name: end}) - here) for end in ends]
         if any(np.any(change.max(axis=0) > MATTERS * scale) for change in changes):
-            locks[name] = lock(joint, position)
-    return locks
+            found.append(name)
+    return found
 
 
 @dataclass(frozen=True)

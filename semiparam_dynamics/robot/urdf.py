@@ -55,6 +55,12 @@ class UrdfJoint:
         """Whether the joint is a degree of freedom of its own: one, and no mimic of another."""
         return self.type in ONE_DOF and not self.mimic
 
+    @property
+    def leader(self) -> str:
+        """The joint that this one mimics; empty where it is a joint of its own."""
+        mimic = self.element.find("mimic")
+        return "" if mimic is None else mimic.get("joint", "")
+
 
 class Lock(NamedTuple):
     """Where a joint that is not learned stands, and how far from it (rad or m) it is moved."""
@@ -191,6 +197,25 @@ def _joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Arra
     return limits
 
 
+def followers(tree: UrdfTree, joints: Sequence[str]) -> dict[str, str]:
+    """The mimic joints that are not among `joints`, each with the one of them that it follows.
+
+    A model takes them to stand where they are locked, although they move.
+    """
+    found = {}
+    for name, joint in tree.joints.items():
+        if name in joints or joint.type not in ONE_DOF:
+            continue
+        passed = {name}
+        while (leader := joint.leader) in tree.joints and leader not in passed:
+            if leader in joints:
+                found[name] = leader
+                break
+            passed.add(leader)
+            joint = tree.joints[leader]
+    return found
+
+
 def locked_positions(
     tree: UrdfTree,
     joints: Sequence[str],
@@ -201,9 +226,11 @@ def locked_positions(
 
     They are those that carry a learned joint or hang on one; another arm, say, has no part in the
     dynamics. Positions are rounded (to 0.05 rad or 0.01 m), or remain those of `before` where they
-    are near: else a reading's last digits would make another model.
+    are near: else a reading's last digits would make another model. Those of joints that follow a
+    learned one remain in any case: they stand elsewhere whenever the arm does.
     """
     locked = {}
+    following = followers(tree, joints)
     hanging = {name: {j.name for j in tree.below(tree.joints[name].child)} for name in joints}
     for joint in tree.joints.values():
         name, learned = joint.name, set(joints)
@@ -212,9 +239,10 @@ def locked_positions(
         carries = any(below.name in learned for below in tree.below(joint.child))
         if carries or any(name in names for names in hanging.values()):
             last = (before or {}).get(name)
-            near = last is not None and lock(joint, last).holds(published[name])
-            step = lock(joint, 0.0).tolerance
-            locked[name] = last if near and last is not None else _rounded(published[name], step)
+            if last is not None and (name in following or lock(joint, last).holds(published[name])):
+                locked[name] = last
+            else:
+                locked[name] = _rounded(published[name], lock(joint, 0.0).tolerance)
     return locked
 
 

@@ -17,7 +17,7 @@ from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.convert import read_log
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-from ..dynamics.arms import small_arm
+from ..dynamics.arms import URDF, small_arm
 from .logs import arm_log, examined, kinds
 
 SEVEN = Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf"
@@ -242,3 +242,18 @@ def test_what_a_node_measured_gets_the_parameters_on_top_of_its_own() -> None:
     findings, mends = examine_motion(turned, small_arm(), config)
     assert [f.kind for f in findings if f.fault] == ["effort sign"]
     assert mends == {"samples.effort_scale": (2.0, -2.0, 2.0, 2.0)}
+
+
+def test_a_joint_that_follows_a_learned_one_is_a_note() -> None:
+    log = arm_log(3.0)
+    names = tuple(name for name in log.names if name != "grip")
+    kept = [log.names.index(name) for name in names]
+    part = JointLog(names, log.stamps, log.q[:, kept], None, log.y[:, kept])
+    heavy = URDF.read_text().replace('<mass value="0.3"/>', '<mass value="3.0"/>')
+    text = heavy.replace('<origin xyz="0.02 0.03 0.01"', '<origin xyz="0.2 0.03 0.01"')
+    for mimic in (True, False):
+        followed = '<axis xyz="1 1 0"/>' + ('<mimic joint="lift"/>' if mimic else "")
+        urdf = text.replace('<axis xyz="1 1 0"/>', followed)
+        assert (urdf != text) == mimic
+        told = [f.evidence for f in examine(part, urdf, InverseDynamicsConfig()).findings]
+        assert any("grip moves with lift (<mimic>)" in one for one in told) == mimic

@@ -17,7 +17,7 @@ from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MOVED
 
-from ..robot.standing_arm import LEARNED, URDF, model, moving
+from ..robot.standing_arm import FOLLOWING, LEARNED, URDF, model, moving
 
 CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0, "joints": LEARNED})
 NAMES = ("tilt", *LEARNED)
@@ -53,6 +53,13 @@ def test_a_torso_is_locked_where_it_is_published(bag: Path) -> None:
     assert bags.warnings == ["locked at its published position: tilt 0.3"]
     # The URDF is the truth, up to the offsets of a filtered record.
     assert found.runs["sequential"].scores.nmse("urdf").max() < 5e-3
+    assert not found.skipped[MOVED]
+
+
+def test_a_joint_that_follows_a_learned_one_is_warned_of(bag: Path) -> None:
+    bags = Bags([bag], urdf=FOLLOWING)
+    found = evaluate_bags(bags, CONFIG)
+    assert any("finger moves with elbow (<mimic>)" in warning for warning in bags.warnings)
     assert not found.skipped[MOVED]
 
 

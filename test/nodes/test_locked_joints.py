@@ -17,9 +17,10 @@ from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.stream import MOVED
 
-from ..robot.standing_arm import LEARNED, URDF, moving
+from ..robot.standing_arm import FOLLOWING, LEARNED, URDF, moving
 from .test_transitions import SUCCESS, Driven, drive  # noqa: F401
 
+LEARNED_LIST = f"[{', '.join(LEARNED)}]"
 NAMES = ("tilt", "lift", *LEARNED)
 MOTION = [(m.q, m.dq, m.y) for m in moving(20.0, tilt=0.3)]
 
@@ -71,8 +72,7 @@ def torso(drive, tmp_path: Path):  # noqa: F811
     def start() -> Torso:
         urdf = tmp_path / "standing.urdf"
         urdf.write_text(URDF)
-        joints = f"[{', '.join(LEARNED)}]"
-        given = {"urdf": urdf, "joints": joints, "model_file": tmp_path / "arm.npz"}
+        given = {"urdf": urdf, "joints": LEARNED_LIST, "model_file": tmp_path / "arm.npz"}
         driven = drive(defer_learning="false", **given)
         assert driven.node.start()
         return Torso(driven)
@@ -120,6 +120,33 @@ def test_where_it_moves_that_is_told_and_nothing_is_learned_until_it_is_back(tor
     assert node.session.learner.estimator.n_learned <= learned + 1
     of.predict(120, 0.3)
     assert node.session.learner.estimator.n_learned > learned + 50
+
+
+def test_a_heavy_joint_that_follows_a_learned_one_is_told_and_does_not_end_learning(
+    drive,  # noqa: F811
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    urdf, file = tmp_path / "following.urdf", tmp_path / "arm.npz"
+    urdf.write_text(FOLLOWING)
+    told = "finger moves with elbow (<mimic>), which the model does not represent"
+    locked, learned = [], []
+    for k in range(2):
+        driven = drive(urdf=urdf, defer_learning="false", model_file=file, joints=LEARNED_LIST)
+        assert driven.node.start()
+        of = Torso(driven, ("tilt", "finger", *LEARNED))
+        wanted = driven.node.session.predicted + 60
+        while driven.node.session.predicted < wanted:
+            of.send(0.3, 0.1 * MOTION[of._sent + 1][0][1] + 0.02 * k)
+        locked.append(driven.node.session.model.locked)
+        learned.append(driven.node.session.learner.estimator.n_learned)
+        assert not driven.node.session.stream.dropped[MOVED]
+        assert driven.node.trigger_shutdown() == SUCCESS
+        rclpy.try_shutdown()
+        assert capfd.readouterr().err.count(told) == 1
+    # It stands elsewhere at each start, which makes no other model.
+    assert locked[0] == locked[1] and locked[0].keys() == {"tilt", "finger"}
+    assert learned[0] > 30 and learned[1] > learned[0] + 30
 
 
 def test_a_saved_model_is_resumed_where_the_torso_stands_as_before(torso) -> None:

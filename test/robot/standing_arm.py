@@ -43,6 +43,10 @@ URDF = "".join(
         "</robot>",
     ]
 )
+# The finger's tip is heavy, and goes out as the elbow bends.
+FOLLOWING = URDF.replace('<mass value="0.01"/>', '<mass value="1.0"/>').replace(
+    'upper="0.05"', 'upper="0.05"/><mimic joint="elbow" multiplier="0.1"'
+)
 
 
 def model(**locked: float) -> RobotModel:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.model import RobotModel, message_checks, told_followers
 from semiparam_dynamics.robot.urdf import Lock, carrying, locked_positions, parse_urdf, turned_up
 
-from .standing_arm import LEARNED, URDF, model
+from .standing_arm import FOLLOWING, LEARNED, URDF, model
 
 TREE = parse_urdf(URDF)
 THERE = {"lift": 0.3512, "tilt": 0.262, "other": 0.4, "finger": 0.021, "shoulder": 0.1}
@@ -41,6 +41,29 @@ def test_only_joints_that_change_the_predictions_matter() -> None:
     assert locks == {"tilt": Lock(0.25, 0.05, True)}
     heavy = URDF.replace('<mass value="0.01"/>', '<mass value="1.0"/>')
     assert message_checks(RobotModel(heavy, joints=LEARNED))["locks"].keys() == {"tilt", "finger"}
+
+
+def test_a_joint_that_follows_a_learned_one_is_told_of_where_it_matters_and_is_no_lock() -> None:
+    heavy = RobotModel(FOLLOWING, joints=LEARNED)
+    assert message_checks(heavy)["locks"].keys() == {"tilt"}
+    (told,) = told_followers(heavy)
+    assert told.startswith("finger moves with elbow (<mimic>), which the model does not represent")
+    light = FOLLOWING.replace('<mass value="1.0"/>', '<mass value="0.01"/>')
+    assert not told_followers(RobotModel(light, joints=LEARNED))
+    # Without the elbow it is a joint like others, and with itself among the learned ones it moves.
+    assert not told_followers(RobotModel(FOLLOWING, joints=("shoulder",)))
+    alone = message_checks(RobotModel(FOLLOWING, joints=("shoulder",)))
+    assert alone["locks"].keys() == {"tilt", "elbow", "finger"}
+    assert not told_followers(RobotModel(FOLLOWING, joints=(*LEARNED, "finger")))
+
+
+def test_a_joint_that_follows_a_learned_one_stays_locked_where_a_saved_model_has_it() -> None:
+    tree = parse_urdf(FOLLOWING)
+    first = locked_positions(tree, LEARNED, {"finger": 0.031})
+    assert first == pytest.approx({"finger": 0.03})
+    assert locked_positions(tree, LEARNED, {"finger": -0.04}, first) == first
+    elsewhere = locked_positions(TREE, LEARNED, {"finger": -0.04}, first)
+    assert elsewhere == pytest.approx({"finger": -0.04})
 
 
 def test_a_lock_holds_within_its_tolerance_and_over_whole_turns() -> None:

@@ -21,6 +21,7 @@ from semiparam_dynamics.robot.urdf import (
     closest,
     cut_at_sensor,
     effort_limits,
+    followers,
     frame_names,
     parse_urdf,
     read_urdf,
@@ -107,6 +108,19 @@ def test_only_what_the_dynamics_needs_is_kept() -> None:
     plain = tree.to_xml()
     assert "mass" in plain and not any(tag in plain for tag in ("mesh", "gazebo", "mimic"))
     assert parse_urdf(plain).joints.keys() == {"j"}
+
+
+def test_joints_that_follow_a_learned_one_are_found_through_others_and_in_a_ring() -> None:
+    leaders = {"learned": "", "near": "learned", "far": "near", "own": "gone", "x": "y", "y": "x"}
+    links = [f"<link name='{name}'/>" for name in ("base", *leaders)]
+    joints = [
+        JOINT.format(name, "base", name).replace("</j", f"<mimic joint='{leader}'/></j")
+        for name, leader in leaders.items()
+    ]
+    tree = parse_urdf(robot(*links, *joints))
+    assert followers(tree, ("learned",)) == {"near": "learned", "far": "learned"}
+    assert followers(tree, ("learned", "near")) == {"far": "near"}
+    assert followers(tree, ("own",)) == {}
 
 
 def test_masses_must_be_numbers() -> None:
