@@ -97,6 +97,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         self._problem = ""  # of the last trajectory
         self._sent = self._filled = 0
         self._reasons: Counter[str] = Counter()
+        self._logged: dict[str, float] = {}  # when each of them was last, s
         self._held_us: deque[float] = deque(maxlen=N_TIMINGS)
         self._controller = Outlet(self, JointTrajectory, CONTROLLER, QUEUE, self._reasons)
         topic = f"{LEARNER}/desired"
@@ -211,7 +212,11 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         if problem not in self._reasons and len(self._reasons) >= REASONS:
             problem = "other reasons"
         self._reasons[problem] += 1
-        self.get_logger().warning(self._problem, throttle_duration_sec=WARNING_PERIOD_S)
+        now = time.monotonic()
+        # Each reason for itself, and of what is withheld each: the sender's robot does not move.
+        if problem == NOT_SENT or now - self._logged.get(problem, -np.inf) >= WARNING_PERIOD_S:
+            self._logged[problem] = now
+            self.get_logger().warning(self._problem)
 
     def _publish_diagnostics(self) -> None:
         values = {"sent on": str(self._sent), "with efforts": str(self._filled)}

@@ -232,11 +232,14 @@ def test_without_a_learner_trajectories_go_on_without_efforts(peer, start, urdf,
     assert "no efforts: " in log and "Traceback" not in log
 
 
-def test_bad_trajectories_are_not_harmful(peer, start, urdf, learned: Session) -> None:
+def test_bad_trajectories_are_not_harmful(peer, start, urdf, tmp_path, learned: Session) -> None:
     start("trajectory_efforts", urdf=urdf, timeout=5.0, unsure=1.0)
     between = Between(peer)
 
+    told = []
+
     def refused(message: JointTrajectory, sentence: str) -> None:
+        told.append(sentence)
         assert between(message) == bare(message)
         peer.until(lambda: sentence in summary(peer), sentence)
 
@@ -258,7 +261,11 @@ def test_bad_trajectories_are_not_harmful(peer, start, urdf, learned: Session) -
     wild.points[0].positions = [0.0, math.inf]
     between.send(wild)
     peer.until(lambda: "not sent on" in summary(peer), "the refusal")
+    between.send(wild)
     good = between(trajectory())
     assert not between.heard(good.header.stamp.sec - 1)
+    log = (tmp_path / "trajectory_efforts.log").read_text()
+    assert all(log.count(sentence) == 1 for sentence in told)  # though they follow each other
+    assert log.count("not sent on") == 2
     assert np.isfinite([point.effort for point in good.points]).all()
     assert (np.abs([point.effort for point in good.points]) <= 100.0).all()
