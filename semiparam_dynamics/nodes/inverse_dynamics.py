@@ -42,7 +42,7 @@ from semiparam_dynamics.nodes.outputs import (
 from semiparam_dynamics.nodes.serialized import JointStateReader
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.robot.model import told_followers
+from semiparam_dynamics.robot.model import check_robot, told_followers
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
     carrying,
@@ -125,6 +125,7 @@ class InverseDynamicsNode(ManagedNode):
         self._text = read_urdf(self._urdf)
         self._tree = parse_urdf(self._text)
         if not is_compiled():
+            check_robot(self._text, self._config.learner.robot)  # rather than after all of it
             self.get_logger().info(
                 "compiling the numerical core takes some 20 s on two cores, this once "
                 "('semiparam compile' does it when installing)"

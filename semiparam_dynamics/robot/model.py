@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -176,18 +176,11 @@ class RobotModel:
         **overrides: object,
     ) -> None:
         config = replace(config or RobotConfig(), **overrides)
-        if len(config.gravity) != 3:
-            raise ConfigurationError(f"parameter 'gravity' needs 3 numbers, not {config.gravity}")
         text = read_urdf(urdf)
         tree = parse_urdf(text)
-        joints = config.joints or tree.actuated()
-        if not joints:
-            raise RobotModelError("the URDF has no joint that moves")
-        check_joints(tree, joints)
+        joints = _checked_joints(tree, config)
         self.locked = locked = _checked_locks(tree, joints, locked or {})
         wrench = config.target == "wrench"
-        if wrench and not config.sensor_frame:
-            frame_names(tree, "")  # raises, and says which frames there are
 
         self.config = config
         self.urdf_text = text
@@ -201,10 +194,9 @@ class RobotModel:
         self.sliding: Mask = np.array([type_ == "prismatic" for type_ in types])
         self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
         self.n_axes = len(self.axes)
-        frame = config.sensor_frame if wrench else ""
         self.stops: Array = np.array([] if wrench else config.presliding, dtype=np.float64)
         self.n_stops = len(self.stops) * self.n_joints
-        self._multibody = Multibody(tree, joints, locked, config.gravity, frame)
+        self._multibody = _multibody(tree, joints, locked, config)
         self.bodies = self._multibody.bodies
         self.links = self._multibody.links
         self.inertial_prior = self._multibody.inertial_prior
@@ -365,6 +357,38 @@ class RobotModel:
         out = np.empty((1, regressor.size))
         regressor.fill(self._state[0], self._state[1], self._state[2], slid, out)
         return out.reshape(self.n_axes, -1)
+
+
+def check_robot(urdf: str, config: RobotConfig) -> None:
+    """Refuse a URDF's text that makes no model, without compiling anything.
+
+    Raises RobotModelError and ConfigurationError as `RobotModel`.
+    """
+    tree = parse_urdf(urdf)
+    joints = _checked_joints(tree, config)
+    effort_limits(tree, joints)
+    velocity_limits(tree, joints)
+    _multibody(tree, joints, {}, config)
+
+
+def _checked_joints(tree: UrdfTree, config: RobotConfig) -> tuple[str, ...]:
+    """The joints to learn, where the URDF has them and the sensor's frame."""
+    if len(config.gravity) != 3:
+        raise ConfigurationError(f"parameter 'gravity' needs 3 numbers, not {config.gravity}")
+    joints = config.joints or tree.actuated()
+    if not joints:
+        raise RobotModelError("the URDF has no joint that moves")
+    check_joints(tree, joints)
+    if config.target == "wrench":
+        frame_names(tree, config.sensor_frame)  # raises, and says which frames there are
+    return joints
+
+
+def _multibody(
+    tree: UrdfTree, joints: Sequence[str], locked: Mapping[str, float], config: RobotConfig
+) -> Multibody:
+    frame = config.sensor_frame if config.target == "wrench" else ""
+    return Multibody(tree, joints, locked, config.gravity, frame)
 
 
 class MessageChecks(TypedDict):

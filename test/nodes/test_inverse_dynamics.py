@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.srv import GetState
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -13,11 +14,13 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.nodes import inverse_dynamics
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import from_flat
 
 from .conftest import take
+from .test_transitions import drive  # noqa: F401
 
 NODE = "/inverse_dynamics"
 ERROR, WARN, OK = b"\x02", b"\x01", b"\x00"
@@ -176,3 +179,28 @@ def test_urdf_from_the_topic_and_a_topic_that_never_comes(peer, start, urdf):
     peer.until(lambda: peer.figures().get("state") == "active", "the active state")
     peer.until(lambda: "/robot/joint_states" in peer.status.message, "the other topic's name")
     assert peer.status.level == WARN
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"joints": "[shoulder, wrist]"}, "no joint 'wrist'"),
+        ({"target": "wrench"}, "sensor_frame"),
+        ({"target": "wrench", "sensor_frame": "hand"}, "'hand'"),
+        ({"gravity": "[0.0]"}, "'gravity' needs 3 numbers"),
+    ],
+)
+def test_what_cannot_serve_is_refused_before_the_core_is_compiled(
+    drive,  # noqa: F811
+    urdf: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    reason: str,
+) -> None:
+    compiled: list[object] = []
+    monkeypatch.setattr(inverse_dynamics, "is_compiled", lambda: False)
+    monkeypatch.setattr(inverse_dynamics, "compile_together", compiled.append)
+    driven = drive(urdf=urdf, **given)
+    assert not driven.node.start()
+    assert reason in driven.node.problem
+    assert not compiled
