@@ -31,6 +31,10 @@ class StorageError(SemiparamError):
     """A saved model can't be written, is damaged, or belongs to another robot or configuration."""
 
 
+class NothingToSaveError(StorageError):
+    """A model that has learned nothing is not saved: no fault of the file's."""
+
+
 class DamagedModelError(StorageError):
     """A saved model is missing, can't be read or is damaged: the one before it may serve."""
 

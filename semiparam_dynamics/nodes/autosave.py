@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from semiparam_dynamics.errors import ConfigurationError, StorageError
+from semiparam_dynamics.errors import ConfigurationError, NothingToSaveError, StorageError
 from semiparam_dynamics.storage import State, load_newest, save_state
 
 Snapshot = tuple[dict[str, object], dict[str, Any], State]  # identity, parameters, state
@@ -172,12 +172,17 @@ class Autosave:
         return self._writer is not None and self._writer.is_alive()
 
     def _start(self, path: Path, done: Callable[[str], None] = lambda problem: None) -> None:
-        """Begin a write. Raises StorageError, whose sentence is then the `problem`."""
+        """Begin a write. Raises StorageError, whose sentence is then the `problem`.
+
+        But for NothingToSaveError, which leaves the last one.
+        """
         if not self._writing():
             self._began = self._clock()
         self._since = self._clock()
         try:
             self._writer = self._begun(path, done)
+        except NothingToSaveError:
+            raise  # whoever asked is told; nothing that was learned is in danger
         except StorageError as error:
             self.problem = str(error)
             raise

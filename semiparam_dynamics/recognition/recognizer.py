@@ -15,6 +15,7 @@ from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import (
     ConfigurationError,
     LearningError,
+    NothingToSaveError,
     RefusedError,
     SemiparamError,
     StorageError,
@@ -285,7 +286,7 @@ class Recognizer:
     def state(self) -> State:
         """A copy of all that was taught. Raises StorageError where nothing was."""
         if self.n_inputs is None:
-            raise StorageError("nothing was taught yet, so there is nothing to save")
+            raise NothingToSaveError("nothing was taught yet, so there is nothing to save")
         return self._model.state()
 
     def load(self, path: str | Path) -> None:

@@ -10,7 +10,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.errors import NothingToSaveError, StorageError
 from semiparam_dynamics.nodes import autosave
 from semiparam_dynamics.nodes.autosave import LONG, Autosave, Snapshot
 from semiparam_dynamics.storage import load_state, previous_of
@@ -64,6 +64,26 @@ def test_without_a_file_nothing_is_written_but_where_one_is_named(tmp_path: Path
     assert model.autosave.unsaved == 1 and not list(tmp_path.iterdir())
     model.autosave.save(tmp_path / "model.npz")
     assert saved(tmp_path / "model.npz") == 1.0 and model.autosave.unsaved == 0
+
+
+def test_that_there_is_nothing_to_save_is_no_trouble_and_ends_none(tmp_path: Path):
+    (tmp_path / "file").write_text("no folder")
+    path, taught, trouble = tmp_path / "file" / "model.npz", False, ""
+
+    def snapshot() -> Snapshot:
+        if not taught:
+            raise NothingToSaveError("nothing was taught yet")
+        return IDENTITY, {}, {"value": np.zeros(3)}
+
+    saving = Autosave(path, snapshot, 0.0)
+    for _ in range(2):
+        with pytest.raises(NothingToSaveError, match="nothing was taught yet"):
+            saving.begin(path, lambda problem: None)
+        assert saving.trouble() == trouble
+        taught = True
+        with pytest.raises(StorageError, match="can't write"):
+            saving.save(path)
+        taught, trouble = False, saving.trouble()
 
 
 def test_a_write_that_fails_says_so_and_leaves_the_change_unsaved(tmp_path: Path):
