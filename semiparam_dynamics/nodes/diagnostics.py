@@ -19,6 +19,7 @@ from semiparam_dynamics.dynamics.filtering import (
     UNREAD,
 )
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
+from semiparam_dynamics.nodes.managed import how_often
 from semiparam_dynamics.nodes.messages import number
 from semiparam_dynamics.nodes.session import LEFT_OUT, STOPPED, Session
 from semiparam_dynamics.samples.sensor_faults import SUSPECTED
@@ -168,8 +169,7 @@ class SessionReport:
         if since and since.total() > max(1, new // 100):
             reason, count = since.most_common(1)[0]
             detail = details.get(reason, "")
-            often = "once" if count == 1 else f"{count} times"
-            return WARN, f"{often} in the last second: {detail or reason}"
+            return WARN, f"{how_often(count)} in the last second: {detail or reason}"
         if not session.predicted:
             return WARN, "messages arrive, no complete sample yet"
         if not session.learning:

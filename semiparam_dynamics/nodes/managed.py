@@ -28,6 +28,11 @@ REPORT_PERIOD = 1.0  # s
 OFTEN = 100  # messages a second, from which on the report is made in parts after them
 
 
+def how_often(count: int) -> str:
+    """How often, in words."""
+    return "once" if count == 1 else f"{count} times"
+
+
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
     """Lifecycle node with five steps to override, and `/diagnostics` once a second.
 

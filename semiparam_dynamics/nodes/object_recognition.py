@@ -19,7 +19,7 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.diagnostics import stopped, timing_values
-from semiparam_dynamics.nodes.managed import ManagedNode, MonitoredSubscription, Outlet
+from semiparam_dynamics.nodes.managed import ManagedNode, MonitoredSubscription, Outlet, how_often
 from semiparam_dynamics.nodes.messages import labels_layout, scores_message
 from semiparam_dynamics.nodes.model_services import ModelServices, answering
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
@@ -92,7 +92,7 @@ class RecognitionReport:
         if since:
             reason, count = since.most_common(1)[0]
             detail = session.refusals.details[reason]
-            return WARN, f"refused {count} times in the last second: {detail}"
+            return WARN, f"refused {how_often(count)} in the last second: {detail}"
         if problems := list(silent):
             return WARN, "; ".join(problems)
         if session.teacher.label and not session.learning:

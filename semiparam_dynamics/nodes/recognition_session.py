@@ -134,7 +134,10 @@ class RecognitionSession:
     def forget_last(self) -> str:
         """Forget the object that was named last; returns a sentence. Raises RefusedError."""
         if not self.teacher.last:
-            raise RefusedError("no object was named yet", reason="edit of classes")
+            told = "no object was named yet"
+            if self.teacher.named:
+                told = "the object named last is forgotten already, and no object was named since"
+            raise RefusedError(told, reason="edit of classes")
         return self._edit(Edit("forget", self.teacher.last))
 
     def begin_save(self, path: Path, done: Callable[[str], None]) -> None:

@@ -64,6 +64,7 @@ class Teacher:
         self.limits = limits
         self.label = ""
         self.last = ""  # the label named last, also after its teaching has ended
+        self.named = False  # whether any was, also one that is forgotten
         self._unknown, self._clock = unknown, clock
         self._tokens, self._at = float("inf"), clock()  # a bucket that fills with time
 
@@ -84,6 +85,7 @@ class Teacher:
             check_room(n_known, self.limits)
             self._admit_new_name()
         self.label = self.last = label
+        self.named = True
 
     def _admit_new_name(self) -> None:
         """Raise RefusedError while too many new names came in too short a time."""
@@ -105,6 +107,7 @@ class Teacher:
         """
         if edit.action == "name":
             self.last = checked_label(edit.label, self.limits, self._unknown)
+            self.named = True
             return
         new = edit.other
         if edit.action == "rename":

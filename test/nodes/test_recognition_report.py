@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from std_msgs.msg import Float32MultiArray, String
 
+from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.object_recognition import LISTED, RecognitionReport
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
@@ -47,6 +49,11 @@ def test_refusals_are_told_once_and_a_save_that_fails_until_it_succeeds(tmp_path
         session.label(String(data=" "))
     level, text = report.summary([])
     assert level == DiagnosticStatus.WARN and "refused 3 times in the last second" in text
+    assert report.summary([]) == (DiagnosticStatus.OK, "recognising; 0 objects in 0 examples")
+    session.label(String(data="x\ny"))
+    assert "refused once in the last second: " in report.summary([])[1]
+    with pytest.raises(StorageError, match="nothing to save"):
+        session.begin_save(tmp_path / "objects.npz", lambda problem: None)
     assert report.summary([]) == (DiagnosticStatus.OK, "recognising; 0 objects in 0 examples")
 
     session.label(String(data="mug"))

@@ -171,7 +171,29 @@ def test_what_is_being_taught_goes_by_its_new_name_or_no_more(talk):
     talk.show(np.eye(D)[0])
     talk.session.drain()
     assert talk.session.recognizer.labels == ()
-    with pytest.raises(RefusedError, match="no object was named"):
+    with pytest.raises(RefusedError, match="forgotten already, and no object was named since"):
+        talk.session.forget_last()
+
+
+def test_who_forgets_the_last_object_is_told_what_became_of_it():
+    talk = Talk(threshold=1.0)
+    with pytest.raises(RefusedError, match="no object was named yet"):
+        talk.session.forget_last()
+    talk.teach("mug", 0)
+    talk.teach("book", 1)
+    talk.session.edit(String(data="forget book"))
+    with pytest.raises(RefusedError, match="the object named last is forgotten already"):
+        talk.session.forget_last()
+    talk.session.reset()
+    for k in range(24):  # nobody names them here, as those of a file that is loaded
+        talk.session.recognizer.learn(np.eye(D)[k % 2] + 0.01 * np.eye(D)[k % 5], f"{k % 2}")
+    with pytest.raises(RefusedError, match="no object was named yet"):
+        talk.session.forget_last()
+    talk.show(np.eye(D)[5])
+    talk.session.drain()
+    talk.session.edit(String(data="name cup"))
+    talk.session.edit(String(data="forget cup"))
+    with pytest.raises(RefusedError, match="the object named last is forgotten already"):
         talk.session.forget_last()
 
 
