@@ -24,6 +24,7 @@ from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.nodes.managed import LATCHED
 from semiparam_dynamics.samples.bag import BagReader
 
+NOT_STARTED = 127  # as shells say it
 ASK_EVERY = 0.1  # s
 PATIENCE = 2.0  # s for an answer: the node may have ended before it gave one
 
@@ -83,7 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # `ros2 launch` sends another SIGINT after the terminal's: it would end this by the signal.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return 0
-    os.execvp(options.player[0], options.player)  # nosec B606 # the user's own command
+    try:
+        os.execvp(options.player[0], options.player)  # nosec B606 # the user's own command
+    except OSError as error:
+        named = " ".join(options.player[:3])
+        print(f"'{named}' can't be started: {error.strerror}: is it on PATH?", file=sys.stderr)
+        return NOT_STARTED
 
 
 if __name__ == "__main__":

@@ -61,6 +61,22 @@ def test_a_bag_that_cannot_be_read_is_told(ros_environment, tmp_path: Path, caps
     assert str(tmp_path / "none") in capsys.readouterr().err
 
 
+def test_a_player_that_is_not_there_is_named(drive, tmp_path: Path) -> None:  # noqa: F811
+    bag, urdf = tmp_path / "bag", tmp_path / "two_links.urdf"
+    write_measurements(bag, small_arm().joint_names, measurements(small_arm(), 0.1), "effort")
+    urdf.write_text(URDF)
+    driven: Driven = drive(urdf=urdf)
+    assert driven.node.start()
+    module = "semiparam_dynamics.nodes.bag_player"
+    command = [sys.executable, "-m", module, str(bag), "--", "no_ros2", "bag", "play", str(bag)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        driven.until(lambda: process.poll() is not None)
+        assert process.stderr is not None
+        (line,) = process.stderr.read().splitlines()
+    assert process.returncode == 127
+    assert line.startswith("'no_ros2 bag play' can't be started: No such file") and "PATH" in line
+
+
 INTERRUPTED = """
 import sys, time
 from semiparam_dynamics.nodes.bag_player import main
