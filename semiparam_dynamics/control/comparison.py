@@ -188,7 +188,7 @@ def run(
             learned = learner.feedforward(block.q, block.dq, block.ddq)
             model = controller.config.feedforward
             if model != "urdf":
-                plan.take(block.first, Answer(learned.values[model], learned.stds[model]))
+                plan.take(block.first, Answer(learned.values[model], learned.told_stds()[model]))
         point = plan.at(t)
         before = controller.counts[BOUNDED]
         arm.command(controller.command(t, reading.q, reading.dq, point))

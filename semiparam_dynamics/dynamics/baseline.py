@@ -23,7 +23,7 @@ from semiparam_dynamics.dynamics.sample import (
     Sample,
     SampleBlock,
 )
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 NAME = "nonparametric"  # in scores and reports
 
@@ -58,7 +58,8 @@ class NonparametricBaseline:
             turning=model.turning,
             floors=input_floors(model, groups),
         )
-        self.errors = ErrorSpreads((NAME,), model.n_axes, config.error_horizon)
+        expected = expected_scales(model).output
+        self.errors = ErrorSpreads((NAME,), model.n_axes, config.error_horizon, expected)
 
     @property
     def n_learned(self) -> int:
@@ -70,6 +71,7 @@ class NonparametricBaseline:
         known = self.kernel_model.predict(self._inputs(sample), np.zeros(0))
         near, far = self.errors[NAME].value, self.errors["y"].value
         std = blend(known.confidence, near, far) * self.errors.factors(sample.stamp)[NAME]
+        self.errors.complete({NAME: std})
         return BaselinePrediction(known.value, std, known)
 
     def update(self, sample: Sample, prediction: BaselinePrediction | None = None) -> None:

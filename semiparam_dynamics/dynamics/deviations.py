@@ -8,7 +8,8 @@ is one minus a Gaussian process' posterior variance (Rasmussen and Williams 2006
 for Machine Learning, equation 2.26). Where the motion itself is being learned, what is near is of
 this very passage, and counts in full. The standard deviations (:func:`deviations`) follow recent
 errors and the uncertainty of the parameters; :class:`ErrorSpreads` holds them to covering 95 % of
-what is being learned.
+what is being learned. Of an axis of which nothing was learned yet, no error is known: its standard
+deviation is the size of its output that is expected of the URDF, not 0.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.jit import compiled_as_written
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.storage import sub_state
@@ -258,18 +259,29 @@ class ErrorSpreads:
     a second it says nothing, and the factor is 1.
 
     models : names of the models; `y` is the measurement's own spread.
+    expected : (n_axes,) the standard deviation of an axis before any of its errors was seen, N m
+        or N: the size of its output that is expected; None: 0.
 
     An axis that was not measured (NaN) is passed over.
 
     Attributes
     ----------
     n_learned : samples counted.
+    all_seen : whether an error of each axis was; :meth:`complete` has nothing to do then.
     """
 
-    def __init__(self, models: Sequence[str], n_axes: int, horizon: float) -> None:
+    def __init__(
+        self,
+        models: Sequence[str],
+        n_axes: int,
+        horizon: float,
+        expected: Array | None = None,
+    ) -> None:
         self.n_learned = 0
         self._last_stamp: int | None = None
         self._counts = np.zeros(n_axes)  # of each axis
+        self._expected = np.zeros(n_axes) if expected is None else expected
+        self.all_seen = False
         self._mean_y = np.zeros(n_axes)
         self._errors = {name: RunningSquare(n_axes, horizon) for name in (*models, "y")}
         self._factors: dict[str, Array] = {name: np.zeros(n_axes) for name in models}  # logarithms
@@ -280,6 +292,22 @@ class ErrorSpreads:
     def values(self) -> dict[str, Array]:
         """The mean squares (n_axes,) by name."""
         return {name: error.value for name, error in self._errors.items()}
+
+    @property
+    def unseen(self) -> Mask:
+        """(n_axes,) True where no error was seen yet."""
+        unseen: Mask = self._counts <= 0.0
+        return unseen
+
+    def complete(self, stds: Mapping[str, Array]) -> None:
+        """Put what is expected in the place of models' standard deviations not seen yet, 0.
+
+        stds : (n_axes,) or (k, n_axes) by name, changed in place.
+        """
+        if self.all_seen:
+            return
+        for std in stds.values():
+            std += np.where(self.unseen, self._expected, 0.0)
 
     def set_horizon(self, horizon: float) -> None:
         """Look back over about `horizon` seconds from now on."""
@@ -295,9 +323,14 @@ class ErrorSpreads:
         return {name: np.exp(held * factor) for name, factor in self._factors.items()}
 
     def widen(self, stamps: Indices, stds: Mapping[str, Array]) -> dict[str, Array]:
-        """Models' standard deviations (k, n_axes) times their :meth:`factors` at k stamps."""
+        """Models' standard deviations (k, n_axes) times their :meth:`factors` at k stamps.
+
+        They are completed, see :meth:`complete`.
+        """
         held = np.array([[self._held_at(int(stamp))] for stamp in stamps])
-        return {name: std * np.exp(held * self._factors[name]) for name, std in stds.items()}
+        wide = {name: std * np.exp(held * self._factors[name]) for name, std in stds.items()}
+        self.complete(wide)
+        return wide
 
     def _held_at(self, stamp: int) -> float:
         """How much of the factors' logarithms counts at a stamp, in [0, 1]."""
@@ -315,9 +348,13 @@ class ErrorSpreads:
         dt = 0.0 if self._last_stamp is None else (stamp - self._last_stamp) * 1e-9
         dt = min(max(dt, 0.0), 1.0)
         for name, std in stds.items():
-            _cover(self._factors[name], errors[name], std, min(dt, LONGEST_S))
+            # Of what was only expected, coverage tells nothing.
+            seen = std if self.all_seen else np.where(self.unseen, 0.0, std)
+            _cover(self._factors[name], errors[name], seen, min(dt, LONGEST_S))
         self._last_stamp = stamp
         _follow(self._counts, self._mean_y, y)
+        if not self.all_seen:
+            self.all_seen = not self.unseen.any()
         for name, error in errors.items():
             self._errors[name].update(error, dt)
         self._errors["y"].update(y - self._mean_y, dt)
@@ -338,6 +375,7 @@ class ErrorSpreads:
         since = np.diff(stamps, prepend=last) * 1e-9
         steps = np.clip(since, 0.0, 1.0)
         counts = self._counts + np.cumsum(np.isfinite(y), axis=0)
+        before = np.concatenate((self._counts[None], counts[:-1]))
         # Sums of y minus the mean before them: they lose nothing, however far y is from 0.
         off = np.cumsum(np.nan_to_num(y - self._mean_y), axis=0)
         means = self._mean_y + off / np.maximum(counts, 1.0)
@@ -349,6 +387,9 @@ class ErrorSpreads:
         stds = deviate(spreads)
         for name, std in stds.items():
             _cover_rows(self._factors[name], errors[name], std, since)
+            if not self.all_seen:
+                std += np.where(before <= 0.0, self._expected, 0.0)
+        self.all_seen = not self.unseen.any()
         return stds
 
     def state(self) -> dict[str, Array]:
@@ -371,6 +412,7 @@ class ErrorSpreads:
         for name in self._factors:
             self._factors[name] = state[f"error.{name}.factor"].copy()
         self._mean_y, self._counts = state["mean_y"].copy(), state["counts_y"].copy()
+        self.all_seen = not self.unseen.any()
         self.n_learned, last = (int(value) for value in state["counts"])
         self._last_stamp = None if last < 0 else last
 

@@ -87,11 +87,21 @@ class BlockPrediction:
 
     values: dict[str, Array]
     stds: dict[str, Array]
+    unlearned: Mask | None = None  # (n_axes,) of `feedforward`: of which nothing was learned yet
+
+    def told_stds(self) -> dict[str, Array]:
+        """`stds` as controllers take them: 0 on axes of which nothing was learned yet.
+
+        What is expected of these (`ErrorSpreads`) may be less than what an arm can bear.
+        """
+        if self.unlearned is None or not self.unlearned.any():
+            return self.stds
+        return {name: np.where(self.unlearned, 0.0, std) for name, std in self.stds.items()}
 
     def rows(self, chosen: Mask) -> BlockPrediction:
         """Some of the predictions."""
-        both = ({k: v[chosen] for k, v in a.items()} for a in (self.values, self.stds))
-        return BlockPrediction(*both)
+        values, stds = ({k: v[chosen] for k, v in a.items()} for a in (self.values, self.stds))
+        return BlockPrediction(values, stds)
 
     @classmethod
     def join(cls, parts: Sequence[BlockPrediction]) -> BlockPrediction:
@@ -124,13 +134,13 @@ class SemiparametricEstimator:
         self.model = model
         self.config = config = replace(config or EstimatorConfig(), **overrides)
         self.rigid_body = RigidBodyIdentifier.of(model, config.rigid_body)
-        kernel = config.kernel
+        kernel, scales = config.kernel, expected_scales(model)
         self.residual = KernelResidual(
             kernel,
             kernel.INPUTS,
             model.n_joints,
             model.n_axes,
-            active=expected_scales(model).active if kernel.EXACT else None,
+            active=scales.active if kernel.EXACT else None,
             joints=model.config.target == "effort",
             seed=config.seed,
             turning=model.turning,
@@ -138,7 +148,8 @@ class SemiparametricEstimator:
         )
         self.trust = Trust(config.trust, always=not self.residual.local)
         names = ("rigid_body", "semiparametric")
-        self.errors = ErrorSpreads(names, model.n_axes, config.error_horizon)
+        horizon = config.error_horizon
+        self.errors = ErrorSpreads(names, model.n_axes, horizon, scales.output)
         self.bound = OutputBound(model, config.output)
         self.gate = LearningGate(config.output)
 
@@ -178,7 +189,8 @@ class SemiparametricEstimator:
     def predict(self, sample: Sample) -> Prediction:
         """Predict the outputs at a sample's state; its measurement is not used.
 
-        Samples are predicted in their order: the trust in the residual follows them.
+        Samples are predicted in their order: the trust in the residual follows them. The standard
+        deviations of an axis of which nothing was learned are its `expected_scales`.
         """
         s = sample
         rigid = self.rigid_body.predict(s.regressor)
@@ -191,6 +203,8 @@ class SemiparametricEstimator:
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
+        if not self.errors.all_seen:
+            self.errors.complete({"rigid_body": rigid_std, "semiparametric": std})
         both = self.bound(rigid + left.weighed(trust), rigid)
         return Prediction(rigid, both, rigid_std, std, left, trust, factor)
 
@@ -335,7 +349,9 @@ class SemiparametricEstimator:
         values = self._values(rigid, residual)
         within = [self.bound.within(row) for row in rigid.values]
         values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
-        return BlockPrediction(values, _stds(rigid, residual, self.errors.values()))
+        stds = _stds(rigid, residual, self.errors.values())
+        self.errors.complete(stds)
+        return BlockPrediction(values, stds, self.errors.unseen)
 
     def _block(
         self, stamps: Indices, rigid: RigidBodyBlock, residual: ResidualBlock, errors: ErrorSpreads

@@ -33,6 +33,7 @@ from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.evaluation.scored_run import Repeats, ScoredPredictions, Trace
 from semiparam_dynamics.learner import MODELS, InverseDynamicsLearner, Step
+from semiparam_dynamics.robot.model import expected_scales
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 BLOCK = 0.5  # s
@@ -362,7 +363,8 @@ class Models:
     def errors(self) -> ErrorSpreads:
         """A copy of the errors of all models."""
         estimator = self.estimator
-        errors = ErrorSpreads(MODELS, estimator.model.n_axes, estimator.config.error_horizon)
+        model, horizon = estimator.model, estimator.config.error_horizon
+        errors = ErrorSpreads(MODELS, model.n_axes, horizon, expected_scales(model).output)
         empty = errors.state()
         baseline = {} if self.baseline is None else self.baseline.errors.state()
         errors.restore(empty | baseline | estimator.errors.state())

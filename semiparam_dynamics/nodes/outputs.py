@@ -260,8 +260,9 @@ class DesiredStates:
                 self._refused = Counter({"several reasons": self._refused.total()})
             return
         said, stamp = session.feedforward(*states), stamp_of(message)
+        stds = said.told_stds()
         for model, outlets in self._outlets.items():
-            both = (said.values[model], said.stds[model])
+            both = (said.values[model], stds[model])
             for outlet, values in zip(outlets, both, strict=True):
                 if outlet.has_subscribers():
                     outlet.publish(trajectory_effort_message(stamp, names, values, message))

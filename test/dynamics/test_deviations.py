@@ -112,3 +112,36 @@ def test_the_factor_says_nothing_where_nothing_was_learned() -> None:
     assert 1.0 < errors.factors(at + 700_000_000)["model"] < held
     for other in (at + 10**9, at - 10**9, 0):  # later, before, and of no instant
         assert errors.factors(other)["model"] == 1.0
+
+
+def test_an_axis_not_seen_yet_has_the_deviation_that_is_expected() -> None:
+    rng = np.random.default_rng(5)
+    expected, left = np.array([3.0, 7.0]), rng.normal(size=(12, 2))
+    left[:5, 1] = np.nan
+    stamps = 10**9 + 10_000_000 * np.arange(12)
+    one, blocks = (ErrorSpreads(("model",), 2, 5.0, expected) for _ in range(2))
+    plain, before = ErrorSpreads(("model",), 2, 5.0), []
+    for k, stamp in enumerate(stamps.tolist()):
+        stds = [
+            {"model": np.sqrt(spreads["model"].value) * spreads.factors(stamp)["model"]}
+            for spreads in (one, plain)
+        ]
+        one.complete(stds[0])
+        before.append(stds[0]["model"])
+        for spreads, std in zip((one, plain), stds, strict=True):
+            spreads.record(stamp, left[k], {"model": left[k]}, std)
+        if k < 5:
+            assert before[-1][1] == 7.0
+            assert one.unseen.tolist() == [False, True]
+    assert before[0].tolist() == expected.tolist()
+    assert one.all_seen
+    # From the first error on nothing is another than without.
+    for name, value in plain.state().items():
+        np.testing.assert_array_equal(one.state()[name], value, err_msg=name)
+    told = blocks.record_block(
+        stamps, left, {"model": left}, lambda s: {"model": np.sqrt(s["model"])}
+    )
+    np.testing.assert_allclose(told["model"], before, rtol=1e-12)
+    blocks.restore(ErrorSpreads(("model",), 2, 5.0).state())  # saved before anything was learned
+    wide = blocks.widen(stamps[:3], {"model": np.zeros((3, 2))})["model"]
+    np.testing.assert_array_equal(wide, np.tile(expected, (3, 1)))

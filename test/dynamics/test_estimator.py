@@ -11,6 +11,7 @@ import pytest
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.robot.model import expected_scales
 
 from .arms import motion, run, samples, small_arm
 
@@ -175,3 +176,28 @@ def test_feedforward_between_a_prediction_and_its_learning_changes_nothing(
         quiet.update(sample, told[0])
         asked.update(sample, told[1])
     same_state(quiet, asked)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_before_anything_is_learned_a_deviation_is_the_output_s_expected_size(
+    kind: str, stream: list[Sample], tmp_path: Path
+) -> None:
+    expected = expected_scales(MODEL).output
+    assert (expected > 0.0).all()
+    target, again = estimator(kind), estimator(kind)
+    target.save(tmp_path / "new.npz")
+    again.load(tmp_path / "new.npz")
+    s = stream[0]
+    states = s.q[None], s.dq[None], s.ddq[None]
+    for one in (target, again, target.copy()):
+        told, block = one.predict(s), one.feedforward(*states)
+        for name in ("rigid_body", "semiparametric"):
+            np.testing.assert_array_equal(getattr(told, f"{name}_std"), expected)
+            np.testing.assert_array_equal(block.stds[name], expected[None])
+            # A controller takes 0 for a joint of which nothing was learned.
+            np.testing.assert_array_equal(block.told_stds()[name], 0.0 * expected[None])
+    run(target, stream[:3])
+    block = target.feedforward(*states)
+    for name, std in block.told_stds().items():
+        np.testing.assert_array_equal(std, block.stds[name])
+        assert (std > 0.0).all()
