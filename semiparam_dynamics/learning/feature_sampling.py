@@ -343,6 +343,14 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._drawn, self.omega_, self.weights_ = drawn, drawn.omega, drawn.weights
         return self
 
+    @classmethod
+    def of(cls, drawn: DrawnFeatures, n_inputs: int) -> RandomFeatures:
+        """A fitted transformer of functions that were drawn already, for so many inputs."""
+        new = cls(features=drawn.sampler, n_features=len(drawn.omega))
+        new._drawn, new.omega_, new.weights_ = drawn, drawn.omega, drawn.weights
+        new.n_features_in_ = n_inputs
+        return new
+
     @property
     def _n_features_out(self) -> int:
         return len(self.omega_)

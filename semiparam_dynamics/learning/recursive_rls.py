@@ -16,13 +16,18 @@ from semiparam_dynamics.arrays import Array, Indices
 from semiparam_dynamics.errors import ConfigurationError, LearningError, positive
 from semiparam_dynamics.learning.base import kernel_sum
 from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.feature_sampling import (
+    DrawnFeatures,
+    RandomFeatures,
+    SpectralSampler,
+)
 from semiparam_dynamics.learning.features import (
     NystromFeatures,
     RandomFourierFeatures,
     feature_option,
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.rows import checked_weights, validate_data
+from semiparam_dynamics.learning.rows import Rows, checked_weights, validate_data
 from semiparam_dynamics.learning.sparse import is_sparse
 from semiparam_dynamics.recursion.blocks import predict_block
 from semiparam_dynamics.recursion.factor import CholeskyFactor
@@ -82,43 +87,67 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
 
     @classmethod
     def from_batch(
-        cls, model: Any, X: Any, y: Any, ridge: float | None = None, forgetting: float = 1.0
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        ridge: float | None = None,
+        forgetting: float = 1.0,
+        *,
+        sample_weight: Any = None,
     ) -> RecursiveRLS:
         """Continue a model that was trained in batch on X (n, d), y: it predicts the same.
 
-        model : fitted, with centers_ (KRLS, NystromKRLS, Falkon, NYTRO, NystromSGM, ...) or with
-            frequencies_ (RandomFeaturesKRLS).
-        ridge : None: the model's own penalty times n. Where the model was a ridge regression of
-            just that, all later updates are as if nothing had been learned in batch.
+        model : fitted, of the square loss, with centers_ (KRLS, NystromKRLS, Falkon, NYTRO,
+            NystromSGM, ...), or a RandomFeaturesKRLS.
+        ridge : None: the model's own penalty times n, the sum of the weights where there are any.
+            Where the model was a ridge regression of just that, all later updates are as if nothing
+            had been learned in batch.
+        sample_weight : (n,), the weights that the model was fitted with; None: it had none.
 
-        Raises LearningError for a model of another kind, one without a penalty, or one with another
-        number of outputs than y.
+        Raises LearningError for a model of another kind or loss, one that no penalty regularises,
+        one with another number of outputs than y, and for X, y or weights that are no such arrays.
         """
+        check_is_fitted(model)
+        if isinstance(X, Rows) or is_sparse(X):
+            what = "Rows" if isinstance(X, Rows) else "sparse inputs"
+            raise LearningError(
+                f"from_batch needs the training rows X and y as arrays, not as {what}."
+            )
+        X, y = validate_data(
+            model, X, y, reset=False, multi_output=True, y_numeric=True, dtype=np.float64
+        )
+        row_weights = np.ones(len(X))
+        if sample_weight is not None:
+            row_weights = checked_weights(sample_weight, len(X), X.dtype)
+            if not row_weights.any():
+                raise LearningError("The sample weights sum to zero: there is nothing to learn.")
         if ridge is None:
-            penalty = getattr(model, "penalty", None)
-            if penalty is None:
-                raise LearningError(f"{type(model).__name__} has no penalty: pass a ridge.")
-            ridge = penalty * len(X) / _unscaled(model)
-        X, y = validate_data(model, X, y, reset=False, multi_output=True, dtype=np.float64)
+            ridge = _used_penalty(model) * float(row_weights.sum()) / _unscaled(model)
         features: Any
-        if hasattr(model, "frequencies_"):
+        if getattr(model, "offsets_", None) is not None or hasattr(model, "omega_"):
+            features, weights = random_start(model)
+        elif hasattr(model, "frequencies_"):
             frequencies, weights = fourier_start(model)
             features = RandomFourierFeatures(2 * len(frequencies)).fit(X)
             features.frequencies_ = frequencies
         else:
             basis, weights = nystrom_start(model)
             features = NystromFeatures(basis.kernel, centers=basis.centers).fit(X)
+        _check_square(model)
         new = cls(ridge=ridge, features=features, forgetting=forgetting)
         new.n_features_in_ = X.shape[1]
         Y = y.reshape(len(X), -1)
         if Y.shape[1] != weights.shape[1]:
             raise LearningError(f"y has {Y.shape[1]} outputs and the model {weights.shape[1]}.")
         new._start(X, Y, one_output=y.ndim == 1)
-        new.recursion_ = recursion_from(new._transform, X, weights, ridge)
+        roots = None if sample_weight is None else np.sqrt(row_weights)
+        new.recursion_ = recursion_from(new._transform, X, weights, ridge, roots=roots)
         new.recursion_.forgetting = forgetting
-        outputs, left_out = fitted_rows(new.recursion_, new._transform, X)
-        new._squares = np.sum((Y - outputs) ** 2 / left_out[:, None], axis=0)
-        new._weight = float(len(X))
+        outputs, left_out = fitted_rows(new.recursion_, new._transform, X, roots)
+        squares = row_weights[:, None] * (Y - outputs) ** 2
+        new._squares = np.sum(squares / left_out[:, None], axis=0)
+        new._weight = float(row_weights.sum())
         return new
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -221,7 +250,12 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
 
 
 def recursion_from(
-    transform: Transform, X: Array, weights: Array, ridge: float, capacity: int | None = None
+    transform: Transform,
+    X: Array,
+    weights: Array,
+    ridge: float,
+    capacity: int | None = None,
+    roots: Array | None = None,
 ) -> RecursiveLeastSquares:
     """A recursion that predicts transform(x) @ weights and has learned the rows X.
 
@@ -229,22 +263,28 @@ def recursion_from(
     X : (n, d), the inputs that the weights (D, T) were trained on.
     ridge : of the sum of squares: a batch model's penalty times the n it was trained on.
     capacity : room for features that are added later.
+    roots : (n,), of the rows' sample weights; None: ones.
     """
     core = RecursiveLeastSquares(len(weights), weights.shape[1], ridge, capacity=capacity)
-    R = information_factor(transform, X, len(weights), ridge)
+    R = information_factor(transform, X, len(weights), ridge, roots)
     core.restore({"R": R, "U": R @ weights, "refreshed": np.array(0)})
     return core
 
 
-def information_factor(transform: Transform, X: Array, n_features: int, ridge: float) -> Array:
+def information_factor(
+    transform: Transform, X: Array, n_features: int, ridge: float, roots: Array | None = None
+) -> Array:
     """Upper triangular R (D, D) with R'R = ridge I + Z'Z, Z = transform(X); one pass, BLAS 3.
 
-    By QR, block after block: the rounding of Z'Z would be squared.
+    With `roots` (n,) of sample weights Z is roots times that. By QR, block after block: the
+    rounding of Z'Z would be squared.
     """
     factor = CholeskyFactor(n_features, positive(ridge, "ridge"))
     size = max(BLOCK, 4 * n_features)
     for start in range(0, len(X), size):
-        factor.update(transform(X[start : start + size]))
+        part = slice(start, start + size)
+        Z = transform(X[part])
+        factor.update(Z if roots is None else Z * roots[part, None])
     return factor.R
 
 
@@ -299,11 +339,14 @@ def least_explained(kernel: Kernel, points: Array, n: int) -> Indices:
     return chosen
 
 
-def fitted_rows(core: RecursiveLeastSquares, transform: Transform, X: Array) -> tuple[Array, Array]:
+def fitted_rows(
+    core: RecursiveLeastSquares, transform: Transform, X: Array, roots: Array | None = None
+) -> tuple[Array, Array]:
     """Outputs (n, T) at rows X (n, d) that were learned, and what each left out leaves, (n,).
 
-    The second is 1 - h with h = z (R'R)^-1 z': an error divided by it is the error that a ridge
-    model trained without that row would have made there.
+    The second is 1 - h with h = z (R'R)^-1 z', times the row's weight where there are `roots` (n,)
+    of weights: an error divided by it is the error that a ridge model trained without that row
+    would have made there.
     """
     size = max(BLOCK, core.n_features)
     W = core.weights()
@@ -313,7 +356,7 @@ def fitted_rows(core: RecursiveLeastSquares, transform: Transform, X: Array) -> 
         rows = slice(start, start + size)
         Z = np.ascontiguousarray(transform(X[rows]))
         outputs[rows] = Z @ W
-        left[rows] = 1.0 - core.leverages(Z)
+        left[rows] = 1.0 - core.leverages(Z if roots is None else Z * roots[rows, None])
     return outputs, np.maximum(left, np.finfo(float).eps)
 
 
@@ -339,6 +382,47 @@ def fourier_start(model: Any) -> tuple[Array, Array]:
     b = np.asarray(model.offsets_, dtype=float)[:, None]
     coefficients = math.sqrt(2.0) * coefficients
     return frequencies, np.concatenate((np.cos(b) * coefficients, -np.sin(b) * coefficients))
+
+
+def random_start(model: Any) -> tuple[RandomFeatures, Array]:
+    """The features of a fitted RandomFeaturesKRLS, a function each, and their weights (m, T).
+
+    Of any sampler, and of a kernel with phases: in pairs these would be twice as many features,
+    with another ridge. For a model of pairs see :func:`fourier_start`.
+    """
+    if hasattr(model, "omega_"):
+        omega, factors = model.omega_, model.weights_
+        sampler = SpectralSampler(model.kernel) if model.features is None else model.features
+    else:
+        omega = np.column_stack((model.frequencies_, model.offsets_))
+        factors, sampler = None, SpectralSampler(model.kernel)
+    coefficients = np.asarray(model.coef_, dtype=float).reshape(len(omega), -1)
+    drawn = DrawnFeatures(sampler, omega, factors)
+    features = RandomFeatures.of(drawn, model.n_features_in_)
+    return features, math.sqrt(_unscaled(model)) * coefficients
+
+
+def _check_square(model: Any) -> None:
+    """Raise LearningError for a model of another than the square loss."""
+    loss = getattr(model, "loss", "square")
+    if getattr(loss, "name", loss) != "square":
+        raise LearningError(
+            f"Recursive learning continues least squares, and this {type(model).__name__} was "
+            f"fitted with the loss {loss!r}: fit it with loss='square'."
+        )
+
+
+def _used_penalty(model: Any) -> float:
+    """The penalty that regularises a model. Raises LearningError where none does."""
+    penalty, spectral = getattr(model, "penalty", None), getattr(model, "filter", "tikhonov")
+    if penalty is None:
+        raise LearningError(f"{type(model).__name__} has no penalty: pass a ridge.")
+    if spectral != "tikhonov":
+        raise LearningError(
+            f"{type(model).__name__} with the filter {spectral!r} has no penalty that is a ridge: "
+            "pass a ridge."
+        )
+    return float(penalty)
 
 
 def _unscaled(model: Any) -> int:

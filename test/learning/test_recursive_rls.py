@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -26,6 +27,7 @@ from semiparam_dynamics.learning.recursive_rls import (
     nystrom_start,
     recursion_from,
 )
+from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import NystromSGM
 from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
 from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
@@ -145,8 +147,10 @@ MODELS = {
     "phases": RandomFeaturesKRLS(Matern(1.5), 1e-3, 60, "phase", random_state=0),
     "unscaled": RandomFeaturesKRLS(KERNEL, 0.06, 60, "pair", random_state=0, scaled=False),
     "unscaled_phases": RandomFeaturesKRLS(KERNEL, 0.06, 60, random_state=0, scaled=False),
+    "importance": RandomFeaturesKRLS(KERNEL, 1e-3, 60, importance="leverage", random_state=0),
 }
-RIDGES = ("krls", "nystrom_krls", "falkon", "random_features", "unscaled")
+RANDOM = ("random_features", "phases", "unscaled", "unscaled_phases", "importance")
+RIDGES = ("krls", "nystrom_krls", "falkon", *RANDOM)
 
 
 def continued(name: str) -> tuple[Any, RecursiveRLS, Any, Any, Any]:
@@ -169,15 +173,41 @@ def test_from_a_ridge_model_it_goes_on_as_if_all_had_come_one_by_one(name: str) 
     X2, Y2, _ = waves(150, 5)
     recursive.partial_fit(X2, Y2)
     # Unscaled features are sqrt(60) times those of the recursion.
-    ridge = model.penalty * len(X) / (60 if name == "unscaled" else 1)
+    ridge = model.penalty * len(X) / (60 if name.startswith("unscaled") else 1)
     whole = RecursiveRLS(ridge=ridge, features=recursive.features_)
     whole.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
     np.testing.assert_allclose(recursive.predict(X_new), whole.predict(X_new), atol=1e-8)
     # In batch, on the same centres or frequencies, it is the same ridge on twice the rows.
-    if name not in ("random_features", "unscaled"):
+    both: Any = clone(model).set_params(penalty=0.5 * model.penalty)
+    if name not in RANDOM:
         both = NystromKRLS(KERNEL, 0.5 * model.penalty, centers=model.centers_)
-        both.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
-        np.testing.assert_allclose(recursive.predict(X_new), both.predict(X_new), atol=1e-7)
+    elif name == "importance":  # which draws by the rows
+        return
+    both.fit(np.concatenate((X, X2)), np.concatenate((Y, Y2)))
+    np.testing.assert_allclose(recursive.predict(X_new), both.predict(X_new), atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["krls", "nystrom_krls", "nytro", "phases"])
+def test_rows_of_a_weighted_model_count_by_their_weights(name: str) -> None:
+    X, Y, X_new = waves(150)
+    weights = np.random.default_rng(1).integers(1, 4, len(X))
+    model = clone(MODELS[name]).fit(X, Y, weights)
+    ridge = 0.15 if name == "nytro" else None
+    weighed = RecursiveRLS.from_batch(model, X, Y, ridge, sample_weight=weights)
+    np.testing.assert_allclose(weighed.predict(X_new), model.predict(X_new), atol=1e-8)
+    times = np.repeat(np.arange(len(X)), weights)  # each row as often as it weighs
+    several = RecursiveRLS.from_batch(model, X[times], Y[times], ridge)
+    np.testing.assert_allclose(weighed.recursion_.R, several.recursion_.R, atol=1e-9)
+    assert weighed.recursion_.penalty == several.recursion_.penalty
+    if name == "nytro":  # which stopped early: what follows is no ridge regression
+        return
+    whole = RecursiveRLS(ridge=weighed.ridge, features=weighed.features_)
+    X2, Y2, _ = waves(150, 5)
+    whole.fit(X, Y, weights)
+    np.testing.assert_allclose(weighed.noise_, whole.noise_, rtol=0.5)  # met before, and left out
+    weighed.partial_fit(X2, Y2)
+    whole.partial_fit(X2, Y2)
+    np.testing.assert_allclose(weighed.predict(X_new), whole.predict(X_new), atol=1e-7)
 
 
 def test_a_model_stopped_early_is_held_by_the_rows_it_has_seen() -> None:
@@ -278,3 +308,18 @@ def test_what_can_t_start_one_is_refused() -> None:
     for outputs in (Y[:, 0], np.hstack((Y, Y))):
         with pytest.raises(LearningError, match="outputs and the model 2"):
             RecursiveRLS.from_batch(MODELS["krls"], X, outputs)
+    signs = np.sign(Y[:, 0])
+    with pytest.raises(LearningError, match="fitted with the loss 'logistic'"):
+        RecursiveRLS.from_batch(Falkon(loss="logistic", n_centers=9).fit(X, signs), X, signs)
+    for unused in (KRLS(filter="landweber"), NystromKRLS(filter="cutoff", n_centers=9)):
+        with pytest.raises(LearningError, match="pass a ridge"):
+            RecursiveRLS.from_batch(unused.fit(X, Y), X, Y)
+        assert RecursiveRLS.from_batch(unused, X, Y, 0.3).recursion_.penalty == 0.3
+    for given, why in ((csr_array(X), "sparse inputs"), (Rows([(X, Y)]), "Rows")):
+        with pytest.raises(LearningError, match=f"as arrays, not as {why}"):
+            RecursiveRLS.from_batch(MODELS["krls"], given, Y)
+    with pytest.raises(LearningError, match="y has labels"):
+        RecursiveRLS.from_batch(MODELS["krls"], X, np.full(len(X), "left"))
+    for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), -1.0)):
+        with pytest.raises(LearningError, match="weights"):
+            RecursiveRLS.from_batch(MODELS["krls"], X, Y, sample_weight=weights)
