@@ -133,7 +133,9 @@ class RegularisationPath(ABC):
         """(setting, predictions (k, T) at X_validation (k, d)) for every setting of the grid.
 
         They equal those of a fit for each setting to X (n, d), y (n,) or (n, T), and weights
-        (n,), or to Rows with y=None. `grid` maps some of `path_parameters` to their values; the
+        (n,), or to Rows with y=None; but with ``centers="leverage_scores"`` all settings share the
+        centres that are drawn once, of which a fit would draw others by its own penalty or number.
+        `grid` maps some of `path_parameters` to their values; the
         settings are all combinations, in an order of the estimator's own. The estimator stays as it
         is, fitted or not. Raises ConfigurationError for another name, and for one without values.
         """

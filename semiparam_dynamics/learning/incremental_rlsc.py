@@ -42,8 +42,10 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Scores are f(x) = x'W Gamma^recoding with W = A^-1 b, A = Z'Z + ridge I and b = Z'Y over all
     examples learned, Y their classes' one-hot codes and Gamma = k diag(gamma)^-1 (thesis 7.5,
-    algorithm 2). No intercept. An example costs O(D^2) for each ridge, whatever the numbers of
-    examples and classes; a prediction O(D^2 + D T). W is never formed: the score is b'(A^-1 x),
+    algorithm 2). No intercept. An example that is learned costs O(D^2) for each ridge,
+    whatever the numbers of examples and classes; a prediction O(D^2 + D T). One that is held out is
+    looked at with two others by each ridge, O(D^2 + D T), and all V held out are compared, O(V);
+    with `refresh_later` that waits for a pause. W is never formed: the score is b'(A^-1 x),
     and recoding multiplies it at the end. So `recoding` may be changed at any moment
     (``model.recoding = 0.5``), and nothing is learned again; what was chosen by held-out examples,
     `ridge_`, `temperature_` and the limit of `false_accepts`, follows with :meth:`validate`.
@@ -72,8 +74,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         are among the classes, and do not show that an input is like none of them.
     false_accepts : the share of inputs of no class that may pass for one that was taught, by
         their :meth:`familiarity`: what would pass beyond it is `unknown`. 0: no limit.
-    unknown : the answer of :meth:`predict` then. If labels are numbers and this is none, or the
-        other way round, `predict` returns an array of objects.
+    unknown : the answer of :meth:`predict` then; with such a limit no class may be named so. If
+        labels are numbers and this is none, or the other way round, `predict` returns an array of
+        objects.
     random_state : seed of the features.
     head : "least_squares", the thesis' as above, or "discriminant": a Gaussian for each class with
         one covariance for all, from the same recursion, and for the means of classes with few
@@ -116,7 +119,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes : labels to make room for; not needed. One without examples is never predicted.
 
         Raises ValueError, and learns nothing, for another number of inputs, inputs that are not
-        finite, or labels that mix text and numbers.
+        finite, labels that mix text and numbers, or the label `unknown` while there is a limit.
         """
         return self._learn(X, y, classes, first=not hasattr(self, "recursion_"))
 
@@ -268,6 +271,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Rename a class. Raises LearningError for no such class, or one of that name."""
         check_is_fitted(self, "recursion_")
         check_kind([new], self.recursion_.classes.labels)
+        self._check_names([new])
         self.recursion_.classes.rename(label, new)
 
     def merge_classes(self, label: Hashable, into: Hashable) -> None:
@@ -363,6 +367,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = plain_labels(y)
         announced = [] if classes is None else plain_labels(classes)
         check_kind([*labels, *announced], [] if first else self.recursion_.classes.labels)
+        self._check_names([*labels, *announced])
         if first:
             self._start(X)
         recursion = self.recursion_
@@ -376,6 +381,15 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if kept.any() and not self.refresh_later:
             self.refresh(int(np.count_nonzero(kept)) * (1 + REFRESH))
         return self
+
+    def _check_names(self, labels: Sequence[Hashable]) -> None:
+        """Raise LearningError for a class named as what is none would be."""
+        limited = self.threshold > 0.0 or self.max_novelty > 0.0 or self.false_accepts > 0.0
+        if limited and self.unknown in labels:
+            raise LearningError(
+                f"A class can't be named {self.unknown!r}, the answer for inputs of no class: "
+                "name it otherwise, or set `unknown` to something else."
+            )
 
     def _start(self, X: Array) -> None:
         given = self.ridge if np.iterable(self.ridge) else [self.ridge]

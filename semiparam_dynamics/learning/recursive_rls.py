@@ -36,6 +36,9 @@ from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 Transform = Callable[[Array], Array]
 BLOCK = 2048  # rows, and at least four times the features, so that a block outweighs R
 BLOCK_VALUES = 2**21  # features held at a time
+# Of features and outputs: the square of an error by weights of such rows would pass all numbers,
+# and what is not finite is in the factor for good.
+LARGEST = 1e75
 
 
 @dataclass(eq=False, repr=False)
@@ -55,8 +58,10 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         among the first rows learned), or a transformer. One that is fitted is used as it is, any
         other is fitted to the first rows.
     n_features : how many features, or centres; not used with a transformer.
-    forgetting : in (0, 1]: a row that is k rows old counts forgetting^k; the ridge does not fade.
-        May be changed between calls of `partial_fit`.
+    forgetting : in (0, 1]: a row that is k rows old counts forgetting^k. The ridge fades with them
+        and is put back a feature at a time, so that on each it is between about 0.6 and 1.6 times
+        what was asked, once on average; for 1 alone it is exact. May be changed between calls of
+        `partial_fit`.
     random_state : seed of the features.
 
     Attributes
@@ -82,7 +87,11 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         return self._learn(X, y, sample_weight, first=True)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecursiveRLS:
-        """Learn more rows. Raises ValueError for another number of inputs or outputs."""
+        """Learn more rows.
+
+        Raises ValueError for another number of inputs or outputs, and LearningError for features
+        or outputs beyond 1e75; nothing is learned then.
+        """
         return self._learn(X, y, sample_weight, first=not hasattr(self, "recursion_"))
 
     @classmethod
@@ -198,9 +207,18 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
                 f"{self.recursion_.n_outputs}."
             )
         self.recursion_.forgetting = self._checked_forgetting()
-        for rows in self._blocks(len(X)):
-            w = None if weights is None else weights[rows]
-            self._learn_rows(self._transform(X[rows]), Y[rows], w)
+        blocks = self._blocks(len(X))
+        # Of a single block nothing is learned that is refused.
+        before = (self.recursion_.state(), self._squares, self._weight) if blocks[1:] else None
+        try:
+            for rows in blocks:
+                w = None if weights is None else weights[rows]
+                self._learn_rows(*self._weighed(X[rows], Y[rows], w), w)
+        except LearningError:
+            if before is not None:
+                state, self._squares, self._weight = before
+                self.recursion_.restore(state)
+            raise
         self.recursion_.apply_pending()  # so that predictions in several threads change nothing
         return self
 
@@ -228,10 +246,24 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         size = max(1, BLOCK_VALUES // max(self.recursion_.n_features, 1))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
+    def _weighed(self, X: Array, Y: Array, weights: Array | None) -> tuple[Array, Array]:
+        """Features (k, D) and outputs (k, T) times the roots of the weights."""
+        root = np.ones((len(X), 1)) if weights is None else np.sqrt(weights)[:, None]
+        with np.errstate(over="ignore"):
+            Z, Y = self._transform(X) * root, Y * root
+        for values, what in ((Z, "Features"), (Y, "Outputs")):
+            # NaN, too, is not within.
+            if not (values.max(initial=0.0) <= LARGEST and values.min(initial=0.0) >= -LARGEST):
+                raise LearningError(
+                    f"{what} beyond {LARGEST:g} can't be learned: leave out what was not measured."
+                )
+        return Z, Y
+
     def _learn_rows(self, Z: Array, Y: Array, weights: Array | None) -> None:
+        """Learn rows as :meth:`_weighed` makes them."""
         k, mu = len(Z), self.forgetting
         root = np.ones(k) if weights is None else np.sqrt(weights)
-        errors, leverages = self.recursion_.update_rows(Z * root[:, None], Y * root[:, None])
+        errors, leverages = self.recursion_.update_rows(Z, Y)
         squares = errors**2 / (1.0 + leverages)[:, None]
         age = mu ** np.arange(k - 1, -1, -1)
         self._squares = math.pow(mu, k) * self._squares + age @ squares

@@ -283,8 +283,9 @@ def select(
     """Choose an estimator's parameters by their error on validation data.
 
     The parameters that the estimator's `path` computes together cost one pass over the data for
-    each setting of the others and each fold. Any scikit-learn regressor or classifier will do;
-    one without `path` is fitted anew for each setting.
+    each setting of the others and each fold. With ``centers="leverage_scores"`` these settings
+    share centres that are drawn once, and the fit to all rows draws its own. Any scikit-learn
+    regressor or classifier will do; one without `path` is fitted anew for each setting.
 
     Parameters
     ----------

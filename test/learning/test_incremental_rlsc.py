@@ -583,3 +583,24 @@ def test_editing_classes_that_are_not_there_is_refused() -> None:
             wrong()
         assert len(str(refusal.value)) < 200
     assert same_state(before, model.state())
+
+
+@pytest.mark.parametrize("limit", ["threshold", "max_novelty", "false_accepts"])
+def test_a_class_is_not_named_as_what_is_none(limit: str) -> None:
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    labels = np.repeat(["cup", "pen", "unknown"], 4)
+    model = IncrementalRLSC(**{limit: 0.5})
+    with pytest.raises(LearningError, match="can't be named 'unknown'"):
+        model.fit(X, labels)
+    model.fit(X[:8], labels[:8])
+    for bad in (
+        lambda: model.partial_fit(X[8:], labels[8:]),
+        lambda: model.partial_fit(X[:1], labels[:1], classes=labels),
+        lambda: model.rename_class("cup", "unknown"),
+    ):
+        with pytest.raises(LearningError, match="can't be named 'unknown'"):
+            bad()
+    assert model.classes_.tolist() == ["cup", "pen"]
+    assert model.class_count_.sum() == 8
+    model.set_params(unknown="none").partial_fit(X[8:], labels[8:])
+    assert IncrementalRLSC().fit(X, labels).classes_.tolist() == ["cup", "pen", "unknown"]

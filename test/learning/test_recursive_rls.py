@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning import recursive_rls
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
 from semiparam_dynamics.learning.kernels import Gaussian, Matern
@@ -323,3 +324,38 @@ def test_what_can_t_start_one_is_refused() -> None:
     for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), -1.0)):
         with pytest.raises(LearningError, match="weights"):
             RecursiveRLS.from_batch(MODELS["krls"], X, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("value", [1e155, -1e200, 1e308])
+def test_rows_too_large_for_numbers_are_refused_and_change_nothing(
+    value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, Y, X_new = waves(80)
+    model = RecursiveRLS().fit(X, Y)
+    before = model.predict(X_new, return_std=True)
+    large, outputs = X.copy(), Y.copy()
+    large[-1, 1], outputs[-1, 0] = value, value
+    bad: list[tuple[Any, Any, Any]] = [(large, Y, None), (X, outputs, None)]
+    bad.append((X, Y, np.full(len(X), abs(value))))
+    for block in (2**21, 12):  # all at once, and four rows at a time
+        monkeypatch.setattr(recursive_rls, "BLOCK_VALUES", block)
+        for given in bad:
+            with pytest.raises(LearningError, match="beyond 1e\\+75 can't be learned"):
+                model.partial_fit(*given)
+    for mine, was in zip(model.predict(X_new, return_std=True), before, strict=True):
+        np.testing.assert_array_equal(mine, was)
+    model.partial_fit(1e60 * X, Y)
+    assert np.isfinite(model.noise_).all()
+
+
+def test_with_forgetting_the_ridge_is_about_what_was_asked() -> None:
+    nothing = np.zeros((1, 40)), np.zeros(1)  # a row that tells nothing, so that R is the ridge's
+    for mu in (0.9, 0.98):
+        model, ridges = RecursiveRLS(ridge=0.5, forgetting=mu).fit(*nothing), []
+        for _ in range(600):
+            model.partial_fit(*nothing)
+            R = model.recursion_.R
+            ridges.append(np.diag(R.T @ R))
+        relative = np.array(ridges[300:]) / 0.5
+        assert 0.55 < relative.min() < 0.8 < 1.3 < relative.max() < 1.65
+        np.testing.assert_allclose(relative.mean(axis=0), 1.0, atol=0.06)
