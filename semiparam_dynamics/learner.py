@@ -26,7 +26,7 @@ from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.predictor import Predictor
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
-from semiparam_dynamics.errors import ConfigurationError, SampleError
+from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
@@ -197,7 +197,8 @@ class InverseDynamicsLearner:
     def predict(self, measurement: Measurement) -> Step | None:
         """Take in a measurement; predict the instant before it, unless the filters only start.
 
-        Raises SampleError where its arrays are of another robot.
+        Raises SampleError where its arrays are of another robot, where they or the stamp are no
+        real numbers, and for a stamp with a fraction.
         """
         sample = self.filter.push(measurement)
         return None if sample is None else self.predict_sample(sample)
@@ -339,13 +340,16 @@ class InverseDynamicsLearner:
         """The estimator's `feedforward`, with the changes noticed, such as a payload.
 
         The states, (k, n_joints) each, are taken as one motion that begins where the last
-        measurement was. Raises SampleError for other shapes and for values that are not finite,
+        measurement was. Raises SampleError for other shapes, for values that are no real numbers,
+        not finite, or so large that there is no finite answer, and
         ConfigurationError where predictions are made beside learning without `desired`.
         """
         q, dq, ddq = self._states(q, dq, ddq)
         stops = self.filter.stops_along(q)
         with self._whole_model() as model:
             predicted = model.feedforward(q, dq, ddq, stops)
+            if not all(np.isfinite(std).all() for std in predicted.stds.values()):
+                raise SampleError("q, dq and ddq are too large: there is no finite answer")
             if self.changes is None or not self.changes.correction.active:
                 return predicted
             for k, state in enumerate(zip(q, dq, ddq, strict=True)):
@@ -359,7 +363,12 @@ class InverseDynamicsLearner:
         return predicted
 
     def _states(self, *given: npt.ArrayLike) -> list[Array]:
-        states = [np.asarray(values, dtype=np.float64) for values in given]
+        try:
+            if any(np.iscomplexobj(values) for values in given):
+                raise TypeError
+            states = [np.asarray(values, dtype=np.float64) for values in given]
+        except (TypeError, ValueError, OverflowError):
+            raise SampleError("q, dq and ddq must be arrays of real numbers") from None
         shapes = [state.shape for state in states]
         if states[0].ndim != 2 or set(shapes) != {(len(states[0]), self.model.n_joints)}:
             raise SampleError(
@@ -514,6 +523,16 @@ class InverseDynamicsLearner:
         other.external_bias = self.external_bias
         other._score_anew()
         return other
+
+    def __deepcopy__(self, memo: dict[int, object]) -> InverseDynamicsLearner:
+        """Make a :meth:`copy`."""
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: object) -> str:
+        raise StorageError(
+            "A learner can't be pickled: save(path) and load(path) write and read what it learned, "
+            "and copy() makes another one."
+        )
 
     def identity(self) -> dict[str, object]:
         """The properties that a saved model must share to be loaded here."""

@@ -36,6 +36,8 @@ from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement
 
 BLOCK = 256  # measurements filtered in one call: more would not stay in the processor's cache
 STILL = 0.01  # rad/s or m/s
+# s between messages, less than of any robot: where most are nearer, stamps have another unit.
+DENSE, FEW = 50e-6, 10
 NEVER = -(1 << 62)  # a stamp before all others
 FORGOTTEN = 2.0  # periods of the cut-off frequency after which a step has left both filters
 GAP = 0.25  # periods of the cut-off frequency that a straight line may stand for
@@ -62,6 +64,7 @@ BETWEEN = "not learned, too soon after one that was (filter.learn_ratio)"
 STANDING = "not learned, standing still (filter.rest_velocity)"
 UNREAD = "effort or wrench not measured"
 AFTER_UNREAD = "not learned, the filters forget a missing effort or wrench"
+WRONG_UNIT = "stamps 50 us or less apart (stamps are whole numbers of nanoseconds)"
 PARTIAL = "learned without the joints whose efforts are missing or wrong"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
@@ -128,6 +131,8 @@ MEMORY = np.dtype(
         ("last_sample", np.int64),
         ("last_kept", np.int64),  # stamp of the last measured sample that isn't `between`
         ("last_learned", np.int64),  # stamp of the last sample that may be learned
+        ("steps", np.int64),  # messages after others, and of these the ones within `DENSE`
+        ("dense", np.int64),
         *((reason, np.int64) for reason in REASONS),
     ]
 )
@@ -290,11 +295,15 @@ class SampleFilter:
 
     @property
     def dropped(self) -> Counter[str]:
-        """Counts of measurements left out or not learned and of restarts of the filters."""
+        """Counts of measurements left out or not learned and of restarts of the filters.
+
+        And of stamps too near to each other, where most are.
+        """
         record = self._memory[0]
-        return Counter(
-            {text: int(record[field]) for field, text in REASONS.items() if record[field]}
-        )
+        counts = {text: int(record[field]) for field, text in REASONS.items() if record[field]}
+        if record["steps"] >= FEW and 2 * record["dense"] > record["steps"]:
+            counts[WRONG_UNIT] = int(record["dense"])
+        return Counter(counts)
 
     def reset(self) -> None:
         """Start anew, as after a pause."""
@@ -303,7 +312,8 @@ class SampleFilter:
     def push(self, measurement: Measurement) -> Sample | None:
         """Take the next measurement; return the sample of the instant before, if there is one.
 
-        Raises SampleError where its arrays are of another robot.
+        Raises SampleError where its arrays are of another robot, where they or the stamp are no
+        real numbers, and for a stamp with a fraction.
         """
         rows = np.empty((1, self._size))
         found = self._filter((measurement,), rows)
@@ -353,23 +363,34 @@ class SampleFilter:
         instants: list[tuple[int, bool, bool]] = []
         signals: list[Array] = []
         n, axes = self._n_joints, self._n_axes
-        for m in block:
-            dq, y = m.dq, m.y
-            instants.append((m.stamp, dq is not None, y is not None))
-            of = m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y
-            if len(of[0]) != n or len(of[1]) != n or len(of[2]) != axes:
-                sizes = ", ".join(str(len(part)) for part in of)
-                raise SampleError(
-                    f"a measurement of this robot has {n} positions, {n} velocities and {axes} "
-                    f"measured efforts or wrench entries, not {sizes}"
-                )
-            signals += of
-        # Filtered in place: whole numbers would stay such.
-        flat = np.concatenate(signals, dtype=np.float64).reshape(len(block), -1)
+        try:
+            for m in block:
+                dq, y = m.dq, m.y
+                if type(m.stamp) is not int:
+                    _check_stamp(m.stamp)
+                instants.append((m.stamp, dq is not None, y is not None))
+                of = m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y
+                if len(of[0]) != n or len(of[1]) != n or len(of[2]) != axes:
+                    sizes = ", ".join(str(len(part)) for part in of)
+                    raise SampleError(
+                        f"a measurement of this robot has {n} positions, {n} velocities and {axes} "
+                        f"measured efforts or wrench entries, not {sizes}"
+                    )
+                signals += of
+            # Filtered in place: whole numbers would stay such.
+            flat = np.concatenate(signals, dtype=np.float64).reshape(len(block), 2 * n + axes)
+            stamps = np.array(instants, np.int64)
+        except SampleError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            raise SampleError(
+                f"a measurement has a stamp in ns, and one real number for each joint or axis in "
+                f"q, and in dq and y where they are not None: {error}"
+            ) from None
         if self._fast:
             self._before = np.empty_like(rows)
         run = filter_row if len(block) == 1 else filter_rows
-        count = run(np.array(instants, np.int64), flat, rows, self._before, *self._arrays)
+        count = run(stamps, flat, rows, self._before, *self._arrays)
         found: list[list[int]] = self._found[:count].tolist()
         return found
 
@@ -390,6 +411,20 @@ class SampleFilter:
             row[2 * n : 3 * n],
             row[end:].reshape(self._n_axes, -1),
             row[3 * n : end] if measured else None,
+        )
+
+
+def _check_stamp(stamp: Any) -> None:
+    """Raise SampleError for a stamp that isn't a whole number, but for a product's rounding."""
+    if isinstance(stamp, int | np.integer):
+        return
+    if not isinstance(stamp, float | np.floating) or not math.isfinite(stamp):
+        raise SampleError(f"a stamp is a whole number of nanoseconds, not {stamp!r}")
+    value = float(stamp)
+    if abs(value - round(value)) > 1e-15 * abs(value):
+        raise SampleError(
+            f"stamps are whole numbers of nanoseconds, and {stamp} has a fraction: "
+            "of seconds t make round(1e9 * t)"
         )
 
 
@@ -456,6 +491,8 @@ def filter_rows(
         step = 0.0
         if m.count > 0:
             step = (stamp - m.last) * NANO
+            m.steps += 1
+            m.dense += 0.0 < step <= DENSE
             if -m.max_gap <= step <= 0.0:
                 # One that is overtaken is followed by newer ones; of a clock that was set back
                 # all are late, but in order.

@@ -209,15 +209,16 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self.recursion_.forgetting = self._checked_forgetting()
         blocks = self._blocks(len(X))
         # Of a single block nothing is learned that is refused.
-        before = (self.recursion_.state(), self._squares, self._weight) if blocks[1:] else None
+        state = self.recursion_.state() if blocks[1:] else None
+        noise = {"_squares": self._squares, "_weight": self._weight}
         try:
             for rows in blocks:
                 w = None if weights is None else weights[rows]
                 self._learn_rows(*self._weighed(X[rows], Y[rows], w), w)
         except LearningError:
-            if before is not None:
-                state, self._squares, self._weight = before
+            if state is not None:
                 self.recursion_.restore(state)
+                self.__dict__.update(noise)
             raise
         self.recursion_.apply_pending()  # so that predictions in several threads change nothing
         return self

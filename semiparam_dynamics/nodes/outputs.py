@@ -254,12 +254,12 @@ class DesiredStates:
         session, names = self._session, self._session.model.joint_names
         try:
             states = desired_states(message, names)
+            said, stamp = session.feedforward(*states), stamp_of(message)
         except SampleError as error:
             self._refused[str(error)] += 1
             if len(self._refused) > DEPTH:  # whoever sends nonsense shall not fill the memory
                 self._refused = Counter({"several reasons": self._refused.total()})
             return
-        said, stamp = session.feedforward(*states), stamp_of(message)
         stds = said.told_stds()
         for model, outlets in self._outlets.items():
             both = (said.values[model], stds[model])

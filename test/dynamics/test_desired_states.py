@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.errors import ConfigurationError, SampleError
+from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import FrictionMemory
 from semiparam_dynamics.samples.measurement import Measurement
 
-from .arms import motion, small_arm
+from .arms import measurements, motion, small_arm
 
 
 def test_a_payload_that_was_noticed_is_part_of_it():
@@ -86,6 +89,30 @@ def test_states_that_are_none_are_refused_and_lists_are_taken():
     for number in (np.nan, np.inf):
         with pytest.raises(SampleError, match="finite"):
             learner.feedforward(q, dq + number, ddq)
+    for text in (q + 0j, q.tolist() + [[]], np.full(q.shape, "far"), "q", None):
+        with pytest.raises(SampleError, match=r"real numbers|must each be"):
+            learner.feedforward(text, dq, ddq)
+    with np.errstate(all="ignore"), pytest.raises(SampleError, match="too large"):
+        learner.feedforward(q, 1e300 * dq, ddq)
+    np.testing.assert_array_equal(said, learner.feedforward(q, dq, ddq).values["rigid_body"])
+
+
+def test_a_deep_copy_is_a_copy_and_a_pickle_is_refused():
+    model = small_arm()
+    learner = InverseDynamicsLearner(
+        model, from_flat(InverseDynamicsConfig, {"nystrom.max_centers": 20})
+    )
+    for m in measurements(model, 2.0):
+        if (step := learner.predict(m)) is not None:
+            learner.update(learner.admit(step))
+    states = motion(model, np.linspace(0.0, 5.0, 8))
+    other, wanted = copy.deepcopy(learner), learner.copy()
+    said = other.feedforward(*states).values["semiparametric"]
+    np.testing.assert_array_equal(said, wanted.feedforward(*states).values["semiparametric"])
+    assert other.estimator.n_learned == learner.estimator.n_learned > 0
+    assert other.estimator is not learner.estimator
+    with pytest.raises(StorageError, match=r"save\(path\).*copy\(\)"):
+        pickle.dumps(learner)
 
 
 def test_a_configuration_of_another_robot_than_the_model_s_is_refused():

@@ -6,7 +6,9 @@ A recording filtered in blocks is the stream filtered message by message, to the
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from semiparam_dynamics.dynamics.filtering import (
     REASONS,
     STANDING,
     UNREAD,
+    WRONG_UNIT,
     FilterConfig,
     SampleFilter,
     lowpass_row,
@@ -536,6 +539,61 @@ def test_arrays_of_another_robot_are_refused(sizes: tuple[int, int, int]) -> Non
     told = r"4 positions, 4 velocities and 4 .* not {}, {}, {}$".format(*sizes)
     with pytest.raises(SampleError, match=told):
         SampleFilter(small_arm(), FilterConfig()).push(Measurement(1, *map(np.zeros, sizes)))
+
+
+def test_what_is_no_measurement_is_refused_and_changes_nothing() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 1.0))
+    sampler, plain = (SampleFilter(model, FilterConfig()) for _ in range(2))
+    zeros, flat = np.zeros(4), np.zeros((4, 2))
+    wrong: list[tuple[Any, ...]] = [
+        (1, None, zeros, zeros),
+        (1, 0.0, zeros, zeros),
+        (1, zeros + 1j, zeros, zeros),
+        (1, np.full(4, "far"), zeros, zeros),
+        (1, flat, zeros, zeros),
+        (1, flat, flat, flat),
+        (10**30, zeros, zeros, zeros),
+        ("now", zeros, zeros, zeros),
+        (None, zeros, zeros, zeros),
+        (math.nan, zeros, zeros, zeros),
+    ]
+    for m in stream:
+        found, wanted = sampler.push(m), plain.push(m)
+        if found is not None and wanted is not None:
+            np.testing.assert_array_equal(found.regressor, wanted.regressor)
+        for parts in wrong:
+            with pytest.raises(SampleError):
+                sampler.push(Measurement(*parts))
+    assert sampler.dropped == plain.dropped == {}
+    assert found is not None
+
+
+@pytest.mark.parametrize("unit", [1e3, 1e6])
+def test_stamps_of_another_unit_are_told(unit: float) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 1.0, start=0))
+    sampler = SampleFilter(model, FilterConfig())
+    for m in stream:
+        sampler.push(dataclasses.replace(m, stamp=round(m.stamp / SECOND * unit)))
+    assert sampler.dropped[WRONG_UNIT] == len(stream) - 1
+    right = SampleFilter(model, FilterConfig())
+    burst = [m.stamp + (30_000 - SECOND // 100) * (k % 3 == 2) for k, m in enumerate(stream)]
+    for m, stamp in zip(stream, burst, strict=True):  # every third message right after another
+        right.push(dataclasses.replace(m, stamp=stamp))
+    assert right.dropped[WRONG_UNIT] == 0
+
+
+def test_a_stamp_of_seconds_is_refused_and_a_product_s_rounding_is_not() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 1.0))
+    sampler = SampleFilter(model, FilterConfig())
+    with pytest.raises(SampleError, match=r"12\.5 has a fraction: .* round\(1e9 \* t\)"):
+        sampler.push(dataclasses.replace(stream[0], stamp=12.5))
+    assert any(1e9 * (1.0 + 0.01 * k) % 1.0 for k in range(len(stream)))
+    for k, m in enumerate(stream):
+        sampler.push(dataclasses.replace(m, stamp=1e9 * (1.0 + 0.01 * k)))
+    assert sampler.dropped == {}
 
 
 def test_whole_numbers_are_filtered_as_numbers() -> None:
