@@ -94,10 +94,16 @@ def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, u
     ask = peer.node.create_publisher(JointTrajectory, "/inverse_dynamics/desired", 10)
     peer.meet("/inverse_dynamics", ask)
     states = peer.listen(JointState, "joint_states")
-    arm.move(300)
-    peer.until(lambda: peer.figures().get("samples learned", "0") == "298", "298 samples learned")
     names = ("elbow", "shoulder")  # the other way round
     question = desired_message(5_000_000_000, names, tuple(s[:, ::-1] for s in STATES), 0.002)
+    ask.publish(question)
+    peer.until(lambda: all(heard.values()), "an answer on each topic")
+    # A controller takes 0 for a joint of which nothing was learned.
+    assert all(list(p.effort) == [0.0, 0.0] for p in heard["feedforward_std"][0].points)
+    for answers in heard.values():
+        answers.clear()
+    arm.move(300)
+    peer.until(lambda: peer.figures().get("samples learned", "0") == "298", "298 samples learned")
     ask.publish(question)
     peer.until(lambda: all(heard.values()), "an answer on each topic")
 
@@ -119,10 +125,15 @@ def test_the_learner_answers_with_its_models_and_their_deviations(peer, start, u
         ]
         np.testing.assert_allclose([p.effort for p in answer.points], values, rtol=1e-9)
 
+    given = question.points[0].velocities
+    question.points[0].velocities = [1e300, 1e300]
+    ask.publish(question)
+    peer.until(lambda: any("too large" in key for key in peer.figures()), "the first refusal")
+    question.points[0].velocities = given
     question.points[0].accelerations = [1.0]
     ask.publish(question)
     peer.until(
-        lambda: any(key.startswith("desired refused") for key in peer.figures()), "the refusal"
+        lambda: sum(key.startswith("desired refused") for key in peer.figures()) == 2, "the refusal"
     )
     assert peer.figures()["samples learned"] == "298"
 
