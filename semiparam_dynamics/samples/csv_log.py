@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,27 @@ TITLES = 20  # lines above the names, at most, that are told from them
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
-ANGLES = ("deg", "degrees", "°", "deg/s", "degrees/s", "°/s")
-_UNIT = re.compile(
-    rf"\s*[\[(]\s*({'|'.join(ANGLES)}|rad|rad/s|N\s?[m.·*]?\s?m|N)\s*[\])]$", re.IGNORECASE
-)
+DEGREE = float(np.deg2rad(1.0))
+# What one of a unit is of the unit of the bag's messages, in which a joint may slide as well.
+ANGLES = {"rad": 1.0, "mrad": 1e-3, "rev": 2.0 * np.pi}
+ANGLES |= dict.fromkeys(("deg", "degree", "degrees", "°"), DEGREE)
+LENGTHS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+RATES = {f"{unit}/s": factor for unit, factor in (ANGLES | LENGTHS).items()}
+RATES |= dict.fromkeys(("rpm", "rev/min", "1/min"), 2.0 * np.pi / 60.0)
+FORCES = {"N": 1.0, "mN": 1e-3, "kN": 1e3}
+TORQUES = {"Nm": 1.0, "Ncm": 1e-2, "Nmm": 1e-3, "mNm": 1e-3, "kNm": 1e3}
+FACTORS = {
+    "q": ANGLES | LENGTHS,
+    "dq": RATES | ANGLES,  # the unit of the position, as some write it, stands for that by s
+    "tau": TORQUES | FORCES,
+    "force": FORCES,
+    "moment": TORQUES,
+}
+# Units that may follow without brackets (q1_deg): no joint's name is likely to end so.
+BARE = ("deg", "degrees", "rad", "mrad", "rpm", "Nm", "mNm", "Nmm")
+_BRACKETS = re.compile(r"\s*[\[(]([^\[\]()]*)[\])]$")
+_BARE = re.compile(rf"[\s._]+({'|'.join(BARE)})$", re.IGNORECASE)
+_BETWEEN = re.compile(r"[\s.·⋅∙•*×_-]+")  # what may stand between the letters of N m
 HOW = (
     "a log's first line names its columns: t (s), q_JOINT (rad), optionally dq_JOINT (rad/s), and "
     "tau_JOINT (N m) or fx, fy, fz, tx, ty, tz"
@@ -42,30 +60,32 @@ def read_csv(
     Columns are told by their names, whatever their order and capitals: the time by `TIMES` with or
     without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``), a wrench's by `WRENCH`, with
-    something before it or not. A unit may follow in brackets (``q1 [deg]``): degrees become
-    radians, unless `degrees` says that the caller converts all of them. Joints that are only
-    numbers, from 0 or 1 on without a gap, come in the order of the numbers and have no names, and
-    of paths, as PlotJuggler writes them (``/joint_states/elbow/position``, beside ``__time``), the
-    last part is.
+    something before it or not. A unit of `FACTORS` may follow in brackets (``q1 [deg]``), one of
+    `BARE` without them, too (``q1_deg``): values become rad, rad/s, N and N m, but degrees stay
+    where `degrees` says that the caller converts all of them. Joints that are only numbers, from 0
+    or 1 on without a gap, come in the order of the numbers and have no names, and of paths, as
+    PlotJuggler writes them (``/joint_states/elbow/position``, beside ``__time``), the last part is.
 
-    Raises SampleError where the text is no such table.
+    Raises SampleError where the text is no such table, or a used column's unit is not known.
     """
     header, rows, lines = _table(path, text)
     times: dict[str, float] = {}
     parts: dict[str, dict[str, int]] = {kind: {} for kind in (*KINDS, "wrench")}
     unused, time_at = [], -1
-    for at, (name, unit) in enumerate(map(_without_unit, header)):
-        if (scale := _time_scale(name)) is not None and time_at < 0:
+    split = [_without_unit(name) for name in header]
+    for at, (name, _) in enumerate(split):
+        if (scale := _time_scale(header[at])) is not None and time_at < 0:
             time_at, times[name] = at, scale
         elif (axis := _wrench_axis(name)) and axis not in parts["wrench"]:
             parts["wrench"][axis] = at
         elif (found := joint_column(name)) and found[1] not in parts[found[0]]:
             parts[found[0]][found[1]] = at
-            if unit in ANGLES and not degrees:
-                rows[:, at] = np.deg2rad(rows[:, at])
         else:
             unused.append(header[at])
     if time_at < 0:
+        for at, (name, unit) in enumerate(split):
+            if unit is not None and name.lower() in TIMES:
+                raise _unknown_unit(path, unit, header[at], [known for known in UNITS if known])
         raise SampleError(f"{path} has no column of times; {HOW}. It has: {', '.join(header)}")
     if not parts["q"]:
         raise SampleError(f"{path} has no joint positions; {HOW}. It has: {', '.join(header)}")
@@ -80,6 +100,12 @@ def read_csv(
             f"{path}: the time, column {header[time_at]}, doesn't increase at line {lines[row]}: "
             f"{was:.12g}, then {then:.12g}"
         )
+    for kind, columns in parts.items():
+        for joint, at in columns.items():
+            of = kind if kind != "wrench" else "force" if joint.startswith("f") else "moment"
+            unit = split[at][1]
+            if unit is not None and (kind == "wrench" or joint in joints):
+                rows[:, at] *= _factor(path, unit, header[at], of, degrees)
     arrays = {"t": time, "q": rows[:, [parts["q"][joint] for joint in joints]]}
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
@@ -205,9 +231,8 @@ def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, st
 
 def _names_columns(cells: list[str]) -> bool:
     """Whether cells name a time and a joint's position at least."""
-    names = [_without_unit(cell)[0] for cell in cells]
-    joints = (joint_column(name) for name in names if _time_scale(name) is None)
-    return any(_time_scale(name) is not None for name in names) and any(
+    joints = (joint_column(_without_unit(cell)[0]) for cell in cells if _time_scale(cell) is None)
+    return any(_time_scale(cell) is not None for cell in cells) and any(
         found is not None and found[0] == "q" for found in joints
     )
 
@@ -246,10 +271,53 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _without_unit(name: str) -> tuple[str, str]:
-    """A column's name without the unit in brackets after it, and that unit."""
-    unit = _UNIT.search(name)
-    return (name[: unit.start()], unit[1].lower()) if unit else (name, "")
+def _without_unit(name: str) -> tuple[str, str | None]:
+    """A column's name without the unit after it, and that unit; None where it has none.
+
+    What stands in brackets is no unit where it is a number, or where it names the joint itself.
+    """
+    if (last := _BRACKETS.search(name)) and not last[1].strip().isdecimal():
+        before, unit = name[: last.start()], last[1].strip()
+        known = any(_known(unit, factors) for factors in FACTORS.values())
+        return (before, unit) if known or before.lower() not in _KIND_OF else (name, None)
+    if (last := _BARE.search(name)) and joint_column(name[: last.start()]):
+        return name[: last.start()], last[1]
+    return name, None
+
+
+def _known(unit: str, known: Mapping[str, float]) -> str:
+    """The spelling in `known` of a unit; empty where it is none of them.
+
+    Capitals do not count, except that M is mega, not milli.
+    """
+    unit = _BETWEEN.sub("", unit)
+    if unit in known:
+        return unit
+    lower = {spelling.lower(): spelling for spelling in known}
+    return "" if unit.startswith("M") else lower.get(unit.lower(), "")
+
+
+def _factor(path: Path, unit: str, column: str, kind: str, degrees: bool) -> float:
+    """What a value of the column is multiplied by; degrees are left where `degrees` is set."""
+    spelling = _known(unit, FACTORS[kind])
+    if not spelling:
+        raise _unknown_unit(path, unit, column, FACTORS[kind])
+    factor = FACTORS[kind][spelling]
+    if degrees and kind in ("q", "dq"):
+        if factor not in (DEGREE, 1.0):
+            raise SampleError(
+                f"{path}: column {column} is in {unit}, not in degrees: leave out --degrees and "
+                "write [deg] after the names of the columns that are"
+            )
+        return 1.0
+    return factor
+
+
+def _unknown_unit(path: Path, unit: str, column: str, known: Iterable[str]) -> SampleError:
+    return SampleError(
+        f"{path}: the unit '{unit}' of column {column} is not known: {', '.join(known)} are; "
+        "convert its values, or take the unit out of its name where they shall stay as they are"
+    )
 
 
 def _time_scale(name: str) -> float | None:
@@ -284,5 +352,9 @@ def joint_column(name: str) -> tuple[str, str] | None:
 
 def _in_order(path: Path, kind: str, columns: dict[str, int], wanted: tuple[str, ...]) -> list[int]:
     if missing := [name for name in wanted if name not in columns]:
-        raise SampleError(f"{path} has '{kind}' of some, not of {', '.join(missing)}")
+        others = [name for name in columns if name not in wanted]
+        raise SampleError(
+            f"{path} has '{kind}' of some, not of {', '.join(missing)}"
+            + (f", but of {', '.join(others)} (a unit stands in brackets)" if others else "")
+        )
     return [columns[name] for name in wanted]

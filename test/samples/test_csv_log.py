@@ -76,6 +76,81 @@ def test_degrees_are_converted_once(tmp_path: Path) -> None:
         np.testing.assert_allclose(read_log(path, degrees=degrees).q[:, 0], [np.pi / 2, np.pi])
 
 
+@pytest.mark.parametrize(
+    ("unit", "factor"),
+    [
+        *((unit, 1.0) for unit in ("Nm", "N m", "N·m", "N.m", "N*m", "N-m", "nm", "NM", "N")),
+        *((unit, 1e-3) for unit in ("Nmm", "N mm", "N·mm", "N.mm", "mNm", "mN m", "mN·m", "NMM")),
+        ("N cm", 1e-2),
+        ("kN m", 1e3),
+    ],
+)
+def test_efforts_are_scaled_by_their_unit(unit: str, factor: float) -> None:
+    arrays, names, _ = read_csv(Path("x"), table(f"t,q1,q2,tau1 [{unit}],tau2 ({unit})"))
+    assert names == ()
+    np.testing.assert_allclose(arrays["tau"], np.array(ROWS)[:, 3:] * factor)
+
+
+@pytest.mark.parametrize(
+    ("q", "q_factor", "dq", "dq_factor"),
+    [
+        (" [mrad]", 1e-3, " [mrad/s]", 1e-3),
+        (" [rev]", 2 * np.pi, " [rpm]", np.pi / 30),
+        (" [mm]", 1e-3, " [mm/s]", 1e-3),
+        ("_deg", np.pi / 180, "_rpm", np.pi / 30),
+        (" [Deg]", np.pi / 180, " [deg / s]", np.pi / 180),
+    ],
+)
+def test_positions_and_velocities_are_scaled_by_their_unit(
+    q: str, q_factor: float, dq: str, dq_factor: float
+) -> None:
+    rows = [row[:4] for row in ROWS]
+    arrays, names, _ = read_csv(Path("x"), table(f"t,q1{q},dq1{dq},tau1", rows))
+    assert names == ()
+    np.testing.assert_allclose(arrays["q"][:, 0], np.array(ROWS)[:, 1] * q_factor)
+    np.testing.assert_allclose(arrays["dq"][:, 0], np.array(ROWS)[:, 2] * dq_factor)
+    np.testing.assert_array_equal(arrays["tau"][:, 0], np.array(ROWS)[:, 3])
+
+
+def test_wrenches_are_scaled_by_their_unit() -> None:
+    rows = [[0.01 * k, 0.1 * k, *range(k, k + 6)] for k in range(3)]
+    header = "t,q1,fx [kN],fy [N],fz [mN],tx [N mm],ty [Nm],tz [mNm]"
+    arrays, _, _ = read_csv(Path("x"), table(header, rows))
+    factors = [1e3, 1.0, 1e-3, 1e-3, 1.0, 1e-3]
+    np.testing.assert_allclose(arrays["wrench"], np.array(rows)[:, 2:] * factors)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("t,q1,q2,tau1 [mA],tau2 [mA]", r"'mA' of column tau1 \[mA\] is not known: Nm, .*, N, "),
+        ("t,q1,q2,tau1 [MNm],tau2 [MNm]", "unit 'MNm' of column tau1"),  # mega
+        ("t,q1,q2,tau1 [rad],tau2 [rad]", "unit 'rad' of column tau1"),
+        ("t,q1 (ticks),q2 (ticks),tau1,tau2", r"'ticks' of column q1 \(ticks\) .*: rad, "),
+        ("t,q_a [],q_b,tau_a,tau_b", r"unit '' of column q_a"),
+        ("t [min],q1,q2,tau1,tau2", r"'min' of column t \[min\] is not known: s, sec, ms, us, ns"),
+        ("t,q1,q2,effort_1_mA,effort_2_mA", r"not of 1, 2, but of 1_mA, 2_mA \(a unit stands in"),
+    ],
+)
+def test_units_that_are_not_known_are_refused(header: str, message: str) -> None:
+    with pytest.raises(SampleError, match=message):
+        read_csv(Path("x"), table(header))
+
+
+def test_brackets_that_hold_no_unit() -> None:
+    header = "t,position[mA],effort[mA],/joint_states/position[0],q_b (raw)"
+    with pytest.raises(SampleError, match=r"unit 'raw' of column q_b \(raw\)"):
+        read_csv(Path("x"), table(header))
+    arrays, names, unused = read_csv(Path("x"), table(header.replace("q_b (raw)", "volt [V]")))
+    assert names == ("mA",) and unused == ["/joint_states/position[0]", "volt [V]"]
+    np.testing.assert_array_equal(arrays["tau"][:, 0], np.array(ROWS)[:, 2])
+
+
+def test_units_beside_degrees_of_the_caller() -> None:
+    with pytest.raises(SampleError, match=r"q2 \[mrad\] is in mrad, not .* leave out --degrees"):
+        read_csv(Path("x"), table("t,q1,q2 [mrad],tau1,tau2"), degrees=True)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_letters_beyond_ascii(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "log.csv"
