@@ -34,6 +34,7 @@ EFFORTS = (
     "observation.state.effort",
     "observation.state.torque",
 )
+WORDS = re.compile(r"[\s._/-]+")  # what stands between the words of a name
 TOLERANCE = 1e-4  # s: by so much LeRobot lets a time stamp differ from the frame's number
 # A field of a path: a file from the network is no format string to be trusted.
 FIELD = re.compile(r"\{(\w+)(?::0?(\d{1,2})d)?\}")
@@ -52,10 +53,11 @@ def read_lerobot(
     Positions are the column ``observation.state``. Where its names tell kinds (``elbow.pos``,
     ``elbow.vel``, ``elbow.torque``), velocities and efforts are taken from it, too. Efforts are
     otherwise the column `effort_column`, or the first of `EFFORTS` that is there. Where its names
-    are the joints' in another order, or with others beside them, each joint gets its own.
+    are the joints', whatever their order, what all of them begin or end with, and others beside
+    them, each joint gets its own.
 
-    Raises SampleError where the data set, the episode or a column is missing or malformed, and
-    MissingExtraError without pyarrow.
+    Raises SampleError where the data set, the episode or a column is missing or malformed, or
+    values can't be told by their names, and MissingExtraError without pyarrow.
     """
     require("a LeRobot data set", "lerobot")
     info = _info(path)
@@ -93,9 +95,9 @@ def read_lerobot(
     if not kinds:
         arrays["q"] = values
     if velocity and "dq" not in arrays:
-        arrays["dq"] = _of_joints(columns[velocity], _names(features[velocity]), joints)
+        arrays["dq"] = _of_joints(path, velocity, columns, _names(features[velocity]), joints)
     if effort and (effort_column or "tau" not in arrays):
-        arrays["tau"] = _of_joints(columns[effort], _names(features[effort]), joints)
+        arrays["tau"] = _of_joints(path, effort, columns, _names(features[effort]), joints)
     taken = {at for part in kinds.values() for at in part.values()}
     unused = [name for at, name in enumerate(names) if kinds and at not in taken]
     return arrays, joints, unused
@@ -151,12 +153,41 @@ def _kinds(path: Path, names: tuple[str, ...]) -> dict[str, dict[str, int]]:
     return kinds
 
 
-def _of_joints(values: Array, names: tuple[str, ...], joints: tuple[str, ...]) -> Array:
-    """A column's values (n, k) in the order of `joints`, where its k names tell them."""
-    own = [(joint_column(name) or ("", name))[1] for name in names]
-    if not joints or len(own) != values.shape[1] or not set(joints) <= set(own):
+def _of_joints(
+    path: Path,
+    column: str,
+    columns: Mapping[str, Array],
+    names: tuple[str, ...],
+    joints: tuple[str, ...],
+) -> Array:
+    """A column's values (n, k) in the order of `joints`; as they are where nothing tells the order.
+
+    Raises SampleError where the k names are not those of the joints, even without what all have.
+    """
+    values = columns[column]
+    if not joints or not names or len(names) != values.shape[1]:
         return values
-    return values[:, [own.index(joint) for joint in joints]]
+    own = tuple((joint_column(name) or ("", name))[1] for name in names)
+    for wanted in (joints, _without_common(joints)):
+        for found in (names, own, _without_common(own)):
+            if all(found.count(joint) == 1 for joint in wanted):
+                return values[:, [found.index(joint) for joint in wanted]]
+    raise SampleError(
+        f"{path}: the values of {column} can't be told by their names, {', '.join(names)}; the "
+        f"positions are those of {', '.join(joints)}. Write names that agree into {INFO}"
+    )
+
+
+def _without_common(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names without the words that all of them begin or end with, such as ``main_`` or ``.pos``."""
+    words = [WORDS.split(name) for name in names]
+    if len(words) < 2:
+        return names
+    shortest = min(map(len, words)) - 1  # each keeps a word
+    first = next((k for k in range(shortest) if len({each[k] for each in words}) > 1), shortest)
+    left = shortest - first
+    last = next((k for k in range(left) if len({each[-1 - k] for each in words}) > 1), left)
+    return tuple("_".join(each[first : len(each) - last]) for each in words)
 
 
 def _columns(

@@ -164,6 +164,52 @@ def test_efforts_and_velocities_of_other_columns_are_told_by_their_names(tmp_pat
 
 @needs_pyarrow
 @pytest.mark.parametrize(
+    ("state", "effort"),
+    [
+        (["a.pos", "b.pos", "c.pos"], ["c.current", "a.current", "b.current"]),
+        (["main_a", "main_b", "main_c"], ["c_torque", "a_torque", "b_torque"]),
+        (["arm-a-pos", "arm-b-pos", "arm-c-pos"], ["tau c", "tau a", "tau b"]),
+        (["joint_1", "joint_2", "joint_3"], ["motor_3.load", "motor_1.load", "motor_2.load"]),
+        (["left_a_q", "left_b_q", "left_c_q"], ["left_c.effort", "left_a.effort", "left_b.effort"]),
+    ],
+)
+def test_names_match_without_what_all_of_a_column_have(
+    tmp_path: Path, state: list[str], effort: list[str]
+) -> None:
+    log = read_log(write(tmp_path, "v3.0", names=state, names_of={EFFORT: effort}))
+    np.testing.assert_array_equal(log.q, values(0, 0, 3))
+    np.testing.assert_array_equal(log.tau, values(0, 1, 3)[:, [1, 2, 0]])
+
+
+@needs_pyarrow
+@pytest.mark.parametrize(
+    ("state", "effort"),
+    [
+        (["a.pos", "b.pos"], ["c.effort", "d.effort"]),
+        (["a.pos", "b.pos", "gripper.pos"], ["a", "b", "hand"]),
+        (["joint_1", "joint_2"], ["motor_0", "motor_1"]),
+        (["a", "b"], ["a.torque", "a.effort"]),
+        (["a"], ["b"]),
+    ],
+)
+def test_names_that_do_not_match_are_refused(
+    tmp_path: Path, state: list[str], effort: list[str]
+) -> None:
+    with pytest.raises(SampleError, match="Write names that agree into meta/info.json") as told:
+        read_log(write(tmp_path, "v2.1", names=state, names_of={EFFORT: effort}))
+    joints = ", ".join(name.removesuffix(".pos") for name in state)
+    assert f"{EFFORT} can't be told by their names, {', '.join(effort)}; the" in str(told.value)
+    assert f"those of {joints}." in str(told.value)
+
+
+@needs_pyarrow
+def test_values_without_names_go_by_position(tmp_path: Path) -> None:
+    log = read_log(write(tmp_path, "v2.1", names_of={EFFORT: None}))
+    np.testing.assert_array_equal(log.tau, values(0, 1))
+
+
+@needs_pyarrow
+@pytest.mark.parametrize(
     ("names", "expected"), [({"motors": NAMES}, tuple(NAMES)), (None, ()), ({"axes": ["dim"]}, ())]
 )
 def test_names_in_a_mapping_and_none(tmp_path: Path, names: Any, expected: tuple[str]) -> None:
