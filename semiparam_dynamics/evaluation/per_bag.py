@@ -21,6 +21,7 @@ from semiparam_dynamics.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.evaluation.report import FILES, write_results
 from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.page import PROTOCOL_TITLES, cell, escape, head, note, page, plain, table
+from semiparam_dynamics.samples.bag_files import COMPRESSED, STORAGES
 
 TITLE = "Inverse dynamics, each bag for itself"
 WHEN_JUDGED = {
@@ -217,11 +218,23 @@ def results_table(results: Sequence[BagResult]) -> str:
 
 
 def _names(paths: Sequence[str | Path]) -> list[str]:
-    """A folder's name for each bag: its own, with a number where several have the same."""
+    """A folder's name for each bag: its own, with a number where several have the same.
+
+    No number makes the name of another bag.
+    """
+    own = [_name(Path(path).resolve()) for path in paths]
     names: list[str] = []
-    for path in paths:
-        name = Path(path).resolve().stem or "bag"
+    for name in own:
         numbered = (f"{name}.{n}" for n in itertools.count(2))
-        choices = itertools.chain([name], numbered)
-        names.append(next(choice for choice in choices if choice not in names))
+        free = (choice for choice in numbered if choice not in {*own, *names})
+        names.append(next(free) if name in names else name)
     return names
+
+
+def _name(path: Path) -> str:
+    """A bag's own name: a folder's may have points, and a file's ends with its kind."""
+    name = path.name
+    if not path.is_dir():
+        for ending in (COMPRESSED, *STORAGES):
+            name = name.removesuffix(ending)
+    return name or "bag"
