@@ -36,7 +36,6 @@ MAGICS = {
 LONGEST_MAGIC = 256  # bytes: enough to tell text from numbers
 TABLE = "text"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets begin such text with one
-EMPTY = np.zeros(0)  # in place of a table's column that is not used
 CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}  # bytes that no text has
 TO_NPZ = (
     "load its arrays in Python (scipy.io.loadmat for MATLAB's files) and "
@@ -148,11 +147,11 @@ def read_log(
     """
     path = Path(path).expanduser()
     if path.is_dir():
-        arrays = _from_lerobot(path, episode or 0, effort_column)
+        arrays, unused = _from_lerobot(path, episode or 0, effort_column)
     elif episode is not None or effort_column:
         raise SampleError(f"{path} is a file: episodes and columns are those of LeRobot data sets")
     else:
-        arrays = _load(path, degrees)
+        arrays, unused = _load(path, degrees)
     if "q" not in arrays:
         found = ", ".join(arrays) or "nothing"
         raise SampleError(f"{path} has no array 'q' (joint positions); it has: {found}")
@@ -173,7 +172,7 @@ def read_log(
     if "names" in arrays:
         names = _names(path, arrays["names"])
         check_names(names, joints, f"'names' of {path}")
-    return ArmLog(_times(path, arrays, n), q, **parts, names=names, warnings=_warnings(arrays, q))
+    return ArmLog(_times(path, arrays, n), q, **parts, names=names, warnings=_warnings(unused, q))
 
 
 def _names(path: Path, values: npt.NDArray[np.generic]) -> tuple[str, ...]:
@@ -214,7 +213,12 @@ def _numbered(joints: int) -> tuple[str, ...]:
     return tuple(f"joint_{j + 1}" for j in range(joints))
 
 
-def _load(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
+# The arrays of an npz file, or those that were made of another log, and the names of what is not
+# used: in a table they may be those of arrays.
+Read = tuple[dict[str, npt.NDArray[np.generic]], Sequence[str]]
+
+
+def _load(path: Path, degrees: bool) -> Read:
     if not path.is_file():
         raise SampleError(f"there is no file {path}")
     try:
@@ -228,14 +232,15 @@ def _load(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
         if kind:
             raise SampleError(f"{path} is {kind}, neither npz nor text: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
-            return {name: _plain(path, name, file) for name in file.files}
+            arrays = {name: _plain(path, name, file) for name in file.files}
+            return arrays, [name for name in arrays if name not in KNOWN]
     except SampleError:
         raise
     except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
         raise SampleError(f"{path} is a damaged npz file: {error}") from None
 
 
-def _from_table(path: Path, degrees: bool) -> dict[str, npt.NDArray[np.generic]]:
+def _from_table(path: Path, degrees: bool) -> Read:
     read, names, unused = read_csv(path, _decoded(path, path.read_bytes()), degrees=degrees)
     return _named(read, names, unused)
 
@@ -256,22 +261,18 @@ def _decoded(path: Path, text: bytes) -> str:
         ) from None
 
 
-def _from_lerobot(
-    path: Path, episode: int, effort_column: str
-) -> dict[str, npt.NDArray[np.generic]]:
+def _from_lerobot(path: Path, episode: int, effort_column: str) -> Read:
     if not is_lerobot(path):
         raise SampleError(f"{path} is a folder without {INFO}: a LeRobot data set has one")
     return _named(*read_lerobot(path, episode, effort_column))
 
 
-def _named(
-    read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[str]
-) -> dict[str, npt.NDArray[np.generic]]:
-    """The arrays of an npz file for what was read, those not used as empty ones."""
-    arrays: dict[str, npt.NDArray[np.generic]] = {**read, **{name: EMPTY for name in unused}}
+def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[str]) -> Read:
+    """What was read as the arrays of an npz file."""
+    arrays: dict[str, npt.NDArray[np.generic]] = dict(read)
     if names:
         arrays["names"] = np.array(names)
-    return arrays
+    return arrays, unused
 
 
 def _other_kind(start: bytes) -> str:
@@ -347,11 +348,10 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> St
     return steps
 
 
-def _warnings(arrays: dict[str, npt.NDArray[np.generic]], q: Array) -> tuple[str, ...]:
+def _warnings(unused: Sequence[str], q: Array) -> tuple[str, ...]:
     warnings = []
-    unknown = [name for name in arrays if name not in KNOWN]
-    if unknown:
-        warnings.append(f"not used: {', '.join(unknown)}")
+    if unused:
+        warnings.append(f"not used: {', '.join(unused)}")
     largest = float(np.abs(q).max())
     if largest > MAX_ANGLE:
         warnings.append(

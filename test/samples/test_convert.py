@@ -8,7 +8,7 @@ from scipy.io import savemat
 
 from semiparam_dynamics.errors import RobotModelError, SampleError
 from semiparam_dynamics.samples.bag import BagReader, read_measurements
-from semiparam_dynamics.samples.convert import convert_log
+from semiparam_dynamics.samples.convert import convert_log, read_log
 
 N, JOINTS = 20, 2
 URDF = """<robot name="r"><link name="base"/><link name="l1"/><link name="l2"/>
@@ -185,6 +185,20 @@ def test_degrees_and_unused_arrays_are_pointed_out(log, tmp_path: Path) -> None:
     path = log(q=np.full((N, JOINTS), 90.0), temperature=np.zeros(N))
     unused, degrees = convert_log(path, tmp_path / "bag").warnings
     assert "temperature" in unused and "degrees" in degrees
+
+
+@pytest.mark.parametrize("name", ["t", "q", "dq", "tau", "wrench", "names", "dt"])
+def test_an_unused_column_of_an_array_s_name_takes_no_array_s_place(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"time,q1,tau1,{name}\n0,1,2,7\n0.1,3,4,8\n")
+    log = read_log(path)
+    assert log.warnings == (f"not used: {name}",)
+    assert log.names == () and log.dq is None and log.wrench is None
+    np.testing.assert_array_equal(log.time, [0, 100_000_000])
+    np.testing.assert_array_equal(log.q, [[1.0], [3.0]])
+    np.testing.assert_array_equal(log.tau, [[2.0], [4.0]])
 
 
 @pytest.mark.parametrize(

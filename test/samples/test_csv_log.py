@@ -240,6 +240,8 @@ def test_wrenches_and_columns_that_are_not_used() -> None:
     np.testing.assert_array_equal(arrays["wrench"], np.array(rows)[:, 2:8])
     arrays, _, unused = read_csv(Path("x"), table("t,q_1,tau_1,tau_desired_1,dq_1"))
     assert unused == ["tau_desired_1"]  # no position is of such a joint
+    _, _, unused = read_csv(Path("x"), table("t,q_1,tau_1,qd,angle"))
+    assert unused == ["qd", "angle"]
     np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 2:3])
 
 
