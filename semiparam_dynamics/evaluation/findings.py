@@ -34,10 +34,18 @@ WHEN = {
     "frozen": "on motion after learning was stopped (frozen)",
     "sequential": "learning each sample right after predicting it (sequential)",
 }
-# The same where nearly all states that are scored had been learned.
+# The same where nearly all states that frozen is scored on had been learned, and the others are
+# scored on them alone.
 WHEN_KNOWN = WHEN | {
     "delayed": "on states that it had learned, in blocks of half a second (delayed)",
-    "frozen": "on such motion after learning was stopped (frozen)",
+    "frozen": "on states that it had learned, after learning was stopped (frozen)",
+}
+# And where the others are scored on what was learned first, too.
+WHEN_KNOWN_LATE = {
+    "delayed": "from the first sample on, in blocks of half a second (delayed)",
+    "delayed_rest": WHEN_KNOWN["delayed"].replace("(delayed)", "(delayed, on the frozen part)"),
+    "frozen": WHEN_KNOWN["frozen"],
+    "sequential": WHEN["sequential"],
 }
 
 
@@ -55,8 +63,12 @@ def find(evaluation: Evaluation) -> Findings:
     """Put an evaluation in words."""
     judged = {name: evaluation.runs[name] for name in WHEN if name in evaluation.runs}
     judged = {name: run for name, run in judged.items() if run.scores.samples}
-    when = WHEN_KNOWN if (evaluation.repeated_share() or 0.0) > 1.0 - LEAST_PART else WHEN
-    verdicts = [_verdict(name, run.scores, when) for name, run in judged.items()]
+    scores = evaluation.scores()
+    verdicts = [
+        _verdict(when, scores[name])
+        for name, when in _whens(evaluation).items()
+        if name in scores and scores[name].samples
+    ]
     if doubt := _doubt(evaluation):
         verdicts.insert(0, doubt)  # learning hides the mistake, so that the rest sounds well
     return Findings(
@@ -98,11 +110,25 @@ def _subject(evaluation: Evaluation) -> str:
     return f"{told} {NOTICING}" if evaluation.config.changes.detect else told
 
 
+def _whens(evaluation: Evaluation) -> Mapping[str, str]:
+    """What is said of each of the scores, in the order in which it is said."""
+    if (evaluation.repeated_share() or 0.0) <= 1.0 - LEAST_PART:
+        return WHEN
+    return WHEN_KNOWN if _learned_before(evaluation) else WHEN_KNOWN_LATE
+
+
+def _learned_before(evaluation: Evaluation) -> bool:
+    """Whether something was learned before the first sample, so that frozen has all of them."""
+    frozen = evaluation.runs.get("frozen")
+    sequential = evaluation.runs["sequential"].scores
+    return frozen is not None and frozen.scores.samples == sequential.samples
+
+
 def _split(evaluation: Evaluation) -> str:
     frozen = evaluation.runs.get("frozen")
     if frozen is None:
         return "The models knew nothing at the first of them."
-    if frozen.scores.samples == evaluation.runs["sequential"].scores.samples:
+    if _learned_before(evaluation):
         learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
         return f"The models had learned {learned} before."
     return (
@@ -111,10 +137,10 @@ def _split(evaluation: Evaluation) -> str:
     )
 
 
-def _verdict(protocol: str, scores: RunningScores, whens: Mapping[str, str]) -> str:
+def _verdict(when: str, scores: RunningScores) -> str:
     semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
     if not (np.isfinite(semi) and rigid > 0.0):
-        when = whens[protocol][0].upper() + whens[protocol][1:]
+        when = when[0].upper() + when[1:]
         if np.isfinite(mean_nmse(scores, "urdf")) and not np.isfinite(semi):
             return f"{when}, the semiparametric model diverged."
         return f"{when}, the measurement never varied: there is nothing to compare with."
@@ -124,7 +150,7 @@ def _verdict(protocol: str, scores: RunningScores, whens: Mapping[str, str]) -> 
         how = "The same squared error as the rigid body"
     else:
         how = f"{percent} % {'less' if semi < rigid else 'more'} squared error than the rigid body"
-    words = f"{how} {whens[protocol]}"
+    words = f"{how} {when}"
     if semi > WORSE * rigid:
         words += ": the learned model is worse than the rigid body alone"
     return f"{words} (nmse {number(semi)} against {number(rigid)})."

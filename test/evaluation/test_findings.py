@@ -15,7 +15,7 @@ from semiparam_dynamics.evaluation.findings import find, mean_nmse
 from semiparam_dynamics.evaluation.prediction_plots import mean_rmse
 from semiparam_dynamics.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
-from semiparam_dynamics.page import axis_groups
+from semiparam_dynamics.page import axis_groups, number
 from semiparam_dynamics.parameters import from_flat
 
 from ..dynamics.arms import measurements, small_arm
@@ -72,6 +72,32 @@ def test_the_headline_does_not_call_repeated_states_new(
     headline = find(evaluation).headline
     assert ("on states that it had learned, in blocks" in headline) == known
     assert ("on motion it had not seen" in headline) == (not known)
+
+
+def test_only_what_was_scored_on_learned_states_is_called_so() -> None:
+    model = small_arm()
+    once = list(measurements(model, 2.0))
+    shift = once[-1].stamp - once[0].stamp + 10_000_000
+    again = [replace(m, stamp=m.stamp + k * shift) for k in range(5) for m in once]
+    evaluation = evaluate(model, InverseDynamicsConfig(), [again])
+    share, findings = evaluation.repeated_share(), find(evaluation)
+    assert share is not None and share > 0.95
+    told = dict(
+        zip(
+            ("delayed", "delayed_rest", "frozen", "sequential"),
+            (findings.headline, *findings.verdicts),
+            strict=True,
+        )
+    )
+    assert "from the first sample on, in blocks of half a second (delayed) (" in told["delayed"]
+    assert "learned, in blocks of half a second (delayed, on the fro" in told["delayed_rest"]
+    assert "on states that it had learned, after learning was stopped" in told["frozen"]
+    for name, sentence in told.items():
+        scores = evaluation.results()["scores"][name]  # type: ignore[index]
+        semi, rigid = (
+            number(float(np.mean(scores[of]["nmse"]))) for of in ("semiparametric", "rigid_body")
+        )
+        assert f"(nmse {semi} against {rigid})" in sentence
 
 
 def test_good_models_raise_no_warning_about_models() -> None:
