@@ -200,7 +200,7 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
             yield (
                 f"{title}: persistence, the rigid body's prediction plus the last residual, is "
                 f"better than the semiparametric model (nmse {number(last)} against "
-                f"{number(semi)}). {_on_persistence(protocol)}"
+                f"{number(semi)}). {_on_persistence(protocol, semi, rigid)}"
             )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = scores.rmse("semiparametric") ** 2 / scores.rmse("rigid_body") ** 2
@@ -255,11 +255,16 @@ def _ratio(scores: RunningScores) -> float:
     return semi / rigid if rigid > 0.0 else np.nan
 
 
-def _on_persistence(protocol: str) -> str:
+def _on_persistence(protocol: str, semi: float, rigid: float) -> str:
     if protocol == "sequential":
         return (
             "That is usual where the residual hardly changes between two samples: judge a model "
             "by the delayed and frozen scores."
+        )
+    if semi < rigid:
+        return (
+            f"The residual model gained on the rigid body alone (nmse {number(rigid)}), but less "
+            "than repeating the last residual does."
         )
     return "The residual model gained nothing here."
 

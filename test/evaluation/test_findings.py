@@ -106,10 +106,16 @@ def test_good_models_raise_no_warning_about_models() -> None:
 
 
 def test_persistence_that_wins_is_said_for_each_protocol() -> None:
-    found = about(judged(GOOD | {"persistence": 0.05}), "persistence")
-    assert len(found) == 3
-    assert "usual" in next(w for w in found if w.startswith("Sequential"))
-    assert "gained nothing here" in next(w for w in found if w.startswith("Delayed"))
+    for semiparametric, said in (
+        (0.2, "The residual model gained nothing here."),
+        (0.1, "gained on the rigid body alone (nmse 0.04"),
+    ):
+        errors = GOOD | {"persistence": 0.05, "semiparametric": semiparametric}
+        found = about(judged(errors), "persistence")
+        assert len(found) == 3
+        assert "usual" in next(w for w in found if w.startswith("Sequential"))
+        for protocol in ("Delayed", "Frozen"):
+            assert said in next(w for w in found if w.startswith(protocol))
 
 
 def test_worse_than_the_rigid_body_names_the_axes() -> None:
