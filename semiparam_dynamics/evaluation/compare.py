@@ -29,7 +29,8 @@ from semiparam_dynamics.page import (
 SAME = 1e-6  # relative difference of errors that are called equal
 MODEL = "semiparametric"
 # Settings that change what is measured and scored, beside what is predicted.
-MEASURING = ("filter.", "samples.", "target", "joints", "sensor_frame", "gravity")
+JOINTS = "joints"
+MEASURING = ("filter.", "samples.", "target", JOINTS, "sensor_frame", "gravity")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ def obstacles(results: Sequence[Result]) -> list[str]:
     """
     first = results[0]
     differing = settings_that_differ(results)
-    measuring = [name for name in differing if name.startswith(MEASURING)]
+    # What is scored are the axes: an empty list of joints stands for those that are measured.
+    same = {JOINTS} if all(r.values["axes"] == first.values["axes"] for r in results) else set()
+    measuring = [name for name in differing if name.startswith(MEASURING) and name not in same]
     found = [told for other in results[1:] for told in _between(first, other, bool(measuring))]
     if measuring:
         found.append(

@@ -59,6 +59,16 @@ def test_other_settings_are_listed() -> None:
     assert "filter.cutoff" in obstacles([FIRST, after])[0]
 
 
+def test_joints_that_are_written_out_are_no_obstacle() -> None:
+    open_, named = other("open"), other("named")
+    open_.values["parameters"]["joints"], named.values["parameters"]["joints"] = [], AXES
+    assert "joints" in settings_that_differ([open_, named])
+    assert not obstacles([open_, named])
+    named.values["axes"] = AXES[::-1]
+    found = obstacles([open_, named])
+    assert "other axes" in found[0] and "treated otherwise (joints)" in found[1]
+
+
 def test_other_bags_and_urdfs_are_noticed() -> None:
     fewer = other()
     fewer.values["samples"] = 99
