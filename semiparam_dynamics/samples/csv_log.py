@@ -73,12 +73,16 @@ def read_csv(
     parts: dict[str, dict[str, int]] = {kind: {} for kind in (*KINDS, "wrench")}
     unused, time_at = [], -1
     split = [_without_unit(name) for name in header]
+    of_joints = [joint_column(name) for name, _ in split]
+    placed = {found[1] for found in of_joints if found and found[0] == "q"}
     for at, (name, _) in enumerate(split):
+        found = of_joints[at]
+        axis = "" if found and found[1] in placed else _wrench_axis(name)  # a joint may be tx
         if (scale := _time_scale(header[at])) is not None and time_at < 0:
             time_at, times[name] = at, scale
-        elif (axis := _wrench_axis(name)) and axis not in parts["wrench"]:
+        elif axis and axis not in parts["wrench"]:
             parts["wrench"][axis] = at
-        elif (found := joint_column(name)) and found[1] not in parts[found[0]]:
+        elif found and found[1] not in parts[found[0]]:
             parts[found[0]][found[1]] = at
         else:
             unused.append(header[at])

@@ -37,6 +37,8 @@ def table(header: str, rows: list[list[float]] | None = None, separator: str = "
         ),
         ("t,left/a/pos,right/a/pos,left/a/eff,right/a/eff", ("left/a", "right/a")),
         ("time (s), q joint 1, q joint 2, tau joint 1, tau joint 2", ("joint 1", "joint 2")),
+        ("t,q_tx,q_fy,tau_tx,tau_fy", ("tx", "fy")),
+        ("t,q_x,q_y,torque_x,torque_y", ("x", "y")),
     ],
 )
 def test_columns_are_told_by_their_names(header: str, names: tuple[str, ...]) -> None:
