@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def read_result(place: Path) -> Result:
     path = place / "results.json" if place.is_dir() else place
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"{place}: no results of an evaluation can be read ({error}); name the folder that "
             "`semiparam evaluate --out` wrote"
@@ -57,7 +57,58 @@ def read_result(place: Path) -> Result:
     wanted = {"samples", "target", "axes", "scores", "parameters"}
     if not isinstance(values, dict) or not wanted <= values.keys():
         raise ConfigurationError(f"{path} is not the results.json of `semiparam evaluate`")
+    if damaged := [key for key, whole in WHOLE.items() if not whole(values.get(key))]:
+        raise ConfigurationError(
+            f"{path} is damaged ({', '.join(damaged)}): this is not what `semiparam evaluate` "
+            "writes; evaluate again"
+        )
     return Result(str(place), values)
+
+
+def _whole_scores(value: object) -> bool:
+    """Whether these are, by protocol and model, scores whose errors are numbers or null."""
+    return isinstance(value, dict) and all(
+        isinstance(models, dict)
+        and all(
+            isinstance(scores, dict) and _is_list(scores.get("rmse", []), float, int, type(None))
+            for scores in models.values()
+        )
+        for models in value.values()
+    )
+
+
+def _whole_origin(value: object) -> bool:
+    """Whether these are the files that an evaluation was made of; older results name none."""
+    if value is None:
+        return True
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(key), str) for key in ("urdf", "urdf_sha256", "model"))
+        and _are_bags(value.get("tested"), "path", "begin", "states")
+        and _are_bags(value.get("trained"), "path")
+    )
+
+
+def _are_bags(value: object, *keys: str) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(bag, dict) and set(keys) <= bag.keys() and isinstance(bag["path"], str)
+        for bag in value
+    )
+
+
+def _is_list(value: object, *kinds: type) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, kinds) for entry in value)
+
+
+# Whether what stands under a key of results.json is what an evaluation writes, as far as read here.
+WHOLE: Mapping[str, Callable[[object], bool]] = {
+    "samples": lambda value: isinstance(value, int),
+    "target": lambda value: isinstance(value, str),
+    "axes": lambda value: _is_list(value, str) and bool(value),
+    "scores": _whole_scores,
+    "parameters": lambda value: isinstance(value, dict),
+    "origin": _whole_origin,
+}
 
 
 def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
@@ -105,6 +156,8 @@ def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
     if others:
         yield from (f"{other.name} has other {what} than {first.name}." for what in others)
         return
+    if not any(math.isfinite(ratio) for ratio in _all_ratios(first, other, ALL_MODELS)):
+        yield f"{other.name} and {first.name} have no scores in common."
     if first.values.get("origin") and other.values.get("origin"):
         yield from _other_origin(first, other)
         return
@@ -260,6 +313,11 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object
 
 def _same_urdf(first: Result, other: Result) -> bool:
     """Whether the URDF's own errors are the same in all protocols of both."""
-    shared = first.values["scores"].keys() & other.values["scores"].keys()
-    axes = (r for protocol in shared for r in ratios(first, other, protocol, "urdf"))
+    axes = _all_ratios(first, other, ["urdf"])
     return all(math.isnan(ratio) or abs(ratio - 1.0) < SAME for ratio in axes)
+
+
+def _all_ratios(first: Result, other: Result, models: Sequence[str]) -> list[float]:
+    """The ratios of these models' errors in all protocols of both."""
+    shared = first.values["scores"].keys() & other.values["scores"].keys()
+    return [r for protocol in shared for m in models for r in ratios(first, other, protocol, m)]

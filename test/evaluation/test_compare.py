@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.evaluation.compare import (
     Result,
     comparison_page,
@@ -17,6 +18,7 @@ from semiparam_dynamics.evaluation.compare import (
     mean_ratio,
     obstacles,
     ratios,
+    read_result,
     settings_that_differ,
     verdicts,
 )
@@ -152,6 +154,49 @@ def test_every_result_that_does_not_compare_is_told() -> None:
     fewer.values["samples"] = 99
     found = obstacles([FIRST, renamed, fewer])
     assert len(found) == 2 and "bags differ" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("samples", "many"),
+        ("target", None),
+        ("axes", [1, 2]),
+        ("axes", []),
+        ("scores", []),
+        ("scores", {"delayed": None}),
+        ("scores", {"delayed": {"semiparametric": []}}),
+        ("scores", {"delayed": {"semiparametric": {"rmse": ["x", "y"]}}}),
+        ("scores", {"delayed": {"semiparametric": {"rmse": 1.0}}}),
+        ("parameters", None),
+        ("origin", {}),
+        ("origin", {"tested": [{}], "trained": [], "urdf": "", "urdf_sha256": "", "model": ""}),
+        ("origin", {"tested": [], "trained": [1], "urdf": "", "urdf_sha256": "", "model": ""}),
+    ],
+)
+def test_damaged_results_are_refused(tmp_path: Path, key: str, value: object) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({**values(), key: value}))
+    with pytest.raises(ConfigurationError, match=rf"is damaged \({key}\): .*; evaluate again"):
+        read_result(tmp_path)
+
+
+def test_results_of_an_evaluation_are_whole(tmp_path: Path, effort_results: Path) -> None:
+    assert read_result(effort_results).values["origin"] is None
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(with_origin(FIRST).values))
+    assert read_result(tmp_path).values["origin"]["tested"]
+
+
+def test_results_without_scores_in_common_do_not_compare() -> None:
+    none, frozen = other("none"), other("frozen")
+    none.values["scores"].clear()
+    del frozen.values["scores"]["delayed"]
+    for found in ([FIRST, none], [with_origin(FIRST), with_origin(none)]):
+        assert obstacles(found) == ["none and before have no scores in common."]
+    assert not obstacles([FIRST, frozen])
+    assert "have no scores in common" in comparison_text([FIRST, none])
+    assert "have no scores in common" in comparison_page([none, FIRST])
 
 
 def test_another_version_is_told_and_no_obstacle() -> None:
