@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.arrays import Array, Indices, Mask
 from semiparam_dynamics.changes.correction import GAIN_ERROR
 from semiparam_dynamics.changes.hypotheses import Sums, Windows
 
@@ -53,9 +54,10 @@ class Innovations:
         first, second = np.nonzero(np.equal.outer(kinds, kinds))
         self.gain_pairs: tuple[Indices, Indices] = first, second
         self._same = np.equal.outer(kinds, kinds) / np.sum(np.equal.outer(kinds, kinds), axis=1)
-        self._past: deque[tuple[Array, Array]] = deque(maxlen=Windows.RISE + 1)
-        self._usual: deque[tuple[Array, Array, Array]] = deque()
-        self._row_before: tuple[Array, Array] | None = None  # columns, white and not, of `last`
+        self._past: deque[tuple[Array, Array, Mask]] = deque(maxlen=Windows.RISE + 1)
+        self._usual: deque[Usual] = deque()
+        # Columns, white and not, of `last`, and the axes that it knows.
+        self._row_before: tuple[Array, Array, Mask] | None = None
         self._std: Array = np.ones(len(kinds))
         self._unchanged = 0  # blocks since the present correction became another
         self.last: Sums | None = None
@@ -77,13 +79,16 @@ class Innovations:
         self._usual.clear()
 
     def push(self, block: Block, present: Array, quiet: bool) -> None:
-        """Add a block. present: (n_columns,) the correction's theta. quiet: nothing is detected."""
+        """Add a block. present: (n_columns,) the correction's theta. quiet: nothing is detected.
+
+        An axis that was not measured tells nothing of changes, nor of usual errors; others do.
+        """
         if not block.follows:
             self.clear()
         unknown = np.isnan(block.error)
-        if unknown.any():  # not measured: it tells nothing of changes, nor of usual errors
+        if unknown.any():
             error, columns = block.error.copy(), block.columns.copy()
-            error[unknown], columns[unknown], quiet = 0.0, 0.0, False
+            error[unknown], columns[unknown] = 0.0, 0.0
             block = replace(block, error=error, columns=columns)
         left = block.error - block.columns @ present
         known = block.error - left
@@ -92,27 +97,35 @@ class Innovations:
         std = np.sqrt(block.std**2 + noise)
         r, G = block.error / std, block.columns / std[:, None]
         self._std = std
-        self.last = self._row(r, G) if self._past else None
+        self.last = self._row(r, G, ~unknown) if self._past else None
         self._unchanged += 1
         # A stretch may only begin where the blocks before it had the same correction.
         if self.last is not None and self._unchanged > Windows.RISE + 1:
-            self.windows.push(self._entry(r, G, present), self.last)
+            self.windows.push(self._entry(r, G, present, ~unknown), self.last)
         if self._past and quiet:
-            before_r, before_G = self._past[-1]
-            self._usual.append((r - G @ present, before_r - before_G @ present, left))
+            before_r, before_G, known_before = self._past[-1]
+            both = r - G @ present, before_r - before_G @ present
+            self._usual.append(Usual(*both, left, ~unknown, known_before))
             if len(self._usual) > USUAL_DELAY_BLOCKS:
-                scaled, before, error = self._usual.popleft()
-                self.noise.update(scaled, before)
-                self.slow.update(error, std)
-        self._past.append((r, G))
+                usual = self._usual.popleft()
+                self.noise.update(usual.scaled, usual.before, usual.known & usual.known_before)
+                self.slow.update(usual.error, std, usual.known)
+        self._past.append((r, G, ~unknown))
 
-    def _row(self, r: Array, G: Array) -> Sums:
+    def _row(self, r: Array, G: Array, known: Mask) -> Sums:
         a = self.noise.correlation
-        before_r, before_G = self._past[-1]
+        before_r, before_G, known_before = self._past[-1]
         rows = np.column_stack((G - a[:, None] * before_G, r - a * before_r))
-        white = self.noise.whiten(rows)
-        self._row_before = white[:, :-1], rows[:, :-1]
-        return Sums.from_rows(white[:, :-1], white[:, -1])
+        known = known & known_before
+        sums, white = self._whitened(rows, known)
+        self._row_before = white, rows[:, :-1], known
+        return sums
+
+    def _whitened(self, rows: Array, known: Mask) -> tuple[Sums, Array]:
+        """The sums of rows [A b], (n_axes, ...), and A, whitened; 0 on axes that are not known."""
+        white = self.noise.whiten(rows, known)
+        told = white if known.all() else white[known]
+        return Sums.from_rows(told[:, :-1], told[:, -1]), white[:, :-1]
 
     def gain_errors(self, columns: Indices, own: slice) -> Array:
         """(pairs, len(columns), d) what gain errors of one make of the last row's moment.
@@ -124,20 +137,30 @@ class Innovations:
         i, j = self.gain_pairs
         if self._row_before is None:
             return np.zeros((len(i), len(columns), own.stop - own.start))
-        white, rows = self._row_before
-        by_axis = white[:, columns].T @ self.noise.whiten(np.eye(len(self._std)))
+        white, rows, known = self._row_before
+        by_axis = white[:, columns].T @ self.noise.whiten(np.eye(len(self._std)), known)
         on_axis = rows[:, own] * self._std[:, None]
         found: Array = (by_axis / self._std).T[i][:, :, None] * on_axis[j][:, None, :]
         return found
 
-    def _entry(self, r: Array, G: Array, present: Array) -> Sums:
+    def _entry(self, r: Array, G: Array, present: Array, known: Mask) -> Sums:
         power, grown = self.noise.step(Windows.RISE + 1)
-        first_r, first_G = self._past[0]
+        first_r, first_G, known_first = self._past[0]
         # The correction held before the rise, too: its part is subtracted there here, and of this
         # block by `Sums.shifted`.
         left = r - power * (first_r - first_G @ present)
-        white = self.noise.whiten(np.column_stack((G, left)) / grown[:, None])
-        return Sums.from_rows(white[:, :-1], white[:, -1])
+        rows = np.column_stack((G, left)) / grown[:, None]
+        return self._whitened(rows, known & known_first)[0]
+
+
+class Usual(NamedTuple):
+    """A block that may turn out to be usual; (n_axes,) each."""
+
+    scaled: Array  # error in standard deviations
+    before: Array  # the same of the block before
+    error: Array
+    known: Mask  # axes that were measured
+    known_before: Mask  # in the block before
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +223,7 @@ class NoiseModel:
 
     A model's errors recur with its motion: they are neither white, nor as large as predicted, nor
     of one size on all axes. Whitened by this model, a cause is compared with usual errors. The
-    estimate follows the last `horizon` seconds.
+    estimate follows the last `horizon` seconds, of each axis those in which it was measured.
 
     Attributes
     ----------
@@ -213,22 +236,32 @@ class NoiseModel:
         self._square: Array = PRIOR_BLOCKS * np.ones(n_axes)
         self._product: Array = INITIAL_CORRELATION * self._square
         self._outer: Array = PRIOR_BLOCKS * (1.0 - INITIAL_CORRELATION**2) * np.eye(n_axes)
-        self._weight = PRIOR_BLOCKS
+        self._weights: Array = np.full(n_axes, PRIOR_BLOCKS)
         self._refresh()
 
-    def update(self, scaled: Array, before: Array) -> None:
-        """Learn from r_k and r_(k-1), each (n_axes,), of blocks without a change."""
-        left = scaled - self.correlation * before
-        self._square = self._keep * self._square + before**2
-        self._product = self._keep * self._product + scaled * before
-        self._outer = self._keep * self._outer + np.outer(left, left)
-        self._weight = self._keep * self._weight + 1.0
+    def update(self, scaled: Array, before: Array, known: Mask | None = None) -> None:
+        """Learn from r_k and r_(k-1), each (n_axes,), of blocks without a change.
+
+        known: (n_axes,) axes that were measured in both; others keep what is known of them.
+        """
+        keep = self._keep if known is None else np.where(known, self._keep, 1.0)
+        one = 1.0 if known is None else known.astype(np.float64)
+        left = (scaled - self.correlation * before) * one
+        # The products of an axis that was measured and one that was not are kept in part, so that
+        # all remain a covariance.
+        mixed: float | Array = self._keep
+        if known is not None and not known.all():
+            mixed = np.sqrt(np.multiply.outer(keep, keep))
+        self._square = keep * self._square + before**2 * one
+        self._product = keep * self._product + scaled * before * one
+        self._outer = mixed * self._outer + np.outer(left, left)
+        self._weights = keep * self._weights + one
         self._refresh()
 
     def _refresh(self) -> None:
         ratio = self._product / np.maximum(self._square, 1e-12)
         self.correlation: Array = np.clip(ratio, 0.0, MAX_CORRELATION)
-        covariance = self._outer / self._weight
+        covariance = self._outer / np.sqrt(np.multiply.outer(self._weights, self._weights))
         spread = np.diag(np.diag(covariance))
         self.covariance: Array = (
             1.0 - UNCORRELATED_SHARE
@@ -236,9 +269,15 @@ class NoiseModel:
         self.covariance += 1e-6 * np.eye(len(spread))
         self._root = np.linalg.cholesky(self.covariance)
 
-    def whiten(self, rows: Array) -> Array:
-        """W^(-1/2) rows, (n_axes, ...)."""
-        white: Array = np.linalg.solve(self._root, rows)
+    def whiten(self, rows: Array, known: Mask | None = None) -> Array:
+        """W^(-1/2) rows, (n_axes, ...); of the axes that are `known` alone, others' are 0."""
+        if known is None or known.all():
+            white: Array = np.linalg.solve(self._root, rows)
+            return white
+        white = np.zeros_like(rows)
+        if known.any():
+            root = np.linalg.cholesky(self.covariance[np.ix_(known, known)])
+            white[known] = np.linalg.solve(root, rows[known])
         return white
 
     def step(self, blocks: int) -> tuple[Array, Array]:
@@ -257,13 +296,14 @@ class NoiseModel:
             "square": self._square.copy(),
             "product": self._product.copy(),
             "outer": self._outer.copy(),
-            "weight": np.array(self._weight),
+            "weight": self._weights.copy(),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
         self._square, self._product = state["square"].copy(), state["product"].copy()
-        self._outer, self._weight = state["outer"].copy(), float(state["weight"])
+        self._outer = state["outer"].copy()
+        self._weights = _of_each(state["weight"], self._square)
         self._refresh()
 
 
@@ -272,42 +312,48 @@ class SlowErrors:
 
     What of a model's errors lasts so long an autoregression of blocks does not know, nor do more
     blocks of a payload average it out. Before the first stretch is over it is taken to be a tenth
-    of what is predicted.
+    of what is predicted. A stretch of an axis is of blocks in which it was measured.
     """
 
     def __init__(self, n_axes: int, block_length: float) -> None:
         self._blocks = max(round(SLOW_STRETCH_S / block_length), 1)
         self._sum: Array = np.zeros(n_axes)
-        self._count = 0
+        self._counts: Array = np.zeros(n_axes)
         self._square: Array = np.zeros(n_axes)
-        self._weight = 0.0
+        self._weights: Array = np.zeros(n_axes)
         self._predicted: Array = np.zeros(n_axes)
 
-    def update(self, error: Array, std: Array) -> None:
-        """Count a block's error (n_axes,) with its predicted standard deviation."""
-        self._sum += error
-        self._count += 1
+    def update(self, error: Array, std: Array, known: Mask | None = None) -> None:
+        """Count a block's error (n_axes,) with its predicted standard deviation.
+
+        known: (n_axes,) axes that were measured; None: all.
+        """
+        one = np.ones(len(error)) if known is None else known.astype(np.float64)
+        self._sum += error * one
+        self._counts += one
         self._predicted = std
-        if self._count < self._blocks:
+        over = self._counts >= self._blocks
+        if not over.any():
             return
         keep = 1.0 - 1.0 / SLOW_HORIZON
-        self._square = keep * self._square + (self._sum / self._count) ** 2
-        self._weight = keep * self._weight + 1.0
-        self._sum, self._count = np.zeros_like(self._sum), 0
+        mean = self._sum[over] / self._counts[over]
+        self._square[over] = keep * self._square[over] + mean**2
+        self._weights[over] = keep * self._weights[over] + 1.0
+        self._sum[over], self._counts[over] = 0.0, 0.0
 
     @property
     def std(self) -> Array:
         """(n_axes,) N m or N."""
         # The guess counts as a fifth of a stretch.
         guess = 0.2 * (self._predicted / 10.0) ** 2
-        std: Array = np.sqrt((self._square + guess) / (self._weight + 0.2))
+        std: Array = np.sqrt((self._square + guess) / (self._weights + 0.2))
         return std
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         return {
             "square": self._square.copy(),
-            "weight": np.array(self._weight),
+            "weight": self._weights.copy(),
             "predicted": self._predicted.copy(),
         }
 
@@ -315,9 +361,15 @@ class SlowErrors:
         """Continue from a :meth:`state`; from an empty one, of an earlier version, anew."""
         if not state:
             return
-        self._square, self._weight = state["square"].copy(), float(state["weight"])
+        self._square = state["square"].copy()
+        self._weights = _of_each(state["weight"], self._square)
         self._predicted = state["predicted"].copy()
-        self._sum, self._count = np.zeros_like(self._square), 0
+        self._sum, self._counts = np.zeros_like(self._square), np.zeros_like(self._square)
+
+
+def _of_each(weight: Array, like: Array) -> Array:
+    """(n_axes,) a weight of each axis, as it was saved; an earlier version had one for all."""
+    return np.broadcast_to(weight, like.shape).astype(np.float64)
 
 
 RATIO_HORIZON_S = 120.0  # over which errors beside their predicted size are forgotten

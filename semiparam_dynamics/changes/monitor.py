@@ -198,7 +198,10 @@ class ChangeMonitor:
             error = error - beside
         std = np.maximum(prediction.spread, 1e-12)
         if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
-            self.ratios.push(sample.stamp, external / std, confidence)
+            scaled = external / std
+            if not prediction.spread.all():  # of an axis that nothing was learned of, no size is
+                scaled[prediction.spread == 0.0] = np.nan
+            self.ratios.push(sample.stamp, scaled, confidence)
         std = self.ratios.spread(std, confidence)
         block = self._blocks.add(sample.stamp, error, columns, std)
         if block is not None:

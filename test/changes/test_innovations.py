@@ -9,7 +9,9 @@ from semiparam_dynamics.changes.innovations import (
     UNCORRELATED_SHARE,
     Block,
     BlockMean,
+    Innovations,
     NoiseModel,
+    SlowErrors,
 )
 
 
@@ -105,3 +107,94 @@ def test_errors_after_some_blocks_are_as_large_as_predicted(long_run) -> None:
     left = r[3:] - power * r[:-3]
     ratio = left.std(axis=0) / np.sqrt(np.diag(model.covariance))
     np.testing.assert_allclose(ratio, grown, rtol=0.1)
+
+
+BLOCKS = 400
+
+
+def watched(errors: np.ndarray, columns: np.ndarray) -> Innovations:
+    """What is known after blocks of these errors, all of them without a change."""
+    n_axes, n_columns = columns.shape[1:]
+    found = Innovations(n_columns, np.arange(n_axes), 0.1)
+    for k, (error, column) in enumerate(zip(errors, columns, strict=True)):
+        block = Block(k, k, error, column, np.ones(n_axes), k > 0)
+        found.push(block, np.zeros(n_columns), quiet=True)
+    return found
+
+
+def test_an_axis_that_was_never_measured_is_as_if_there_were_none() -> None:
+    errors = process(A, ROOT, BLOCKS)
+    columns = np.random.default_rng(1).standard_normal((BLOCKS, 3, 4))
+    for missing in range(3):
+        rest = np.delete(np.arange(3), missing)
+        without = errors.copy()
+        without[:, missing] = np.nan
+        whole, alone = watched(without, columns), watched(errors[:, rest], columns[:, rest])
+        own = np.ix_(rest, rest)
+        np.testing.assert_allclose(whole.noise.covariance[own], alone.noise.covariance)
+        np.testing.assert_allclose(whole.noise.correlation[rest], alone.noise.correlation)
+        np.testing.assert_allclose(whole.slow.std[rest], alone.slow.std)
+        before, slow = NoiseModel(3, 0.1), SlowErrors(3, 0.1)
+        slow.update(np.zeros(3), np.ones(3))
+        assert whole.noise.correlation[missing] == before.correlation[missing]
+        np.testing.assert_allclose(whole.noise.covariance[missing], before.covariance[missing])
+        assert whole.slow.std[missing] == slow.std[missing]
+        for begins in (True, False):
+            (lengths, found), (_, expected) = (
+                of.windows.sums(begins=begins) for of in (whole, alone)
+            )
+            assert len(lengths) > 0
+            for name in ("information", "moment", "square", "rows"):
+                np.testing.assert_allclose(getattr(found, name), getattr(expected, name))
+        i, j = whole.gain_pairs
+        kept = (i != missing) & (j != missing)
+        gains, fewer = (of.gain_errors(np.arange(4), slice(0, 2)) for of in (whole, alone))
+        np.testing.assert_allclose(gains[kept], fewer)
+        assert not gains[~kept].any()
+
+
+def test_what_is_known_of_an_axis_stays_while_it_is_not_measured() -> None:
+    errors = process(A, ROOT, BLOCKS)
+    columns = np.zeros((BLOCKS, 3, 1))
+    before = watched(errors[:200], columns[:200])
+    errors[200:, 1] = np.nan
+    after = watched(errors, columns)
+    # Twelve blocks wait until they count as usual; they count in the second case.
+    assert after.noise.correlation[1] == pytest.approx(before.noise.correlation[1], abs=0.03)
+    variance, kept = (of.noise.covariance[1, 1] for of in (before, after))
+    assert kept == pytest.approx(variance, rel=0.1)
+    assert np.linalg.eigvalsh(after.noise.covariance)[0] > 0.0
+    # What the others tell of it is not changed by that it was taken for 0.
+    white = after.noise.whiten(np.eye(3), np.array([True, False, True]))
+    own = np.ix_([0, 2], [0, 2])
+    np.testing.assert_allclose(
+        white[own].T @ white[own], np.linalg.inv(after.noise.covariance[own]), rtol=1e-9
+    )
+    assert not white[1].any() and not white[:, 1].any()
+
+
+def test_models_of_a_file_with_one_weight_for_all_axes_go_on() -> None:
+    for of, other in (
+        (NoiseModel(3, 0.1), NoiseModel(3, 0.1)),
+        (SlowErrors(3, 10.0), SlowErrors(3, 10.0)),
+    ):
+        for one in (of, other):
+            one.update(np.ones(3), 0.5 * np.ones(3))
+        state = of.state()
+        other.restore(state | {"weight": state["weight"][0]})
+        for one in (of, other):
+            one.update(np.ones(3), 0.5 * np.ones(3))
+        for name, value in of.state().items():
+            assert np.array_equal(other.state()[name], value), name
+
+
+def test_two_blocks_tell_of_an_axis_that_was_measured_in_both() -> None:
+    errors = process(A, ROOT, BLOCKS)
+    errors[::2, 1] = np.nan
+    found = watched(errors, np.ones((BLOCKS, 3, 1)))
+    assert found.last is not None and found.last.rows == 2.0
+    before = NoiseModel(3, 0.1)
+    assert found.noise.correlation[1] == before.correlation[1]
+    assert found.noise.covariance[1, 1] == pytest.approx(before.covariance[1, 1])
+    lengths, first = found.windows.sums(begins=True)
+    np.testing.assert_array_equal(first.rows, 2.0 * lengths)

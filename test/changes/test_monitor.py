@@ -114,6 +114,37 @@ def test_a_known_payload_is_recognized_by_name(grasp, warm, body) -> None:
         monitor(again).remember("mug")
 
 
+def test_a_payload_is_found_although_one_joint_has_no_effort(warm_run, body) -> None:
+    of, full = learner(), monitor(warm_run[0]).innovations
+
+    def base_unknown(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return held(body, ON)(t, dq, columns) + np.array([np.nan, 0.0, 0.0, 0.0])
+
+    follow(of, moving(ON, base_unknown))
+    found = monitor(of).innovations
+    # The usual errors of the other joints are learned as ever.
+    of_others = (np.diag(each.noise.covariance)[1:] for each in (found, full))
+    np.testing.assert_allclose(*of_others, rtol=0.3)
+    np.testing.assert_allclose(found.slow.std[1:], full.slow.std[1:], rtol=0.5)
+    follow(of, moving(ON + 5.0, base_unknown, begin=ON))
+    assert [e.cause for e in monitor(of).events] == ["contact", "payload"]
+    assert ON < seconds(monitor(of).events[-1].stamp) < ON + 1.0
+    assert monitor(of).payload.mass == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_joint_whose_effort_comes_late_has_usual_errors_of_its_size(warm_run) -> None:
+    of, full = learner(), monitor(warm_run[0]).ratios
+
+    def late(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.array([np.nan if t < ON - 8.0 else 0.0, 0.0, 0.0, 0.0])
+
+    follow(of, moving(ON, late))
+    assert not monitor(of).events
+    one = np.ones(4)
+    found, usual = (ratios.spread(one, 1.0) for ratios in (monitor(of).ratios, full))
+    assert np.all(found < 3.0 * usual)
+
+
 def test_a_payload_whose_name_is_forgotten_stays_without_one(holding) -> None:
     of = monitor(holding())
     assert of.payload.name == "cup"
