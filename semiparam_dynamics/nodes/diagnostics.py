@@ -23,7 +23,7 @@ from semiparam_dynamics.nodes.managed import how_often
 from semiparam_dynamics.nodes.messages import number
 from semiparam_dynamics.nodes.session import LEFT_OUT, STOPPED, Session
 from semiparam_dynamics.samples.sensor_faults import SUSPECTED
-from semiparam_dynamics.samples.stream import NO_EFFORT
+from semiparam_dynamics.samples.stream import NO_EFFORT, NO_VELOCITY
 
 # -------------------------------------------------------------------------------------------------
 # What the `inverse_dynamics` node knows of changes at an instant, in numbers and in words.
@@ -114,7 +114,7 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 
 # No reason for a warning while predictions are made: the messages of another publisher, such as a
 # gripper's, and velocities and efforts that a driver does not know, which `news` tells once.
-OTHERS = ("missing joint", "velocity not finite", NO_EFFORT)
+OTHERS = ("missing joint", "velocity not finite", NO_VELOCITY, NO_EFFORT)
 
 # As it is meant to be, or what follows from a fault that is counted by itself.
 INTENDED = (

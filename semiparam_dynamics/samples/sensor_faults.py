@@ -1,4 +1,4 @@
-"""Faults of effort and wrench sensors: readings that stick or are saturated.
+"""Faults of sensors: readings that stick or are saturated, and velocities that nobody fills.
 
 A real sensor's last digits never rest while the robot moves. So a sensor sticks where its reading
 stays the same, bit for bit, while what it should measure changes, and is saturated where it does so
@@ -17,9 +17,9 @@ from operator import eq, lt
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array, Mask
+from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array, Mask, Stamps
 from semiparam_dynamics.parameters import one_or_each
-from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig
 
 TURN = 2.0 * math.pi
 SATURATED = "effort saturated"
@@ -382,6 +382,91 @@ class StuckPositions:
         if self._after > 0:
             self._q = () if speeds is None else values
             self._since, self._newest = [], stamp
+
+
+class ZeroVelocities:
+    """Notices joints whose velocity has never been anything but zero although they move.
+
+    A driver may fill the velocities of some joints and leave zeros for others. One velocity other
+    than zero tells that a joint's are measured, however coarse they are. Where a joint was moved
+    during a pause, its velocity may have been zero before and after.
+
+    Parameters
+    ----------
+    config: `stuck_motion`, by which a joint must have moved; nothing is noticed where `stuck_after`
+        is 0, and for longer a pause lasts.
+
+    Attributes
+    ----------
+    watched: where each joint with zeros alone was at first, or after the last pause.
+    noticed: those that have moved.
+    """
+
+    # For which, and in how many messages in a row, a joint must be elsewhere: some may be wrong,
+    # and velocities may come a little late.
+    ELSEWHERE, MESSAGES = SECOND // 10, 3
+
+    def __init__(self, config: StreamConfig) -> None:
+        self._after = round(config.stuck_after * SECOND)
+        self._motion = config.stuck_motion
+        self._begun = False
+        self.watched: dict[int, float] = {}
+        # Of joints that are: the first one's stamp, the last one's, and how many they are.
+        self._elsewhere: dict[int, tuple[int, int, int]] = {}
+        self.noticed: set[int] = set()
+
+    @property
+    def resting(self) -> bool:
+        """Whether no velocity can say anything any more."""
+        return self._begun and not self.watched
+
+    def __call__(
+        self, stamp: int, before: int, values: Sequence[float], position: Sequence[float]
+    ) -> tuple[list[int], list[int]]:
+        """The joints of which the velocity at `stamp` (ns) is unknown, and those noticed now.
+
+        before: stamp of the joint state before. values, position: velocities, and rad or m.
+        """
+        if not self._begun:
+            self._begun = True
+            joints = range(len(values)) if self._after > 0 else ()
+            self.watched = {k: position[k] for k in joints}
+        pause = not 0 < stamp - before <= self._after
+        unknown, new = [], []
+        for k, start in list(self.watched.items()):
+            if 0.0 < abs(values[k]) <= IMPLAUSIBLE:
+                del self.watched[k]
+                continue
+            if k not in self.noticed:
+                if pause:
+                    self.watched[k] = position[k]
+                elif self._is_elsewhere(k, stamp, before, position[k] - start):
+                    self.noticed.add(k)
+                    new.append(k)
+            if k in self.noticed and values[k] == 0.0:
+                unknown.append(k)
+        return unknown, new
+
+    def _is_elsewhere(self, k: int, stamp: int, before: int, way: float) -> bool:
+        if min(abs(way), abs(abs(way) - TURN)) <= self._motion:  # a driver may wrap
+            return False
+        since, last, count = self._elsewhere.get(k, (0, 0, 0))
+        if last != before:
+            since, count = stamp, 0
+        self._elsewhere[k] = since, stamp, count + 1
+        return count + 1 >= self.MESSAGES and stamp - since >= self.ELSEWHERE
+
+    def usual(self, stamps: Stamps, before: int, values: Array, positions: Array) -> Mask:
+        """Which of the velocities (k, n) that follow change nothing; (k,)."""
+        usual: Mask = np.full(len(values), self._begun)
+        if self.watched:  # after a pause the joints are watched from where they are
+            steps = np.diff(stamps, prepend=before)
+            usual &= ~np.logical_or.accumulate((steps <= 0) | (steps > self._after))
+        for k, start in self.watched.items():
+            way = np.abs(positions[:, k] - start)
+            still = np.minimum(way, np.abs(way - TURN)) <= self._motion
+            usual &= still & (values[:, k] == 0.0) & (k not in self.noticed)
+        return usual
 
 
 def _all_changed(values: Array, before: Sequence[float]) -> Mask:

@@ -29,6 +29,7 @@ from semiparam_dynamics.samples.sensor_faults import (
     TURN,
     SensorFaults,
     StuckPositions,
+    ZeroVelocities,
 )
 
 FIRST_MESSAGES = 200  # of joint states, that tell which joints are published, and where they stand
@@ -43,6 +44,7 @@ VELOCITY_SPAN = 0.01  # s: velocities that stand in are no noisier than differen
 LACKING_AFTER = 200  # messages without one number of a joint's: it has no such sensor
 LISTED = 8  # joints that a sentence names
 NO_EFFORT = "joint without effort"
+NO_VELOCITY = "joint without velocity"
 LATE_IN_A_ROW = 3  # late messages, in order among themselves: the clock was set back
 
 
@@ -88,6 +90,7 @@ class MeasurementStream:
         SUSPECTED,
         MOVED,
         "velocity not finite",
+        NO_VELOCITY,
         "unpaired joint state",
     )
 
@@ -145,6 +148,7 @@ class MeasurementStream:
         self._locks = locks or {}
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
         self._moved = False  # the driver has given a velocity other than zero
+        self._zeros = ZeroVelocities(config)
         self._last_joint_state: int | None = None
         self._last_wrench: int | None = None
         self._late_joint_states: list[int] = []  # stamps since the last one in time
@@ -291,6 +295,8 @@ class MeasurementStream:
         usual &= self._faults.usual(y)
         if dq is not None:
             usual &= self._positions.usual(q)
+            if not self._zeros.resting:
+                usual &= self._zeros.usual(stamps, self._q_stamp, dq, q)
         for name in self._locks.keys() & block.name:
             lock, positions = self._locks[name], block.position[:, block.name.index(name)]
             usual &= [abs(x) <= IMPLAUSIBLE and lock.holds(x) for x in positions.tolist()]
@@ -380,19 +386,43 @@ class MeasurementStream:
             if not any(values):
                 return None
             self._moved = any(0.0 < abs(value) <= IMPLAUSIBLE for value in values)
+        unknown: list[int] = []
+        begins = False
+        if self._moved and not self._zeros.resting:
+            unknown, begins = self._unfilled(stamp, values, position)
         if _problem(values):
-            return self._mended(stamp, values, position)
-        self._no_velocity.unknown.clear()
-        return values
+            wrong = _wrong(values)
+            self._tell_of_velocities(values, wrong)
+            unknown = sorted({*unknown, *(k for k, _ in wrong)})
+        else:
+            self._no_velocity.unknown.clear()
+        if begins:  # filters start anew: the step from zero to a velocity would pass for a jerk
+            return None
+        return self._mended(stamp, values, position, unknown) if unknown else values
 
-    def _mended(
+    def _unfilled(
         self, stamp: int, values: tuple[float, ...], position: Sequence[float]
-    ) -> tuple[float, ...] | None:
-        """Velocities with differences of positions in place of those that are no numbers.
+    ) -> tuple[list[int], bool]:
+        """The joints whose velocity is a zero that nobody filled; and whether one is noticed."""
+        unknown, new = self._zeros(stamp, self._q_stamp, values, position)
+        if new:
+            self._news.append(
+                f"{self._listed(new)}: every velocity has been 0, though the joint moves and "
+                "others have theirs; differences of positions take its place from now on, "
+                "without a further word"
+            )
+        if unknown:
+            told = ""
+            if NO_VELOCITY not in self.details:
+                told = (
+                    f"every velocity of {self._listed(unknown)} has been 0, though the joint "
+                    "moves: differences of positions take its place (samples.stuck_motion)"
+                )
+            self._drop(NO_VELOCITY, told)
+        return unknown, bool(new)
 
-        None where most joints have none: positions of all are differentiated later, and better.
-        """
-        wrong = _wrong(values)
+    def _tell_of_velocities(self, values: Sequence[float], wrong: list[tuple[int, float]]) -> None:
+        """Count and tell that these velocities are no numbers."""
         if lacking := self._no_velocity(values):
             self._news.append(
                 f"{self._listed(lacking)}: no velocity has ever been a number; differences of "
@@ -402,14 +432,29 @@ class MeasurementStream:
         if reason not in self.details:  # a joint may lack it in every message
             told = f"{self._told_of('velocity', wrong)}: differences of positions take its place"
         self._drop(reason, told)
+
+    def _mended(
+        self,
+        stamp: int,
+        values: tuple[float, ...],
+        position: Sequence[float],
+        unknown: Sequence[int],
+    ) -> tuple[float, ...] | None:
+        """Velocities with differences of positions in place of those that are unknown.
+
+        None where most joints have none: positions of all are differentiated later, and better.
+        """
         before, step = self._q, (stamp - self._q_stamp) * NANO
-        if not self._moved or before is None or step <= 0.0 or 2 * len(wrong) > len(values):
+        if not self._moved or before is None or step <= 0.0 or 2 * len(unknown) > len(values):
             return None
         mended = list(values)
-        for k, _ in wrong:
+        for k in unknown:
             moved = position[k] - before[k]
             moved -= TURN * round(moved / TURN)  # a driver may wrap
-            last = 0.0 if self._dq is None else self._dq[k]
+            if self._dq is not None:
+                last = self._dq[k]
+            else:
+                last = moved / step if k in self._zeros.noticed else 0.0
             mended[k] = last + (moved - last * step) / max(step, VELOCITY_SPAN)
         return tuple(mended)
 

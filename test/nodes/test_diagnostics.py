@@ -12,7 +12,7 @@ from semiparam_dynamics.dynamics.filtering import PARTIAL
 from semiparam_dynamics.nodes import diagnostics
 from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
 from semiparam_dynamics.nodes.messages import joint_state_message
-from semiparam_dynamics.samples.stream import NO_EFFORT
+from semiparam_dynamics.samples.stream import NO_EFFORT, NO_VELOCITY
 
 from .conftest import moving, take
 
@@ -135,6 +135,18 @@ def test_a_joint_without_an_effort_is_no_lasting_warning(say) -> None:
     level, sentence = say(messages[250:])
     assert level == OK and not say.session.stream.news()
     assert say.session.dropped()[NO_EFFORT] == 201
+
+
+def test_a_joint_whose_velocities_nobody_fills_is_told_once_and_no_warning(say) -> None:
+    messages = moving(400)
+    for message in messages:
+        message.velocity[1] = 0.0
+    say(messages[:200])
+    (told,) = say.session.stream.news()
+    assert told.startswith("elbow: every velocity has been 0, though the joint moves")
+    level, _ = say(messages[200:])
+    assert level == OK and not say.session.stream.news()
+    assert say.session.dropped()[NO_VELOCITY] > 200
 
 
 def test_a_sentence_is_about_the_last_second_alone(say) -> None:

@@ -18,6 +18,7 @@ from semiparam_dynamics.samples.sensor_faults import (
     SensorFaults,
     StuckPositions,
     StuckReadings,
+    ZeroVelocities,
 )
 from semiparam_dynamics.samples.stream import MeasurementStream
 
@@ -262,6 +263,47 @@ def test_limits_for_another_number_of_axes_are_refused() -> None:
         MeasurementStream(NAMES, config=config)
     with pytest.raises(ConfigurationError, match="each of the 6 axes"):
         MeasurementStream(NAMES, "wrench", config)
+
+
+def noticed(
+    positions: list[float], velocities: list[float], steps: list[int] | None = None
+) -> list[int]:
+    """The messages at which the velocity of a joint beside another one is unknown."""
+    of, stamp, found = ZeroVelocities(CONFIG), 0, []
+    steps = [STEP] * len(positions) if steps is None else steps
+    for k, (q, dq, step) in enumerate(zip(positions, velocities, steps, strict=True)):
+        stamp, before = stamp + step, stamp
+        unknown, new = of(stamp, before, [1.0, dq], [0.1 * k, q])
+        assert new in ([], [1]) and unknown in ([], [1]) and set(new) <= set(unknown)
+        found += [k] if unknown else []
+    return found
+
+
+def test_velocities_are_zeros_that_nobody_filled_once_their_joint_has_moved() -> None:
+    moves, zeros = [0.01 * k for k in range(60)], [0.0] * 60
+    assert noticed(moves, zeros) == list(range(16, 60))
+    # One velocity tells that they are measured, however coarse they are.
+    for at in (0, 15):
+        assert noticed(moves, [*zeros[:at], 0.01, *zeros[at + 1 :]]) == []
+    assert noticed(moves, [*zeros[:40], 0.01, *zeros[41:]]) == list(range(16, 40))
+    # What is no number tells nothing.
+    assert noticed(moves, [*zeros[:5], np.nan, *zeros[6:]]) == list(range(16, 60))
+    assert noticed(moves, [*zeros[:30], np.nan, *zeros[31:]]) == [*range(16, 30), *range(31, 60)]
+
+
+def test_zeros_are_the_velocities_of_a_joint_that_stands() -> None:
+    zeros = [0.0] * 60
+    stands = [1.0 + 0.01 * (-1.0) ** k for k in range(60)]
+    assert noticed(stands, zeros) == []
+    # Some wrong positions, as in a message of zeros, are no motion; nor is a full turn.
+    assert noticed([*stands[:30], *[0.0] * 10, *stands[40:]], zeros) == []
+    assert noticed([1.0, 0.0, 0.0, 1.0], zeros[:4], [SECOND // 6] * 4) == []
+    assert noticed([*stands[:30], *(q - 2.0 * np.pi for q in stands[30:])], zeros) == []
+    # Nor is that somebody else moved it in a pause, or that a recording is played again.
+    elsewhere = [*stands[:30], *(q + 0.5 for q in stands[30:])]
+    assert noticed(elsewhere, zeros) == list(range(40, 60))
+    for pause in (10 * SECOND, -5 * STEP):
+        assert noticed(elsewhere, zeros, [*[STEP] * 30, pause, *[STEP] * 29]) == []
 
 
 def test_in_the_stream_a_stuck_effort_costs_that_joint_and_a_stuck_position_all() -> None:

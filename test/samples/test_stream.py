@@ -20,6 +20,7 @@ from semiparam_dynamics.samples.stream import (
     LACKING_AFTER,
     MOVED,
     NO_EFFORT,
+    NO_VELOCITY,
     JointMatcher,
     MeasurementStream,
     joint_positions,
@@ -177,6 +178,34 @@ def test_a_joint_without_velocities_costs_the_others_none_of_theirs() -> None:
     }
     (told,) = stream.news()
     assert told.startswith("finger: no velocity has ever been a number") and not stream.news()
+
+
+@pytest.mark.parametrize("rate", [100, 1000])
+def test_a_joint_whose_velocities_are_never_filled_costs_the_others_none_of_theirs(rate) -> None:
+    stream, given, last = MeasurementStream(["arm", "wrist"]), [], 3 * rate
+    for k in range(1, last + 1):
+        t = k / rate
+        position, velocity = [0.1 * math.sin(t), 0.2 * t], [0.1 * math.cos(t), 0.0]
+        message = joint_state(k * SECOND // rate, ["arm", "wrist"], position, velocity, [t, -t])
+        given += stream.joint_state(message)
+    # It has to move by samples.stuck_motion before zero is no velocity. Then filters start anew.
+    at = next(k for k, m in enumerate(given) if m.dq is None)
+    assert 0.25 + 0.1 < given[at].stamp / SECOND < 0.25 + 0.1 + 3.0 / rate
+    assert [m.dq[1] for m in given[:at]] == [0.0] * at
+    np.testing.assert_allclose([m.dq[1] for m in given[at + 1 :]], 0.2, rtol=1e-6)
+    for k, m in enumerate(given, start=1):
+        assert m.dq is None or m.dq[0] == 0.1 * math.cos(k / rate)
+    assert stream.dropped == {NO_VELOCITY: last - at} and NO_VELOCITY in stream.INCOMPLETE
+    assert stream.details[NO_VELOCITY].startswith("every velocity of wrist has been 0, though the")
+    (told,) = stream.news()
+    assert told.startswith("wrist: every velocity has been 0, though the joint moves")
+    # It is the driver's own again as soon as it gives one.
+    for k, velocity in ((1, 0.3), (2, 0.0)):
+        stamp = 3 * SECOND + k * SECOND // rate
+        fields = [0.1, 0.6], [0.1, velocity], [k, -k]
+        (m,) = stream.joint_state(joint_state(stamp, ["arm", "wrist"], *fields))
+        assert m.dq[1] == velocity
+    assert stream.dropped == {NO_VELOCITY: last - at} and not stream.news()
 
 
 def test_a_joint_without_efforts_is_told_once_and_then_only_counted() -> None:
@@ -594,6 +623,11 @@ def recorded(rng: np.random.Generator) -> tuple[list[SimpleNamespace], StreamCon
             signal[: rng.choice([100, 300, k]), rng.integers(n)] = np.nan
     if happens(0.05):
         q[: rng.choice([100, k]), rng.integers(n)] = np.nan
+    if happens(0.2):  # a joint whose velocities nobody fills, or that stands for long
+        joint, until = rng.integers(n), rng.choice([100, 300, k])
+        dq[:until, joint] = 0.0
+        if happens(0.5):
+            q[:until, joint] = 0.3 + 1e-3 * rng.normal(size=min(until, k))
     stamps = (time * SECOND).astype(np.int64) + SECOND
     if happens(0.5):
         rows = rng.integers(k, size=3)
@@ -681,7 +715,7 @@ def test_joint_states_taken_together_give_what_they_give_one_by_one(monkeypatch)
     assert problems >= {
         *("effort stuck", "effort saturated", "position stuck", "effort not finite", "not finite"),
         *("velocity not finite", "out of order", "clock jumped", "zero stamp", "no effort", MOVED),
-        *("duplicate joint name", "implausible value", "repeated stamp", NO_EFFORT),
+        *("duplicate joint name", "implausible value", "repeated stamp", NO_EFFORT, NO_VELOCITY),
     }
     for kind in ("velocity", "effort"):
         assert any(f"no {kind} has ever been a number" in sentence for sentence in told)
@@ -705,6 +739,18 @@ def holding(rows: range, signal: str, at: list[float]) -> list[SimpleNamespace]:
     messages = moving(rows)
     for message in messages:
         setattr(message, signal, at)
+    return messages
+
+
+def unfilled(rows: range, stands: bool = False) -> list[SimpleNamespace]:
+    """The velocity of b is 0 throughout; where it stands, it is moved by 0.04 in a pause."""
+    messages = moving(rows)
+    for k, message in zip(rows, messages, strict=True):
+        message.velocity[1] = 0.0
+        if stands:
+            away = 0.0 if k < 150 else 0.04 if k < 160 else 0.06
+            message.position[1] = 0.3 + away + 1e-6 * k
+            message.header.stamp.sec += k >= 150
     return messages
 
 
@@ -740,6 +786,8 @@ for each in TWICE[20:]:
             *[moving(range(120, 160)), holding(range(160, 185), "position", [0.9, 0.2])],
         ],
         [standing_still(range(100)), holding(range(100, 160), "position", LAST.position)],
+        [unfilled(range(20)), unfilled(range(20, 200))],
+        [unfilled(range(20), True), unfilled(range(20, 250), True)],
         [*FIRST, holding(range(100, 160), "effort", LAST.effort)],
         [
             *[*FIRST, holding(range(100, 104), "effort", LAST.effort)],
@@ -761,6 +809,8 @@ def test_what_was_taken_together_counts_for_what_follows(parts) -> None:
         for m, e in zip(found, expected, strict=True):
             assert m.stamp == e.stamp and (m.y is None) == (e.y is None)
             assert m.y is None or m.y.tobytes() == e.y.tobytes()
+            assert (m.dq is None) == (e.dq is None)
+            assert m.dq is None or m.dq.tobytes() == e.dq.tobytes()
         assert together.dropped == one_by_one.dropped
         assert together.details == one_by_one.details
 
