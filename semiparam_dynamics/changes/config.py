@@ -10,7 +10,7 @@ from semiparam_dynamics.parameters import parameter
 # Phases and causes of a status or an event, beside the causes of `hypotheses`.
 SETTLING, WATCHING, DISTURBED, ESTIMATING = "settling", "watching", "disturbed", "estimating"
 CONTACT, OVER, UNEXPLAINED = "contact", "contact over", "unexplained"
-COLLISION = "collision"
+COLLISION, GIVEN_UP = "collision", "contact given up"
 BARE = "bare"  # name of the hand without a payload
 # Verdicts on whether a sample is learned.
 LEARN, DEFER, EXCLUDE = "learn", "defer", "exclude"

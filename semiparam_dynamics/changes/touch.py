@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from semiparam_dynamics.arrays import NANO, Array
-from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER
+from semiparam_dynamics.changes.config import COLLISION, CONTACT, GIVEN_UP, OVER
 from semiparam_dynamics.changes.contact import PAUSE, ContactDetector
 from semiparam_dynamics.changes.error_sizes import MEAN_S
 from semiparam_dynamics.robot.model import RobotModel
@@ -38,7 +38,7 @@ class ContactEvent(NamedTuple):
 
     stamp: int  # ns, of the sample
     since: int  # ns, of the contact's first sample
-    kind: str  # "contact", "collision" or "contact over"
+    kind: str  # "contact", "collision", "contact over" or "contact given up"
     deviation: float  # the largest so far, in multiples of the threshold
     touch: Touch | None = None  # where and how hard, on the mean; None while it is too early
 
@@ -108,7 +108,9 @@ class ContactEvents:
             self._end(self._last, detector)
 
     def _end(self, stamp: int, detector: ContactDetector) -> None:
-        self._tell(stamp, OVER, self._touch(detector))
+        # What lasts too long may still press: that it is over would not be true.
+        kind = GIVEN_UP if detector.given_up else OVER
+        self._tell(stamp, kind, self._touch(detector))
         self.touched = self.hard = False
 
     def _gather(self, stamp: int, q: Array, external: Array) -> None:

@@ -29,6 +29,7 @@ from semiparam_dynamics.changes.config import (
     BARE,
     COLLISION,
     CONTACT,
+    GIVEN_UP,
     OVER,
     UNEXPLAINED,
     ChangeEvent,
@@ -235,6 +236,9 @@ def _contact_sentence(event: ContactEvent, seconds: float) -> str:
         where = f", about {size:.2g} N{link}"
     if event.kind == OVER:
         return f"contact is over after {seconds:.2f} s{where}"
+    if event.kind == GIVEN_UP:
+        why = "what lasts so long counts as the robot's own (see changes.contact_longest)"
+        return f"contact is given up after {seconds:.2f} s{where}: {why}"
     return f"{event.kind}{where or ' begins'}"
 
 

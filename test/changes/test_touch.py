@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.arrays import SECOND, Array
-from semiparam_dynamics.changes.config import COLLISION, CONTACT, OVER, ChangesConfig
+from semiparam_dynamics.changes.config import COLLISION, CONTACT, GIVEN_UP, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.touch import (
     LOOKED_AT,
@@ -144,9 +144,12 @@ def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
     assert all(np.linalg.norm(end) > 0.0 for end in find._ends)
 
 
-def watch(sizes: list[float]) -> tuple[ContactEvents, list[tuple[float, str]]]:
+def watch(
+    sizes: list[float], longest: float = 10.0
+) -> tuple[ContactEvents, list[tuple[float, str]]]:
     """Events, with their times in s, of errors of these sizes on one axis after calm."""
-    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
+    config = ChangesConfig(contact=6.0, contact_longest=longest)
+    detector = ContactDetector(config, np.ones(N))
     seen: list[Array] = []
 
     def find(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
@@ -175,6 +178,14 @@ def test_a_contact_is_told_when_it_begins_with_its_link_later_and_when_it_is_ove
     assert begun.touch is None and looked.touch is not None and over.touch is not None
     np.testing.assert_allclose(over.touch.force, [10.0, 0.0, 0.0])  # not what came after
     assert 0.45 < over.seconds < 0.55
+
+
+def test_what_lasts_too_long_is_given_up_which_is_not_over() -> None:
+    events, told = watch([0.0] * 10 + [10.0] * 1500 + [0.0] * 400 + [10.0] * 200 + [0.0] * 400, 1.0)
+    kinds = [kind for _, kind in told]
+    assert kinds == [CONTACT, CONTACT, GIVEN_UP, CONTACT, CONTACT, OVER] and not events.touched
+    assert events.events[2].seconds == pytest.approx(1.0, abs=0.01)
+    assert events.events[2].touch is not None and told[3][0] > 1.9
 
 
 def test_a_long_contact_has_longer_windows_and_all_of_its_time() -> None:

@@ -81,6 +81,11 @@ def test_an_event_says_what_happened(event: ChangeEvent, level: bytes, sentence:
         ("contact", "forearm", DiagnosticStatus.WARN, "contact, about 5 N on forearm"),
         ("collision", "", DiagnosticStatus.ERROR, "collision, about 5 N"),
         ("contact over", "forearm", DiagnosticStatus.OK, "over after 0.25 s, about 5 N on forearm"),
+        (
+            *("contact given up", "forearm", DiagnosticStatus.WARN),
+            "contact is given up after 0.25 s, about 5 N on forearm: what lasts so long "
+            "counts as the robot's own (see changes.contact_longest)",
+        ),
     ],
 )
 def test_a_contact_is_told_in_words(
