@@ -137,6 +137,7 @@ class StuckReadings:
         # has ever changed. Empty: all changed at the last reading, `_newest`.
         self._runs: list[tuple[int, Sequence[float], bool]] = []
         self._newest: tuple[int, Sequence[float], bool] = (0, (), False)
+        self._found: set[int] = set()  # entries that stick, until their reading is another
 
     def __call__(
         self, stamp: int, values: Sequence[float], position: Sequence[float] | None
@@ -151,6 +152,7 @@ class StuckReadings:
         last, self._values = self._values, values
         if last and not any(map(eq, values, last)):
             self._runs, self._newest = [], (stamp, position, True)
+            self._found.clear()
             return []
         if not last:
             last, self._newest = [0.0] * len(values), (stamp, position, False)
@@ -160,9 +162,14 @@ class StuckReadings:
             since, start, alive = runs[k]
             if value != last[k]:
                 runs[k] = stamp, position, True
+                self._found.discard(k)
             elif stamp < since:
                 runs[k] = stamp, position, alive
+                self._found.discard(k)
+            elif k in self._found:  # also where the joint comes by the place where that began
+                stuck.append(k)
             elif alive and stamp - since > self._after and self._moved(k, start, position):
+                self._found.add(k)
                 stuck.append(k)
         self._runs = runs
         return stuck
@@ -177,6 +184,7 @@ class StuckReadings:
         """See :meth:`SensorFaults.pass_over`."""
         if self._after > 0:
             self._values, self._runs, self._newest = values, [], (stamp, position, True)
+            self._found.clear()
 
     def _moved(self, k: int, start: Sequence[float], position: Sequence[float]) -> bool:
         if self._own_joint:

@@ -112,12 +112,29 @@ def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joi
             start = i
             while start > 0 and instants[start - 1][1][k] == values[k]:
                 start -= 1
-            motion = np.abs(np.subtract(q, instants[start][2]))
-            moved = motion[k] > 0.5 if own_joint else max(motion) > 0.5
             never_measured = start == 0 and values[k] == 0.0
-            if stamps[i] - stamps[start] > 20 and moved and not never_measured:
-                wanted.append(k)
+            for j in range(start, i + 1):
+                motion = np.abs(np.subtract(instants[j][2], instants[start][2]))
+                moved = motion[k] > 0.5 if own_joint else max(motion) > 0.5
+                if stamps[j] - stamps[start] > 20 and moved and not never_measured:
+                    wanted.append(k)
+                    break
         assert stuck(int(stamps[i]), list(values), list(q)) == wanted
+
+
+def test_a_reading_that_sticks_does_so_wherever_the_joint_comes_by() -> None:
+    def swings(k: int) -> list[float]:
+        return [np.sin(0.1 * k), np.cos(0.1 * k)]
+
+    held = [[7.0 if 20 <= k < 200 else 0.1 * k, 0.2 * k] for k in range(220)]
+    assert stuck_from(SensorFaults(NAMES, CONFIG), held, swings) == list(range(41, 200))
+    # Where the clock goes back that is searched for anew.
+    faults = SensorFaults(NAMES, CONFIG)
+    for k in range(100):
+        faults(10 * SECOND + k * STEP, [1.0, 0.2 * k], swings(k))
+    assert faults(10 * SECOND + 100 * STEP, [1.0, 99.0], swings(0))
+    assert not faults(5 * SECOND, [1.0, 98.0], swings(0))
+    assert not faults(5 * SECOND + STEP, [1.0, 97.0], swings(30))
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 5, 30]), PAIRS, PAIRS), max_size=40))
