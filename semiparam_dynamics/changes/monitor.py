@@ -199,7 +199,7 @@ class ChangeMonitor:
         std = np.maximum(prediction.spread, 1e-12)
         if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
             scaled = external / std
-            if not prediction.spread.all():  # of an axis that nothing was learned of, no size is
+            if not prediction.spread.all():  # nothing was learned of an axis: no size is predicted
                 scaled[prediction.spread == 0.0] = np.nan
             self.ratios.push(sample.stamp, scaled, confidence)
         std = self.ratios.spread(std, confidence)
