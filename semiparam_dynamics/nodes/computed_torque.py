@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.control.plan import trajectory_of
-from semiparam_dynamics.control.session import ControlSession
+from semiparam_dynamics.control.session import ELSEWHERE, NOT_FINITE, OUT_OF_ORDER, ControlSession
 from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig
@@ -39,6 +39,8 @@ QUEUE_DEPTH = 50
 SENSOR_QOS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 LEARNER = "inverse_dynamics"
 ANSWERS = {"semiparametric": "feedforward", "rigid_body": "feedforward_rigid_body"}
+INCOMPLETE = "joint states without positions and velocities of all joints"
+IGNORED = (INCOMPLETE, NOT_FINITE, ELSEWHERE, OUT_OF_ORDER)  # why there may be no command
 FALLBACK_WARNING_SHARE = 0.5  # of the URDF's feed-forward, above which the node warns
 
 
@@ -119,7 +121,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         index = self._matcher.match(message.name)
         size = len(message.name)
         if index is None or not len(message.position) == len(message.velocity) == size:
-            session.counts["joint states without positions and velocities of all joints"] += 1
+            session.counts[INCOMPLETE] += 1
             return
         q, dq = (np.asarray(part)[index] for part in (message.position, message.velocity))
         stamp = stamp_of(message)
@@ -178,6 +180,7 @@ class ControlReport:
         self._last = time.monotonic()
         self._commands = self._begun = self._late = 0
         self._followed = 0.0
+        self._ignored: Counter[str] = Counter()
 
     def status(self, name: str) -> DiagnosticStatus:
         """The state of the node of that name."""
@@ -208,9 +211,12 @@ class ControlReport:
         summary = f"{rate:.0f} commands per second, {model} feed-forward"
         if not new:
             level, summary = DiagnosticStatus.WARN, "no joint states: no commands"
+            if ignored := {one: counts[one] for one in IGNORED if counts[one] > self._ignored[one]}:
+                summary = f"no commands: {', '.join(ignored)}"
         elif model != "urdf" and 1.0 - followed > FALLBACK_WARNING_SHARE:
             level = DiagnosticStatus.WARN
             summary += f"; {100 * (1.0 - followed):.0f} % fall-back on the URDF, see the counts"
+        self._ignored = counts
         pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
         return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
 

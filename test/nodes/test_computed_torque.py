@@ -201,6 +201,15 @@ def test_a_joint_state_that_no_arm_sends_ends_nothing_and_moves_nothing(peer, st
     assert peer.figures()[sessions.NOT_FINITE] == "2"
     assert peer.figures()[sessions.ELSEWHERE] == "1"
 
+    def told() -> bool:
+        publisher.publish(
+            joint_state_message(2_000_000_000, ("shoulder", "elbow"), *[q * 20.0] * 3)
+        )
+        return peer.status.message == f"no commands: {sessions.ELSEWHERE}"
+
+    q = np.ones(2)
+    peer.until(told, "the reason why there are no commands")
+
 
 def test_the_simulator_takes_commands_by_name_and_refuses_others(peer, start, tmp_path):
     pytest.importorskip("mujoco", reason="needs the extra 'sim'")
