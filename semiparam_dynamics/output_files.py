@@ -49,11 +49,19 @@ def check_replaced(paths: Iterable[Path], *, overwrite: bool) -> None:
         except OSError as error:
             raise StorageError(f"{path} can't be written: {error.strerror}") from error
     if there and not overwrite:
-        names = listing([path.name for path in there])
         raise StorageError(
-            f"{there[0].parent} has {names} already: name another place, or add --overwrite, which "
-            f"keeps the one before as {previous_of(there[0]).name}"
+            f"{_told(there)} already: name another place, or add --overwrite, which keeps the one "
+            f"before as {previous_of(there[0]).name}"
         )
+
+
+def _told(paths: list[Path]) -> str:
+    """The paths, told by the folder that holds all of them, if there is one."""
+    try:
+        folder = Path(os.path.commonpath([path.parent for path in paths]))
+    except ValueError:  # some are relative
+        return f"{listing(list(map(str, paths)))} are there"
+    return f"{folder} has {listing([str(path.relative_to(folder)) for path in paths])}"
 
 
 def write_files(contents: Mapping[Path, str | bytes]) -> None:

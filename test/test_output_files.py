@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.output_files import reserved, write_files
+from semiparam_dynamics.output_files import check_replaced, reserved, write_files
 
 
 def test_what_is_replaced_is_kept(tmp_path: Path) -> None:
@@ -75,6 +75,24 @@ def test_nothing_is_replaced_unless_allowed(tmp_path: Path) -> None:
     with reserved(paths, overwrite=True):
         write_files(dict.fromkeys(paths, "new"))
     assert (tmp_path / "model.previous.npz").read_text() == "learned"
+
+
+def test_files_that_are_there_are_told_with_their_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["one/page", "two/page", "two/table"]
+    for name in names:
+        write_files({tmp_path / name: ""})
+    for folder in (tmp_path, Path()):
+        with pytest.raises(StorageError) as told:
+            check_replaced([folder / name for name in names], overwrite=False)
+        assert str(told.value).startswith(
+            f"{folder} has one/page, two/page and two/table already: name another place"
+        )
+    with pytest.raises(StorageError) as told:
+        check_replaced([Path("one/page"), tmp_path / "two/page"], overwrite=False)
+    assert str(told.value).startswith(f"one/page and {tmp_path}/two/page are there already: name")
 
 
 @pytest.mark.parametrize("within", ["file", "file/new"])
