@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from semiparam_dynamics.arrays import WRENCH_AXES
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learner import MODELS
 
 DIAGNOSTICS = "/diagnostics"
+ROS_NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)  # where rclpy may not be there
 UR_JOINTS = (
     "shoulder_pan_joint",
     "shoulder_lift_joint",
@@ -26,13 +29,25 @@ UR_JOINTS = (
 
 @dataclass(frozen=True)
 class Topics:
-    """The node's full name, the topics of what is measured, and the frame that stands still."""
+    """The node's full name, the topics of what is measured, and the frame that stands still.
+
+    Raises ConfigurationError for a name that ROS does not take.
+    """
 
     node: str = "/inverse_dynamics"
     joint_states: str = "/joint_states"
     wrench: str = "/wrench"
     description: str = "/robot_description"
     base: str = "base_link"
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        for name in (self.node, self.joint_states, self.wrench, self.description):
+            if not ROS_NAME.fullmatch(name):
+                raise ConfigurationError(
+                    f"'{name}' is no name in ROS: between slashes one has letters, digits and "
+                    "underscores, and no digit first"
+                )
 
     @property
     def name(self) -> str:
@@ -89,7 +104,12 @@ class Page:
 
 
 def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
-    """The files' texts by their paths: for both targets, for both viewers."""
+    """The files' texts by their paths: for both targets, for both viewers.
+
+    Raises ConfigurationError where a joint has no name or that of another.
+    """
+    if len(set(joints)) < len(joints) or not all(joints):
+        raise ConfigurationError(f"each joint needs a name of its own, not {', '.join(joints)}")
     files = {}
     for target, pages in (
         ("effort", effort_pages(topics, joints)),

@@ -61,6 +61,8 @@ MISTAKES = [
     (f"{EXCITE} out --free-velocity 0", "'free_velocity' must lie between"),
     (f"{EXCITE} file/out", "the results can't be written to file/out"),
     ("layouts file", "can't be written"),
+    ("layouts out --node 'my node'", "'my node' is no name in ROS"),
+    ("layouts out --joints a b a", "each joint needs a name of its own, not a, b, a"),
     ("objects missing", "there is no folder or file"),
     ("objects empty", "has no subfolder with pictures"),
     ("objects --classes 0", "parameter 'classes' must lie between 1 and 1000"),

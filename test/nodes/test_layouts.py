@@ -14,6 +14,7 @@ from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.nodes.diagnostics import ChangeReport, SessionReport
 from semiparam_dynamics.nodes.layouts import (
     UR_JOINTS,
@@ -65,6 +66,21 @@ def test_another_robot_s_names_and_topics(tmp_path: Path) -> None:
     assert "/arm/learner/external.effort[1]" in paths(
         (tmp_path / "foxglove/effort.json").read_text()
     )
+
+
+@pytest.mark.parametrize(
+    "name", ["my node", "", "/", "/left//arm", "2nd", "/arm/", "a-b", "/bras/é", "~/arm", "a\n"]
+)
+def test_names_that_ros_does_not_take_are_refused(name: str) -> None:
+    for option in ("node", "joint_states", "wrench"):
+        with pytest.raises(ConfigurationError, match="is no name in ROS: between slashes"):
+            Topics(**{option: name})
+
+
+@pytest.mark.parametrize("joints", [("a", "b", "a"), ("a", "")])
+def test_joints_without_a_name_of_their_own_are_refused(joints: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigurationError, match=f"name of its own, not {', '.join(joints)}$"):
+        contents(Topics(), joints)
 
 
 @pytest.mark.parametrize("target", ["effort", "wrench"])
