@@ -46,6 +46,14 @@ def load_yaml(
         raise ConfigurationError(f"{path}: {error}") from None
 
 
+def is_empty(path: str | Path) -> bool:
+    """Whether a YAML file sets nothing, comments beside.
+
+    Raises ConfigurationError as :func:`load_yaml`.
+    """
+    return not _document(Path(path).expanduser())
+
+
 def _document(path: Path) -> dict[Any, Any]:
     try:
         document = parse_value(path.read_text(encoding="utf-8"))

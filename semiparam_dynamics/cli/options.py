@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
-from semiparam_dynamics.config_files import describe, load_yaml, parse_value
+from semiparam_dynamics.config_files import describe, is_empty, load_yaml, parse_value
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.extras import require
 from semiparam_dynamics.learner import LOCKED
@@ -105,6 +105,8 @@ def config_from(
     config = from_flat(config_type, saved or {})
     if args.params:
         config = load_yaml(args.params, config_type, node_name, ignore=ignore)
+        if is_empty(args.params):
+            warn([f"{args.params} is empty: nothing is set"])
     known = {entry.name: entry for entry in parameters(config_type)}
     values: dict[str, object] = dict(to_flat(config))
     for setting in args.settings:

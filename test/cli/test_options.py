@@ -67,6 +67,20 @@ def test_one_parameter_is_set(setting, expected) -> None:
     assert parse("--set", setting) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [("", True), ("# frame: tool\n\n", True), ("{}", True), ("frame: ''", False)],
+)
+def test_a_file_that_sets_nothing_is_told(
+    text: str, empty: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    assert parse("--params", str(path)) == Config()
+    told = f"semiparam: warning: {path} is empty: nothing is set\n"
+    assert capsys.readouterr().err == (told if empty else "")
+
+
 def test_settings_come_after_the_file(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text("node: {ros__parameters: {frame: tool, filter: {cutoff: 7.0}}}")
