@@ -8,8 +8,9 @@ DESCRIPTION = """\
 Write a log in an npz or CSV file, or an episode of a LeRobot data set, to a rosbag2 folder in MCAP.
 An npz file's arrays: q (samples x joints, rad); t (samples, s) or dt (s); tau (samples x joints, N
 m) and/or wrench (samples x 6: fx fy fz in N, tx ty tz in N m); optionally dq (rad/s) and names. A
-CSV file's first line names its columns: t, q_elbow (or q1), dq_elbow, tau_elbow, fx to tz. A
-LeRobot folder (v2.0 to v3.0) needs a column of efforts. tau becomes the joint states' effort."""
+CSV file's first line names its columns: t, q_elbow (or q1), dq_elbow, tau_elbow, fx to tz; units in
+brackets, as in q1 [deg], are converted. A LeRobot folder (v2.0 to v3.0) needs a column of efforts.
+tau becomes the joint states' effort."""
 EXAMPLES = (
     "semiparam convert log.npz bag --urdf robot.urdf",
     "semiparam convert log.csv bag --names shoulder,elbow,wrist",
